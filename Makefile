@@ -1,0 +1,39 @@
+PYTHON ?= python3
+BIN = .venv/bin
+
+.PHONY: install run test check lock
+
+install: .venv/installed
+
+run: .venv/installed
+	@$(BIN)/blogapi init
+	@exec $(BIN)/gunicorn
+
+test: .venv/tested
+	$(BIN)/pytest
+
+check: .venv/tested  # lint and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.venv/installed: requirements.txt setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/tested: .venv/installed requirements-test.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements-test.txt
+	@touch $@
+
+# The newest versions that setup.cfg allows, for every platform.
+COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	--no-header --no-annotate setup.cfg --extra build
+
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet uv
+	$(COMPILE) --output-file requirements.txt
+	$(COMPILE) --extra test --output-file requirements-test.txt
+	rm -r .venv-lock

@@ -1,0 +1,106 @@
+"""The command line: `blogapi init` and `blogapi keys …`, beside the running server or without one."""
+
+import os
+import sys
+import time
+
+import click
+from peewee import PeeweeException
+
+from blogapi.auth import digest_of, new_key
+from blogapi.clock import rfc3339
+from blogapi.config import Config
+from blogapi.db import database
+from blogapi.models import ApiKey
+
+WELCOME = """\
+{database} is set up, with a first key that is shown only now:
+
+    {key}
+
+Once the server runs, this creates a post:
+
+    {curl}
+"""
+CURL = (
+    "curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+    """-d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'"""
+)
+
+
+def main() -> None:
+    """Run the command line; a failure is one line and the exit status 1."""
+    try:
+        commands()
+    except (PeeweeException, ValueError) as error:
+        sys.exit(f"blogapi: {error}")
+
+
+@click.group(name="blogapi")
+def commands() -> None:
+    """Look after a blogapi database. BLOGAPI_DATABASE names it."""
+
+
+@commands.command()
+def init() -> None:
+    """Set up the database where there is none, with a first key; bring an older one up to date."""
+    config = Config.from_environ(os.environ)
+    if database.open(config.database):
+        host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
+        url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
+        key = add_key("first")
+        click.echo(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
+
+
+@commands.group()
+def keys() -> None:
+    """Create, list, regenerate and revoke API keys."""
+
+
+@keys.command("create")
+@click.argument("name")
+def create_key(name: str) -> None:
+    """Create a key called NAME and print it. It is shown only now."""
+    open_database(create=True)
+    click.echo(add_key(name))
+
+
+@keys.command("list")
+def list_keys() -> None:
+    """List the keys: name, last four characters, when made, day of the last use."""
+    open_database()
+    rows = [("NAME", "LAST FOUR", "MADE", "LAST USED")]
+    rows += [(key.name, key.last_four, key.created_at, key.last_used_on or "never") for key in ApiKey.listing()]
+    width = max(len(row[0]) for row in rows)
+    for name, last_four, created_at, last_used_on in rows:
+        click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {last_used_on}")
+
+
+@keys.command("regenerate")
+@click.argument("name")
+def regenerate_key(name: str) -> None:
+    """Replace the key called NAME by a new one and print that. The old one is dead at once."""
+    open_database()
+    key = new_key()
+    database.write(lambda: ApiKey.renew(name, digest_of(key), key[-4:], rfc3339(time.time())))
+    click.echo(key)
+
+
+@keys.command("revoke")
+@click.argument("name")
+def revoke_key(name: str) -> None:
+    """Revoke the key called NAME. It is dead at once."""
+    open_database()
+    database.write(lambda: ApiKey.remove(name))
+
+
+def open_database(create: bool = False) -> None:
+    """Open the database that the environment names."""
+    database.open(Config.from_environ(os.environ).database, create)
+
+
+def add_key(name: str) -> str:
+    """Create a key and return it."""
+    key = new_key()
+    database.write(lambda: ApiKey.add(name, digest_of(key), key[-4:], rfc3339(time.time())))
+    return key

@@ -1,0 +1,15 @@
+"""The time: the application's clock, which tests hand in, and how a time is written."""
+
+import time
+
+from flask import current_app
+
+
+def now() -> float:
+    """Return the Unix time by the application's clock."""
+    return current_app.extensions["clock"]()
+
+
+def rfc3339(seconds: float) -> str:
+    """Write a Unix time as RFC 3339 in UTC, whole seconds: 2026-11-20T10:10:00Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

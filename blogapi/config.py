@@ -1,0 +1,46 @@
+"""The settings: every one with its default, and the environment variables that override them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Self
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Config:
+    """What an operator can set. HOST and PORT go by these names, the others by BLOGAPI_ and theirs."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    database: Path = CHECKOUT / "blog.db"  # its folder must exist
+    rate_limit: int = 100  # requests a minute for each key
+    header_seconds: int = 10  # for a request's header, and for an idle connection
+    body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Self:
+        """Read the settings; raise ValueError naming the variable and what would be right."""
+        values = {}
+        for field in fields(cls):
+            variable = field.name.upper()
+            if field.name not in ("host", "port"):
+                variable = f"BLOGAPI_{variable}"
+            if variable in environ:
+                values[field.name] = _convert(variable, environ[variable], field.type)
+        if environ.get("WEB_CONCURRENCY", "1") != "1":  # gunicorn would heed it
+            raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
+        if values.get("port", 1) > 65535:
+            raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
+        return cls(**values)
+
+
+def _convert(variable: str, text: str, kind: type) -> str | int | Path:
+    if kind is int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+            raise ValueError(f"{variable}: must be a whole number from 1, not {text[:40]!r}")
+        return int(text)
+    if not text or "\0" in text:
+        raise ValueError(f"{variable}: must not be empty")
+    return kind(text)

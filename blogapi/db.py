@@ -1,0 +1,223 @@
+"""The database: its one connection, set-up and upgrades, and writes that share a commit."""
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from peewee import DatabaseError, OperationalError, PeeweeException, SqliteDatabase
+
+SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
+APPLICATION_ID = 0x626C6F67  # as in schema.sql
+VERSION = 1  # as in schema.sql
+UPGRADES: dict[int, str] = {}  # n: the statements that make version n + 1 of version n
+BUSY_SECONDS = 2.0  # how long a write waits for another program's
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class Write:
+    """An operation that waits for its transaction, and then what came of it."""
+
+    def __init__(self, operation: Callable[[], Any]):
+        self.operation = operation
+        self.deadline = time.monotonic() + BUSY_SECONDS
+        self.turn = threading.Event()
+        self.done = False
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def finish(self, error: Exception | None) -> None:
+        """Say that its transaction is committed or, with `error`, that nothing of it was kept."""
+        self.error = error or self.error
+        self.done = True
+        self.turn.set()
+
+
+class Database(SqliteDatabase):
+    """A SQLite file used through one kept connection, by one thread.
+
+    A connection for each request would cost more than most requests do (about 500 µs). SQLite's own
+    waiting for a lock would stop the whole process, so it is off: `write` waits, outside any transaction.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(None, thread_safe=False)
+        self._identity: tuple[int, int] | None = None
+        self._replaced = False
+        self._writes: list[Write] = []
+
+    def open(self, path: Path, create: bool = True) -> bool:
+        """Connect to the database at `path`; set it up where it is missing or empty, upgrade it where it is older.
+
+        Returns whether it was set up. Raises DatabaseError, saying why in one line, if it cannot be used.
+        """
+        if not self.is_closed():
+            self.close()
+        self._replaced = False
+        try:
+            # Keys and drafts are nobody else's business: 0600, which SQLite gives to the -wal and -shm too.
+            os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
+            self._identity = _identity(path)
+            self.init(
+                str(path),
+                timeout=BUSY_SECONDS,
+                pragmas={
+                    "foreign_keys": "on",
+                    "synchronous": "full",  # what was acknowledged survives a power cut
+                    "temp_store": "memory",  # savepoints need no file
+                },
+            )
+            created = self._prepare()
+            self.pragma("journal_mode", "wal")
+        except OSError as error:
+            raise DatabaseError(f"cannot open the database {path}: {error.strerror}") from error
+        except PeeweeException as error:
+            self.close()
+            raise DatabaseError(f"cannot use the database {path}: {error}") from error
+        self.timeout = 0
+        return created
+
+    def write(self, operation: Callable[[], T]) -> T:
+        """Run `operation` in a transaction; return its result once that is on disk.
+
+        Operations that wait at the same time share one transaction (group commit), each in a savepoint of its own:
+        one that raises leaves nothing behind and does not disturb the others. An operation must not yield.
+        Raises what it raises; OperationalError if the lock was not to be had in time, or the disk failed.
+        """
+        write = Write(operation)
+        self._writes.append(write)
+        if self._writes[0] is not write:  # The first one commits for all.
+            write.turn.wait()
+        if not write.done:
+            self._commit_waiting(write)
+        if write.error is not None:
+            raise write.error
+        return write.result
+
+    def check(self) -> None:
+        """Raise OperationalError unless the database can be read, and its file is in its place and writable."""
+        self._check_file()
+        if not os.access(self.database, os.W_OK):
+            raise OperationalError("the database file is not writable")
+        self.execute_sql("SELECT count(*) FROM (SELECT 1 FROM post LIMIT 1)").fetchone()
+
+    def _prepare(self) -> bool:
+        version = self.user_version
+        if self.application_id == APPLICATION_ID and version == VERSION:
+            return False
+        if self.application_id != APPLICATION_ID and (self.application_id or version or self._has_tables()):
+            raise DatabaseError("it belongs to another program")
+        if version > VERSION:
+            raise DatabaseError(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
+        with self.atomic("IMMEDIATE"):
+            created = not self._has_tables()  # asked again: another process may have been faster
+            if created:
+                self._run(SCHEMA.read_text())
+            for version in range(self.user_version, VERSION):
+                self._run(UPGRADES[version])
+                self.user_version = version + 1
+        return created
+
+    def _has_tables(self) -> bool:
+        return self.execute_sql("SELECT 1 FROM sqlite_master").fetchone() is not None
+
+    def _run(self, script: str) -> None:
+        for statement in _statements(script):
+            self.execute_sql(statement)
+
+    def _connect(self) -> sqlite3.Connection:
+        self._check_file()  # SQLite would create a missing file, and take another one for ours.
+        return super()._connect()
+
+    def _check_file(self) -> None:
+        try:
+            same = _identity(self.database) == self._identity
+        except OSError as error:
+            raise OperationalError("the database file is not at its path") from error
+        if not same:
+            if not self._replaced:
+                log.error("another file is in the place of the database: writes are refused until a restart")
+            self._replaced = True
+        if self._replaced:
+            raise OperationalError("another file is in the place of the database")
+
+    def _commit_waiting(self, first: Write) -> None:
+        batch = [first]
+        error: Exception | None = OperationalError("interrupted")
+        try:
+            time.sleep(0)  # The requests that have arrived meanwhile join.
+            self._begin(first.deadline)
+            batch = self._writes[:]  # From here to COMMIT nothing yields.
+            for write in batch:
+                self._attempt(write)
+            self.execute_sql("COMMIT")
+            error = None
+        except Exception as failure:
+            error = failure
+        finally:
+            if error is not None:
+                self._give_up()
+            del self._writes[: len(batch)]
+            for write in batch:
+                write.finish(error)
+            if self._writes:
+                self._writes[0].turn.set()
+
+    def _begin(self, deadline: float) -> None:
+        while True:
+            self._check_file()
+            try:
+                self.execute_sql("BEGIN IMMEDIATE")
+                return
+            except OperationalError as error:
+                if not _is_busy(error):
+                    raise
+                if time.monotonic() > deadline:
+                    error.retry_after = 1  # seconds: waiting helps
+                    raise
+            time.sleep(0.005)
+
+    def _attempt(self, write: Write) -> None:
+        self.execute_sql("SAVEPOINT one")
+        try:
+            write.result = write.operation()
+        except PeeweeException:  # The database failed, and with it the whole transaction.
+            raise
+        except Exception as error:
+            write.error = error
+            self.execute_sql("ROLLBACK TO one")
+        self.execute_sql("RELEASE one")
+
+    def _give_up(self) -> None:
+        try:
+            if self.connection().in_transaction:  # SQLite may have rolled back by itself.
+                self.execute_sql("ROLLBACK")
+        except PeeweeException:
+            self.close()  # The next use connects anew.
+
+
+def _is_busy(error: PeeweeException) -> bool:
+    return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY  # & 0xFF: whatever its kind
+
+
+def _identity(path: str | Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+database = Database()

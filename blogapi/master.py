@@ -1,0 +1,87 @@
+"""What the gunicorn master sees to: that one server, with one worker, has the database; and a clean end."""
+
+import fcntl
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from blogapi.config import Config
+from blogapi.db import database
+from blogapi.server import Worker
+
+LOCK_SECONDS = 3.0  # the worker of a master that was killed lives on for a second
+
+
+def on_starting(server: Any) -> None:
+    """Refuse to start, in one line, where the service could not keep its promises."""
+    config = Config.from_environ(os.environ)
+    if server.cfg.workers != 1 or server.cfg.preload_app or server.cfg.worker_class is not Worker:
+        sys.exit(
+            "blogapi: must run as one worker of its own class, or the rate limit would be multiplied; "
+            "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
+        )
+    try:
+        refuse_taken_address(config.host, config.port)
+        server.database_lock = lock(config.database)
+        database.open(config.database)  # Here a failure is one line and an exit; in the worker, a traceback.
+        database.close()
+    except Exception as error:
+        sys.exit(f"blogapi: {error}")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Every connection takes a file.
+
+
+def when_ready(server: Any) -> None:
+    """Ignore the signals that would run two workers side by side, each with counts of its own."""
+
+    def ignore(number: int, frame: Any) -> None:
+        os.write(2, f"blogapi: {signal.Signals(number).name} is ignored; restart the service instead\n".encode())
+
+    for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, ignore)
+
+
+def worker_exit(server: Any, worker: Worker) -> None:
+    """End the worker without a trace: no -wal, and nothing left to an interpreter that gevent has patched."""
+    if worker.booted:
+        if not database.is_closed():
+            database.close()
+        os._exit(0)
+
+
+def refuse_taken_address(host: str, port: int) -> None:
+    """Raise OSError if the address cannot be listened on. gunicorn would try for five seconds."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except OSError as error:
+        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; set HOST or PORT") from error
+
+
+def lock(path: Path) -> int:
+    """Return a file whose lock keeps a second server off the database at `path`, until this process and its worker end.
+
+    The lock (flock) is on a file of its own: one on the database would go with whatever file is moved into its place,
+    and closing that file would drop the locks that SQLite has on it. Raises OSError if another server has it.
+    """
+    try:
+        file = os.open(f"{os.path.realpath(path)}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise OSError(f"cannot lock the database {path}: {error.strerror}") from error
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise OSError(f"another server is using the database {path}") from None
+        time.sleep(0.05)

@@ -1,0 +1,191 @@
+"""The shapes on the wire: what a request may carry, and how it is told what is wrong with it."""
+
+import re
+import unicodedata
+from typing import Any
+from urllib.parse import urlsplit
+
+from marshmallow import Schema, ValidationError, fields, pre_load
+from marshmallow.validate import Length, OneOf, Regexp
+
+STATUSES = ("published", "draft", "scheduled", "archived")
+MAX_LIMIT = 1000
+MAX_ID = 2**63 - 1
+
+# Unpaired surrogates, and category Cc but for tab, LF and CR: re has no \p{Cc}.
+UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+UNUSABLE_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def fold(name: str) -> str:
+    """Return what decides whether two tags are the same: NFC of the case-folded NFC."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def is_visible(character: str) -> bool:
+    """Tell whether a character is neither white space nor of category Z, Cc or Cf."""
+    return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
+
+
+class Text(fields.String):
+    """A string of Unicode text with at least `least` and at most `most` code points, counted after trimming.
+
+    With `one_line`, white space at both ends is trimmed, and a line break inside is refused.
+    With `visible`, at least one character must be visible.
+    """
+
+    default_error_messages = {
+        "required": "missing",
+        "null": "must not be null",
+        "invalid": "must be a string",
+        "characters": "must not contain control characters or unpaired surrogates",
+        "line": "must be one line without control characters or unpaired surrogates",
+        "invisible": "must contain a visible character",
+    }
+
+    def __init__(self, most: int, *, least: int = 0, one_line: bool = False, visible: bool = False, **kwargs: Any):
+        bounds = f"{least} to {most:,}" if least else f"at most {most:,}"
+        length = Length(min=least, max=most, error=f"must have {bounds} characters")
+        validate = kwargs.pop("validate", None)
+        super().__init__(validate=[length, validate] if validate else length, **kwargs)
+        self.one_line = one_line
+        self.visible = visible
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if self.one_line:
+            text = text.strip()
+            if UNUSABLE_IN_A_LINE.search(text):
+                raise self.make_error("line")
+        elif UNUSABLE.search(text):
+            raise self.make_error("characters")
+        # Most texts begin with a visible character; the set bounds the work where none does.
+        if self.visible and not any(map(is_visible, text[:100])) and not any(map(is_visible, set(text))):
+            raise self.make_error("invisible")
+        return text
+
+
+class Tags(fields.List):
+    """A list of tags; loads as a dictionary from folded names to the spellings given, a later repeat dropped."""
+
+    default_error_messages = {"null": "must not be null", "invalid": "must be an array of strings"}
+
+    def __init__(self, most: int, **kwargs: Any):
+        super().__init__(Text(64, least=1, one_line=True, visible=True), **kwargs)
+        self.most = most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
+        # Before the items, or 100,000 bad ones would make 100,000 messages.
+        if isinstance(value, list) and len(value) > self.most:
+            raise ValidationError(f"must have at most {self.most} tags")
+        tags: dict[str, str] = {}
+        for name in super()._deserialize(value, attr, data, **kwargs):
+            tags.setdefault(fold(name), name)
+        return tags
+
+
+class Choice(fields.String):
+    """One of some words."""
+
+    default_error_messages = {"null": "must not be null", "invalid": "must be a string"}
+
+    def __init__(self, *choices: str, **kwargs: Any):
+        super().__init__(validate=OneOf(choices, error="must be one of {choices}"), **kwargs)
+
+
+class Tag(fields.String):
+    """A tag to look for; loads as its folded name."""
+
+    default_error_messages = {"empty": "must not be empty"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs).strip()
+        if not name:
+            raise self.make_error("empty")
+        return fold(name)
+
+
+class Whole(fields.Field):
+    """A whole number from 1 in ASCII digits, without sign or leading zero, as a query carries it."""
+
+    default_error_messages = {"invalid": "must be a whole number from 1"}
+    digits = re.compile("[1-9][0-9]*")
+
+    def __init__(self, most: int | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.most = most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if not self.digits.fullmatch(value):
+            raise self.make_error("invalid")
+        number = int(value[:20])  # int() would refuse 5,000 digits; 20 are beyond any bound there is
+        return number if self.most is None else min(number, self.most)
+
+
+class PostId(Whole):
+    """The id of a post, as the service writes it."""
+
+    default_error_messages = {"invalid": "must be a post's id, a whole number from 1"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        number = super()._deserialize(value, attr, data, **kwargs)
+        if number > MAX_ID:
+            raise self.make_error("invalid")
+        return number
+
+
+def web_address(value: str) -> None:
+    """Raise ValidationError unless `value` is an absolute http or https URL with a host (RFC 3986, or an IRI)."""
+    try:
+        url = urlsplit(value)
+        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable or any(map(str.isspace, value)):
+        raise ValidationError("must be an absolute http or https URL without white space")
+
+
+class StrictSchema(Schema):
+    """A schema that refuses what it does not know, in our words."""
+
+    error_messages = {"unknown": "unknown field", "type": "must be a JSON object"}
+
+
+class NewPost(StrictSchema):
+    """The body of POST /posts."""
+
+    title = Text(255, least=1, one_line=True, visible=True, required=True)
+    content = Text(1_000_000, visible=True, required=True)
+    excerpt = Text(1000)
+    slug = Text(
+        100,
+        validate=Regexp(
+            r"[a-z0-9]+(-[a-z0-9]+)*\Z", error="must be lower-case letters a-z, digits and single hyphens between them"
+        ),
+    )
+    status = Choice("published", "draft", load_default="draft")
+    tags = Tags(50, load_default=dict)
+    cover_image = Text(2048, validate=web_address)
+
+    @pre_load
+    def drop_empty(self, data: Any, **kwargs: Any) -> Any:
+        """Take "" for left out where a field is optional: it is what an unset shell variable gives."""
+        if not isinstance(data, dict):
+            return data
+        optional = ("excerpt", "slug", "cover_image")
+        return {name: value for name, value in data.items() if value != "" or name not in optional}
+
+
+class NoQuery(StrictSchema):
+    """The query of an operation that has no parameters."""
+
+    error_messages = {"unknown": "unknown parameter"}
+
+
+class ListQuery(NoQuery):
+    """The query of GET /posts."""
+
+    limit = Whole(MAX_LIMIT, load_default=100)
+    status = Choice(*STATUSES, load_default=None)
+    tag = Tag(load_default=None)
+    before = PostId(load_default=MAX_ID)

@@ -1,0 +1,26 @@
+"""How the service is run: gunicorn's settings, each with its reason."""
+
+import os
+import sys
+
+from blogapi.config import Config
+from blogapi.master import on_starting, when_ready, worker_exit  # noqa: F401 (gunicorn calls them)
+
+try:
+    _config = Config.from_environ(os.environ)
+except ValueError as error:
+    sys.exit(f"blogapi: {error}")
+
+wsgi_app = "app:app"
+bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
+workers = 1  # the rate limit is exact because one process counts
+worker_class = "blogapi.server.Worker"
+logger_class = "blogapi.server.MaskedLogger"
+worker_connections = 8192  # slow and silent clients cost a little memory and nothing else
+graceful_timeout = 5  # seconds; the worker itself gives up after 4
+limit_request_line = 8190  # bytes
+control_socket_disable = True  # it would be in the user's home, and two servers would fight over it
+# X-Forwarded headers mean nothing here. To trust every sender with none of them saves parsing the sender's address.
+forwarded_allow_ips = "*"
+forwarder_headers = ""
+secure_scheme_headers: dict = {}

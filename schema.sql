@@ -1,0 +1,32 @@
+-- The whole database: tables, constraints and indexes. Nothing else defines them.
+-- A change here goes together with an entry in blogapi/db.py UPGRADES and a higher user_version.
+
+PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
+PRAGMA user_version = 1;
+
+CREATE TABLE api_key (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere
+    name TEXT NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    last_used_on TEXT  -- a date in UTC
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE post (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
+    slug TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
+    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug and status are its copies
+) STRICT;
+
+CREATE INDEX post_status ON post (status, id);
+
+CREATE TABLE post_tag (
+    tag TEXT NOT NULL,  -- case-folded and normalized: what decides whether two tags are the same
+    post_id INTEGER NOT NULL REFERENCES post (id) ON DELETE CASCADE,
+    status TEXT NOT NULL,  -- a copy of the post's
+    PRIMARY KEY (tag, post_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX post_tag_status ON post_tag (tag, status, post_id);
+CREATE INDEX post_tag_post ON post_tag (post_id);

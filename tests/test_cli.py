@@ -1,0 +1,118 @@
+"""The command line: init and keys."""
+
+import re
+import stat
+
+import pytest
+from click.testing import CliRunner
+
+from blogapi import cli
+from blogapi.auth import digest_of
+from blogapi.db import database
+from blogapi.models import ApiKey
+
+KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the command line on a database of its own; return the exit status, standard output and the error."""
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
+
+    def run(*arguments):
+        result = CliRunner().invoke(cli.commands, arguments)
+        return result.exit_code, result.stdout, str(result.exception or "")
+
+    yield run
+    database.close()
+
+
+def known(key):
+    return ApiKey.find(digest_of(key.strip())) is not None
+
+
+def test_create_prints_the_key_alone(run):
+    status, key, _ = run("keys", "create", "laptop")
+    assert status == 0
+    assert KEY.fullmatch(key)
+    assert known(key)
+
+
+def test_regenerate_keeps_the_name_and_kills_the_old_key(run):
+    _, old, _ = run("keys", "create", "laptop")
+    status, new, _ = run("keys", "regenerate", "laptop")
+    assert status == 0
+    assert KEY.fullmatch(new)
+    assert (known(old), known(new)) == (False, True)
+    assert [key.name for key in ApiKey.listing()] == ["laptop"]
+
+
+def test_revoke_kills_the_key_and_frees_the_name(run):
+    _, key, _ = run("keys", "create", "laptop")
+    assert run("keys", "revoke", "laptop") == (0, "", "")
+    assert not known(key)
+    assert run("keys", "create", "laptop")[0] == 0
+
+
+def test_list_shows_what_is_known_of_each_key(run):
+    _, b, _ = run("keys", "create", "b")
+    _, a, _ = run("keys", "create", "a name")
+    status, listing, _ = run("keys", "list")
+    rows = [re.split(r"  +", line.strip()) for line in listing.splitlines()]
+    assert status == 0
+    assert rows[0] == ["NAME", "LAST FOUR", "MADE", "LAST USED"]
+    assert [(name, four, used) for name, four, _, used in rows[1:]] == [
+        ("a name", a.strip()[-4:], "never"),
+        ("b", b.strip()[-4:], "never"),
+    ]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row[2]) for row in rows[1:])
+    assert a.strip()[:-4] not in listing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("create", "taken"), "there is a key called 'taken' already"),
+        (("create", ""), "the name of a key must have 1 to 100 characters, in one line, one of them visible"),
+        (("create", " "), "the name of a key must have 1 to 100 characters, in one line, one of them visible"),
+        (("create", "a\nb"), "the name of a key must have 1 to 100 characters, in one line, one of them visible"),
+        (("regenerate", "unknown"), "there is no key called 'unknown'"),
+        (("regenerate", ""), "there is no key called ''"),
+        (("revoke", "unknown"), "there is no key called 'unknown'"),
+        (("revoke", ""), "there is no key called ''"),
+    ],
+)
+def test_an_error_is_one_clear_line(run, arguments, message):
+    run("keys", "create", "taken")
+    status, output, error = run("keys", *arguments)
+    assert (status, output, error) == (1, "", message)
+    assert ApiKey.select().count() == 1
+
+
+def test_init_makes_a_first_key_only_with_the_database(run, tmp_path):
+    status, output, _ = run("init")
+    assert status == 0
+    assert output.startswith(f"{tmp_path / 'blog.db'} is set up")
+    assert known(KEY.search(output)[0])
+    assert run("init") == (0, "", "")
+    assert ApiKey.select().count() == 1
+
+
+def test_the_database_is_for_its_owner_only(run, tmp_path):
+    run("init")
+    assert stat.S_IMODE((tmp_path / "blog.db").stat().st_mode) == 0o600
+
+
+def test_commands_on_a_database_that_is_not_there_do_not_make_one(run, tmp_path):
+    status, _, error = run("keys", "list")
+    assert (status, error) == (1, f"cannot open the database {tmp_path / 'blog.db'}: No such file or directory")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "nowhere" / "blog.db"))
+    monkeypatch.setattr("sys.argv", ["blogapi", "init"])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    path = tmp_path / "nowhere" / "blog.db"
+    assert exit_.value.code == f"blogapi: cannot open the database {path}: No such file or directory"

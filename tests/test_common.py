@@ -1,0 +1,180 @@
+"""What holds for every request: keys, the rate limit, the order of judgement, the Error body."""
+
+import hashlib
+import logging
+
+import pytest
+
+from blogapi import create_app
+from blogapi.cli import add_key
+from blogapi.config import Config
+from blogapi.db import database
+from blogapi.models import ApiKey
+from tests.conftest import NOON
+
+NO_KEY = {"error": 401, "message": "Authorization: must be 'Bearer' and an API key that is in force"}
+
+
+def quota(answer):
+    return [int(answer.headers[f"X-RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset")]
+
+
+# Keys
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "FOO"])
+@pytest.mark.parametrize(
+    "path", ["/v1/posts", "/v1/posts/1", "/v1", "/v1/", "/v1/nothing", "//v1/posts", "/V1/posts", "/x"]
+)
+def test_without_a_key_everything_is_401(stranger, method, path):
+    answer = stranger.open(path, method=method)
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert quota(answer) == [1_000_000, 1_000_000, NOON + 60]
+    if method != "HEAD":
+        assert answer.json == NO_KEY
+
+
+def test_no_route_under_v1_is_public(app, stranger):
+    for rule in app.url_map.iter_rules():
+        if rule.rule.startswith("/v1"):
+            path = rule.rule.replace("<post_id:post_id>", "1")
+            for method in rule.methods:
+                assert stranger.open(path, method=method).status_code == 401, rule
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic {key}",
+        "{key}",
+        "Bearer {key}x",
+        "Bearer {key},Bearer {key}",
+        "Bearer {lower}",
+        "Bearer blog_" + "a" * 43,
+        "Bearer ü" + "a" * 43,
+    ],
+)
+def test_a_malformed_or_unknown_key_is_401(stranger, key, header):
+    answer = stranger.get("/v1/posts", headers={"Authorization": header.format(key=key, lower=key.lower())})
+    assert (answer.status_code, answer.json) == (401, NO_KEY)
+
+
+@pytest.mark.parametrize("header", ["Bearer {}", "bearer {}", "BEARER   {}"])
+def test_the_scheme_is_case_insensitive(stranger, key, header):
+    assert stranger.get("/v1/posts", headers={"Authorization": header.format(key)}).status_code == 200
+
+
+def test_the_database_holds_the_digest_and_not_the_key(config, client, key):
+    row = ApiKey.get()
+    assert row.digest == hashlib.sha256(key.encode()).digest()
+    assert row.last_four == key[-4:]
+    database.close()
+    for path in config.database.parent.iterdir():
+        assert key[5:-4].encode() not in path.read_bytes()
+
+
+def test_the_day_of_the_last_use_is_written_once_a_day(client, clock):
+    statements = []
+    database.connection().set_trace_callback(statements.append)
+    for _ in range(3):
+        client.get("/v1/posts")
+    assert sum(statement.startswith("UPDATE") for statement in statements) == 1
+    assert ApiKey.get().last_used_on == "2026-11-20"
+    clock.now += 86_400
+    client.get("/v1/posts")
+    assert ApiKey.get().last_used_on == "2026-11-21"
+    database.connection().set_trace_callback(None)
+
+
+# The rate limit
+
+
+@pytest.fixture
+def limited(tmp_path, clock):
+    """A function that sends requests with a key, under a limit of 3."""
+    app = create_app(Config(database=tmp_path / "blog.db", rate_limit=3), clock)
+
+    def send(key, path="/v1/posts", method="GET"):
+        return app.test_client().open(path, method=method, headers={"Authorization": f"Bearer {key}"})
+
+    yield send
+    database.close()
+
+
+def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
+    key = add_key("a")
+    clock.now = NOON + 20.7
+    assert [quota(limited(key)) for _ in range(3)] == [[3, left, NOON + 60] for left in (2, 1, 0)]
+    answer = limited(key)
+    assert answer.status_code == 429
+    assert answer.json == {"error": 429, "message": "rate limit exceeded: 3 requests a minute; try again in 40 s"}
+    assert answer.headers["Retry-After"] == "40"
+    assert quota(answer) == [3, 0, NOON + 60]
+    clock.now = NOON + 59.999
+    assert limited(key).headers["Retry-After"] == "1"
+    clock.now = NOON + 60
+    assert quota(limited(key)) == [3, 2, NOON + 120]
+
+
+def test_every_request_with_a_key_counts_whatever_its_answer(limited):
+    key = add_key("a")
+    answers = [limited(key, "/nothing"), limited(key, "/v1/posts", "PUT"), limited(key, "/v1/posts?x=1"), limited(key)]
+    assert [answer.status_code for answer in answers] == [404, 405, 400, 429]
+    assert [quota(answer)[1] for answer in answers] == [2, 1, 0, 0]
+
+
+def test_a_request_over_the_limit_is_not_carried_out(limited):
+    key = add_key("a")
+    answers = [limited(key, "/v1/posts/1", "DELETE").status_code for _ in range(4)]
+    assert answers == [404, 404, 404, 429]
+    assert limited(key, "/nothing").status_code == 429
+
+
+def test_each_key_has_a_count_of_its_own_and_no_key_none(limited):
+    one, other = add_key("one"), add_key("other")
+    assert quota(limited(one))[1] == 2
+    assert quota(limited("blog_" + "x" * 43))[1] == 3
+    assert quota(limited(other))[1] == 2
+
+
+# Errors
+
+
+def test_an_unknown_path_is_404(client):
+    answer = client.get("/v1/nothing")
+    assert (answer.status_code, answer.json) == (404, {"error": 404, "message": "no such path"})
+    assert quota(answer)[0] == 1_000_000
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "FOO", "DELETE"])
+def test_a_wrong_method_is_405_with_allow(client, method):
+    answer = client.open("/v1/posts", method=method)
+    assert answer.status_code == 405
+    assert answer.json["error"] == 405
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
+    assert stranger.post("/v1/posts", data=b"{").status_code == 401
+    assert client.post("/v1/nothing?x=1", data=b"{").status_code == 404
+    assert client.put("/v1/posts?x=1", data=b"{").status_code == 405
+    assert client.post("/v1/posts?x=1", data=b"{").json["message"] == "x: unknown parameter"
+
+
+def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog):
+    app.view_functions["api.list_posts"] = lambda: 1 / 0
+    with caplog.at_level(logging.ERROR):
+        answer = client.get("/v1/posts")
+    assert answer.json == {"error": 500, "message": "an error on the server's side; its log says more"}
+    assert "ZeroDivisionError" in caplog.text
+    assert quota(answer)[0] == 1_000_000
+
+
+def test_healthz_needs_no_key_and_counts_nowhere(stranger):
+    answer = stranger.get("/healthz")
+    assert (answer.status_code, answer.json) == (200, {"status": "ok"})
+    assert stranger.get("/healthz?probe=1").status_code == 200

@@ -1,0 +1,39 @@
+"""The settings."""
+
+from pathlib import Path
+
+import pytest
+
+from blogapi.config import CHECKOUT, Config
+
+
+def test_the_defaults():
+    config = Config.from_environ({})
+    assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
+    assert config.database == CHECKOUT / "blog.db"
+
+
+def test_the_environment_overrides():
+    config = Config.from_environ({"HOST": "::1", "PORT": "80", "BLOGAPI_DATABASE": "x.db", "BLOGAPI_RATE_LIMIT": "7"})
+    assert (config.host, config.port, config.rate_limit, config.database) == ("::1", 80, 7, Path("x.db"))
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
+@pytest.mark.parametrize("variable", ["PORT", "BLOGAPI_RATE_LIMIT"])
+def test_a_number_must_be_one(variable, text):
+    with pytest.raises(ValueError, match=f"{variable}: must be a whole number from 1"):
+        Config.from_environ({variable: text})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("PORT", "65536", "PORT: must be a whole number from 1 to 65535, not 65536"),
+        ("WEB_CONCURRENCY", "2", "WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit"),
+        ("HOST", "", "HOST: must not be empty"),
+        ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
+    ],
+)
+def test_an_unusable_setting_is_named(variable, text, message):
+    with pytest.raises(ValueError, match=message):
+        Config.from_environ({variable: text})

@@ -1,0 +1,61 @@
+"""DELETE /posts/{id}."""
+
+import pytest
+
+from blogapi.models import Post, PostTag
+
+
+def test_a_post_is_deleted_once(client, post):
+    post(tags=["a", "b"])
+    answer = client.delete("/v1/posts/1")
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert "Content-Type" not in answer.headers
+    assert (Post.select().count(), PostTag.select().count()) == (0, 0)
+
+
+def test_a_second_delete_is_404(client, post):
+    post()
+    client.delete("/v1/posts/1")
+    answer = client.delete("/v1/posts/1")
+    assert (answer.status_code, answer.json) == (404, {"error": 404, "message": "no such post"})
+
+
+def test_the_slug_is_free_again_and_the_id_is_not(client, post):
+    post()
+    client.delete("/v1/posts/1")
+    assert post().items() >= {"id": "2", "slug": "a-title"}.items()
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "007",
+        "01",
+        "+1",
+        "-1",
+        "1.0",
+        "%D9%A1",
+        "1%20",
+        "%201",
+        "1%0A",
+        "1_0",
+        "0x1",
+        "1e0",
+        "1/",
+        "",
+        "9" * 19,
+        "9" * 30,
+        "a",
+    ],
+)
+def test_only_the_id_as_written_names_a_post(client, post, spelling):
+    post()
+    assert client.delete(f"/v1/posts/{spelling}").status_code in (404, 405 if spelling == "" else 404)
+    assert Post.select().count() == 1
+
+
+@pytest.mark.parametrize("query", ["force=1", "status=draft", "=", "a"])
+def test_a_query_is_refused_and_nothing_deleted(client, post, query):
+    post()
+    assert client.delete(f"/v1/posts/1?{query}").status_code == 400
+    assert Post.select().count() == 1

@@ -1,0 +1,51 @@
+"""The fixed window, by itself."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blogapi.limiter import FixedWindow
+from tests.conftest import Clock
+
+
+@pytest.fixture
+def clock():
+    return Clock(120.0)
+
+
+def test_hits_count_down_and_never_below_zero(clock):
+    window = FixedWindow(2, 60, clock)
+    quotas = [window.hit("a") for _ in range(4)]
+    assert [(quota.remaining, quota.exceeded) for quota in quotas] == [(1, False), (0, False), (0, True), (0, True)]
+
+
+def test_windows_are_aligned_to_the_minute(clock):
+    window = FixedWindow(1, 60, clock)
+    clock.now = 179.9
+    assert window.hit("a")[2:] == (180, 1, False)
+    clock.now = 180.0
+    assert window.hit("a")[2:] == (240, 60, False)
+    assert window.hit("a").exceeded
+
+
+def test_a_new_window_forgets_the_old_one(clock):
+    window = FixedWindow(1, 60, clock)
+    for n in range(1000):
+        window.hit(n)
+    clock.now += 60
+    window.hit("a")
+    assert window._hits == {"a": 1}
+
+
+def test_a_look_counts_nothing(clock):
+    window = FixedWindow(5, 60, clock)
+    assert [window.peek().remaining for _ in range(3)] == [5, 5, 5]
+    assert window._hits == {}
+
+
+def test_it_is_exact_among_threads(clock):
+    window = FixedWindow(1000, 60, clock)
+    with ThreadPoolExecutor(8) as pool:
+        quotas = list(pool.map(lambda _: window.hit("a"), range(1500)))
+    served = [quota.remaining for quota in quotas if not quota.exceeded]
+    assert sorted(served) == list(range(1000))

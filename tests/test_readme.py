@@ -1,0 +1,115 @@
+"""README's own shell blocks, run against the service that its first one starts; and what it is for, shown whole."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from tests.service import CHECKOUT, Service, free_port
+
+README = (CHECKOUT / "README.md").read_text()
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+ARTICLES = {
+    "sourdough.md": ("A sourdough that forgives", "published", ["Baking", "Slow food"]),
+    "backups.md": ("Backups for people who hate backups", "draft", ["Self-hosting", "Shell"]),
+    "tagebuch.md": ("Drei Tage am Bodensee: ein Tagebuch", "published", ["Reisen", "slow FOOD"]),
+}
+
+
+@pytest.fixture
+def running(tmp_path):
+    """`make run`, as the README says it; gives what it printed and the environment for other commands."""
+    port = free_port()
+    environ = os.environ | {"PORT": str(port), "BLOGAPI_DATABASE": str(tmp_path / "blog.db")}
+    process = subprocess.Popen(
+        ["make", "run"],
+        cwd=CHECKOUT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    output = ""
+    while "Booting worker" not in output:
+        line = process.stdout.readline()
+        assert line, output
+        output += line
+    yield output, environ
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=10)
+
+
+def shell(block, environ, key):
+    """Run a block of the README in a shell; return what it printed."""
+    script = block.replace("127.0.0.1:8000", f"127.0.0.1:{environ['PORT']}").replace("blog_…", key)
+    script = f"set -eu\nKEY={key}\n{script}".replace(
+        "curl ", "curl --silent --show-error --retry-connrefused --retry 9 "
+    )
+    ended = subprocess.run(
+        ["bash", "-c", script], cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_what_the_readme_says_works(running):
+    output, environ = running
+    key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
+    assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
+    create, listing, from_file, delete, keys = BLOCKS[1:-1]
+
+    example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
+    created = json.loads(shell(create, environ, key))
+    assert list(created) == list(example)
+    assert {**created, "created_at": "", "published_at": ""} == {**example, "created_at": "", "published_at": ""}
+
+    assert shell(listing, environ, key) == json.dumps([created], separators=(",", ":")) * 2
+    post = json.loads(shell(from_file, environ, key))
+    assert post["content"] == (CHECKOUT / "tests/articles/backups.md").read_text()
+    assert shell(delete, environ, key) == ""
+    assert json.loads(shell(listing.splitlines()[0], environ, key)) == [post]
+
+    made, *table, renewed = shell(keys, environ, key).splitlines()
+    assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
+    assert made != renewed
+
+
+def test_the_curl_line_that_the_service_prints_can_be_pasted(running):
+    output, environ = running
+    line = re.search(r"^ +(curl .*)$", output, re.MULTILINE)[1]
+    post = json.loads(shell(line, environ, "unused"))
+    assert (post["id"], post["title"], post["status"]) == ("1", "Hello", "published")
+
+
+def test_three_articles_are_created_listed_and_deleted(tmp_path):
+    with Service(tmp_path / "blog.db") as service:
+        posts = {}
+        for name, (title, status, tags) in ARTICLES.items():
+            content = (CHECKOUT / "tests/articles" / name).read_text()
+            fields = {"title": title, "content": content, "status": status, "tags": tags}
+            answer, _, posts[name] = service.request("POST", "/v1/posts", fields)
+            assert answer == 201
+            assert posts[name].items() >= fields.items()
+
+        def listed(query):
+            return service.request("GET", f"/v1/posts{query}")[2]
+
+        sourdough, backups, tagebuch = posts.values()
+        assert listed("") == [tagebuch, backups, sourdough]
+        assert listed("?status=draft") == [backups]
+        assert listed("?tag=SLOW+FOOD") == [tagebuch, sourdough]
+        assert listed("?tag=reisen&status=published") == [tagebuch]
+        for post in posts.values():
+            assert service.request("DELETE", f"/v1/posts/{post['id']}")[0] == 204
+        assert listed("") == []
+
+
+def test_the_readme_names_every_setting():
+    settings = re.findall(r"^\| `(HOST|PORT|BLOGAPI_\w+)` \|", README, re.MULTILINE)
+    source = (CHECKOUT / "blogapi/config.py").read_text()
+    names = re.findall(r"^    (\w+): (?:str|int|Path) =", source, re.MULTILINE)
+    assert settings == [name.upper() if name in ("host", "port") else f"BLOGAPI_{name.upper()}" for name in names]

@@ -1,0 +1,134 @@
+"""The real server: how it starts, what it refuses, how it ends."""
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+
+import pytest
+
+from tests.service import BIN, CHECKOUT, Service, free_port
+
+
+def refusal(tmp_path, *arguments, **environ):
+    """Start a server that must not start; return its exit status and the last line it wrote."""
+    variables = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())} | environ
+    ended = subprocess.run(
+        [BIN / "gunicorn", *arguments], cwd=CHECKOUT, env=variables, capture_output=True, text=True, timeout=20
+    )
+    assert "Traceback" not in ended.stderr
+    return ended.returncode, ended.stderr.rstrip("\n").rpartition("\n")[2]
+
+
+ONE_WORKER = (
+    "blogapi: must run as one worker of its own class, or the rate limit would be multiplied; "
+    "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "line"),
+    [
+        ([], {"BLOGAPI_RATE_LIMIT": "ten"}, "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1, not 'ten'"),
+        ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1, not 'http'"),
+        ([], {"HOST": "192.0.2.1"}, "Cannot assign requested address; set HOST or PORT"),
+        (
+            [],
+            {"BLOGAPI_DATABASE": "/no/blog.db"},
+            "blogapi: cannot lock the database /no/blog.db: No such file or directory",
+        ),
+        (
+            [],
+            {"WEB_CONCURRENCY": "2"},
+            "blogapi: WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit",
+        ),
+        ([], {"GUNICORN_CMD_ARGS": "--workers 2"}, ONE_WORKER),
+        (["--workers", "2"], {}, ONE_WORKER),
+        (["--preload"], {}, ONE_WORKER),
+        (["--worker-class", "gthread"], {}, ONE_WORKER),
+    ],
+)
+def test_an_unusable_setting_ends_it_with_one_clear_line(tmp_path, arguments, environ, line):
+    status, last = refusal(tmp_path, *arguments, **environ)
+    assert status != 0
+    assert last.endswith(line)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR2])
+def test_a_signal_does_not_make_a_second_worker(service, number):
+    worker = service.worker
+    service.process.send_signal(number)
+    while "is ignored" not in service.log:
+        service.request("GET", "/healthz")
+    assert service.log.count("Booting worker") == 1
+    assert service.worker == worker
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        status, last = refusal(tmp_path, PORT=str(port))
+    assert status == 1
+    assert last == f"blogapi: cannot listen on 127.0.0.1 port {port}: Address already in use; set HOST or PORT"
+
+
+def test_a_second_server_on_a_database_is_refused(service, tmp_path):
+    (tmp_path / "link.db").symlink_to(service.database)
+    for path in (service.database, tmp_path / "link.db"):
+        status, last = refusal(tmp_path, BLOGAPI_DATABASE=str(path))
+        assert (status, last) == (1, f"blogapi: another server is using the database {path}")
+
+
+def test_a_database_of_another_program_ends_it(tmp_path):
+    sqlite3.connect(tmp_path / "blog.db").execute("CREATE TABLE theirs (a)").connection.close()
+    status, last = refusal(tmp_path)
+    assert (status, last) == (
+        1,
+        f"blogapi: cannot use the database {tmp_path / 'blog.db'}: it belongs to another program",
+    )
+
+
+def test_it_serves_on_ipv6(tmp_path):
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+    with Service(tmp_path / "blog.db", host="::1") as service:
+        assert service.request("GET", "/v1/posts")[0] == 200
+
+
+def test_keys_made_regenerated_and_revoked_beside_the_server_count_at_once(service):
+    def status(key):
+        return service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0]
+
+    first = service.blogapi("keys", "create", "laptop").stdout.strip()
+    assert status(first) == 200
+    second = service.blogapi("keys", "regenerate", "laptop").stdout.strip()
+    assert (status(first), status(second)) == (401, 200)
+    assert service.blogapi("keys", "revoke", "laptop").returncode == 0
+    assert status(second) == 401
+
+
+def test_the_command_line_ends_with_a_status(service):
+    ended = service.blogapi("keys", "revoke", "nobody")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "blogapi: there is no key called 'nobody'\n")
+
+
+def test_the_service_never_prints_a_key(service):
+    service.request("GET", f"/v1/posts?key={service.key}")
+    service.request("GET", f"/{service.key}")
+    service.raw(f"GET /{service.key}\r\n\r\n".encode())
+    assert "blog_[masked]" in service.log
+    assert service.key[5:] not in service.log
+
+
+def test_restarted_it_has_all_posts(service):
+    created = service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[2]
+    assert service.stop() == 0
+    assert sorted(path.name for path in service.database.parent.glob("blog.db*")) == ["blog.db", "blog.db.lock"]
+    service.start()
+    assert service.request("GET", "/v1/posts")[2] == [created]
