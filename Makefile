@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install run test check lock
+.PHONY: install run test soak check lock
 
 install: .venv/installed
 
@@ -11,6 +11,9 @@ run: .venv/installed
 
 test: .venv/tested
 	$(BIN)/pytest
+
+soak: .venv/tested  # the tests with a hundred times as many requests, kills and keys
+	$(BIN)/pytest --soak --no-cov
 
 check: .venv/tested  # lint and formatting
 	$(BIN)/ruff check .

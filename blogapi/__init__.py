@@ -4,12 +4,23 @@ import os
 import time
 from collections.abc import Callable
 
-from flask import Flask
+from flask import Flask, Request
+from werkzeug.routing import MapAdapter
 
 from blogapi import errors, limiter
 from blogapi.config import Config
 from blogapi.db import database
 from blogapi.views import PostIdConverter, blueprint
+
+
+class Application(Flask):
+    """Flask without a look at Host, which nothing here depends on."""
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Bind the routes to the path and method alone: Werkzeug would parse and check Host, 4 % of a small request."""
+        if request is None:  # an application context by itself, which needs no routes
+            return None
+        return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)
 
 
 def create_app(config: Config | None = None, clock: Callable[[], float] = time.time) -> Flask:
@@ -18,9 +29,9 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     Opens the database, which is set up where it is missing; raises peewee.DatabaseError if it cannot be used.
     """
     config = config or Config.from_environ(os.environ)
-    app = Flask(__name__, static_folder=None)
+    app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
-    app.url_map.merge_slashes = False  # //v1/posts is another path, not one to be redirected
+    app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.url_map.converters["post_id"] = PostIdConverter
     app.extensions.update(config=config, clock=clock)
     database.open(config.database)

@@ -9,6 +9,7 @@ from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_FIELDS = 100  # far beyond what any operation knows; each unknown one would make a message
 
 
 def load_query(schema: Schema) -> dict[str, Any]:
@@ -29,7 +30,10 @@ def load_body(schema: Schema) -> dict[str, Any]:
     """Load the JSON body by `schema`; raise the HTTP error that says what is wrong with it."""
     require_json()
     try:
-        data = json.loads(read_body().decode(), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        text = read_body().decode()
+        if text.startswith("\ufeff"):
+            raise BadRequest("body: must not begin with a byte order mark")
+        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
@@ -38,15 +42,19 @@ def load_body(schema: Schema) -> dict[str, Any]:
         raise BadRequest("body: must not be nested so deeply") from None
     except ValueError:  # from int()
         raise BadRequest("body: must not have a number of so many digits") from None
+    if not isinstance(data, dict):
+        raise BadRequest("body: must be a JSON object")
+    if len(data) > MAX_FIELDS:
+        raise BadRequest("body: must not have so many fields")
     return schema.load(data)
 
 
 def require_json() -> None:
     """Raise UnsupportedMediaType unless the body is said to be JSON in UTF-8, without a content coding."""
     parameters = request.mimetype_params
-    if request.mimetype != "application/json" or parameters.get("charset", "utf-8").lower() != "utf-8":
+    if request.mimetype != "application/json" or parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
         raise UnsupportedMediaType("Content-Type: must be application/json")
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if request.headers.get("Content-Encoding", "").lower() not in ("", "identity"):
         raise UnsupportedMediaType("Content-Encoding: must be left out")
 
 

@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import click
 from peewee import PeeweeException
@@ -32,7 +34,7 @@ def main() -> None:
     """Run the command line; a failure is one line and the exit status 1."""
     try:
         commands()
-    except (PeeweeException, ValueError) as error:
+    except (OSError, PeeweeException, ValueError) as error:
         sys.exit(f"blogapi: {error}")
 
 
@@ -48,8 +50,20 @@ def init() -> None:
     if database.open(config.database):
         host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
         url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
-        key = add_key("first")
-        click.echo(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
+        add_key(
+            "first", lambda key: WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key))
+        )
+
+
+@commands.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(file: Path) -> None:
+    """Write a consistent copy of the database to FILE, also beside a running server. FILE must not exist yet."""
+    open_database()
+    try:
+        database.backup(file)
+    except OSError as error:
+        raise ValueError(f"cannot write the backup {file}: {error.strerror}") from error
 
 
 @commands.group()
@@ -62,7 +76,7 @@ def keys() -> None:
 def create_key(name: str) -> None:
     """Create a key called NAME and print it. It is shown only now."""
     open_database(create=True)
-    click.echo(add_key(name))
+    add_key(name)
 
 
 @keys.command("list")
@@ -82,8 +96,12 @@ def regenerate_key(name: str) -> None:
     """Replace the key called NAME by a new one and print that. The old one is dead at once."""
     open_database()
     key = new_key()
-    database.write(lambda: ApiKey.renew(name, digest_of(key), key[-4:], rfc3339(time.time())))
-    click.echo(key)
+
+    def renew() -> None:
+        ApiKey.renew(name, digest_of(key), key[-4:], rfc3339(time.time()))
+        show(key)
+
+    database.write(renew)
 
 
 @keys.command("revoke")
@@ -99,8 +117,23 @@ def open_database(create: bool = False) -> None:
     database.open(Config.from_environ(os.environ).database, create)
 
 
-def add_key(name: str) -> str:
-    """Create a key and return it."""
+def add_key(name: str, text: Callable[[str], str] = str) -> None:
+    """Create a key and show it, in `text`."""
     key = new_key()
-    database.write(lambda: ApiKey.add(name, digest_of(key), key[-4:], rfc3339(time.time())))
-    return key
+
+    def add() -> None:
+        ApiKey.add(name, digest_of(key), key[-4:], rfc3339(time.time()))
+        show(text(key))
+
+    database.write(add)
+
+
+def show(text: str) -> None:
+    """Print what is shown only once. Called before the commit: a key that was not shown is not made."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed: nothing was changed")
+    try:
+        click.echo(text)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again when it exits
+        raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error

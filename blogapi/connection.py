@@ -2,14 +2,18 @@
 
 import socket
 import time
+from contextlib import suppress
 
-from gunicorn.http.errors import InvalidRequestLine, ParseException
+from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 from gunicorn.http.message import Request
 from werkzeug.exceptions import BadRequest, RequestTimeout
 
 BYTES_A_SECOND = 16 * 1024  # what a body must come with, and an answer be taken with, after the first seconds
+HEADER_BYTES = 64 * 1024
+BODY_BYTES = 8 * 1024 * 1024  # twice the largest body: chunks cost something, but not any amount
 LINGER_BYTES = 64 * 1024 * 1024
 LINGER_SECONDS = 5
+READS = 2  # without a break: a request that comes in many pieces must not keep the others waiting
 TLS_HANDSHAKE = b"\x16"
 
 
@@ -25,20 +29,31 @@ class Connection:
         self.linger = False  # input may be unread when it is closed
         self._deadline = 0.0
         self._seconds_a_byte = 0.0
+        self._left = 0  # bytes that may still come
+        self._reads = 0
 
     def expect_request(self, started: bool) -> None:
         """Give the next request's header its time, from now and then from its first byte."""
         self.started = started
         self._deadline = time.monotonic() + self.header_seconds
         self._seconds_a_byte = 0.0
+        self._left = HEADER_BYTES
+        self._reads = 0
 
     def expect_body(self) -> None:
         """Give the body its time, which grows with what comes."""
         self._deadline = time.monotonic() + self.body_seconds
         self._seconds_a_byte = 1 / BYTES_A_SECOND
+        self._left = BODY_BYTES
 
     def recv(self, size: int) -> bytes:
-        """Return what the client sends next, b"" at its end; raise TimeoutError at the deadline."""
+        """Return what the client sends next, b"" at its end.
+
+        Raises TimeoutError at the deadline, LimitRequestHeaders where too much has come.
+        """
+        self._reads += 1
+        if self._reads > READS:
+            time.sleep(0)
         self.sock.settimeout(max(0.001, self._deadline - time.monotonic()))
         self.reading = True
         try:
@@ -46,6 +61,9 @@ class Connection:
         finally:
             self.reading = False
         self._deadline += len(data) * self._seconds_a_byte
+        self._left -= len(data)
+        if self._left < 0:
+            raise LimitRequestHeaders("too large")
         if not self.started:
             self.started = True
             self._deadline = time.monotonic() + self.header_seconds
@@ -54,16 +72,18 @@ class Connection:
         return data
 
     def send(self, data: bytes) -> None:
-        """Send an answer; raise TimeoutError if the client does not take it in time."""
-        self.sock.settimeout(self.body_seconds + len(data) / BYTES_A_SECOND)
-        sent = self.sock.send(data)  # mostly all; sendall() would first ask for the buffer's size
-        if sent < len(data):
-            self.sock.sendall(memoryview(data)[sent:])
+        """Send an answer; raise TimeoutError if the client does not take it, or too slowly."""
+        deadline = time.monotonic() + self.body_seconds + len(data) / BYTES_A_SECOND
+        rest = memoryview(data)
+        while rest:  # Mostly once: gevent's sendall() would first ask for the buffer's size.
+            self.sock.settimeout(max(0.001, min(self.body_seconds, deadline - time.monotonic())))
+            rest = rest[self.sock.send(rest) :]
 
     def stop_reading(self) -> None:
         """End the connection if it is waiting for the client: what it waits for then ends."""
         if self.reading:
-            self.sock.shutdown(socket.SHUT_RD)
+            with suppress(OSError):  # It may be gone already.
+                self.sock.shutdown(socket.SHUT_RD)
 
     def close(self) -> None:
         """Close; with `linger`, first discard for a bounded while what still comes.
@@ -73,23 +93,18 @@ class Connection:
         try:
             if self.linger:
                 self._discard_input()
-        except OSError:
+        except (OSError, ParseException):
             pass
         finally:
             self.sock.close()
 
     def _discard_input(self) -> None:
-        deadline = time.monotonic() + LINGER_SECONDS
-        left = LINGER_BYTES
         self.sock.shutdown(socket.SHUT_WR)
-        self.reading = True
-        while left > 0 and time.monotonic() < deadline:
-            self.sock.settimeout(max(0.001, deadline - time.monotonic()))
-            data = self.sock.recv(64 * 1024)
-            if not data:
-                break
-            left -= len(data)
-            time.sleep(0)  # Whoever sends fast must not keep the others waiting.
+        self._deadline = time.monotonic() + LINGER_SECONDS
+        self._seconds_a_byte = 1 / BYTES_A_SECOND
+        self._left = LINGER_BYTES
+        while self.recv(64 * 1024):
+            pass
 
 
 class RequestBody:
@@ -109,7 +124,7 @@ class RequestBody:
         except TimeoutError:
             raise RequestTimeout("body: did not come in time") from None
         except ParseException:
-            raise BadRequest("body: broken chunk") from None
+            raise BadRequest("body: broken chunk, or too many of them") from None
         except OSError:
             raise BadRequest("body: broken off") from None
 

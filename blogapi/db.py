@@ -6,16 +6,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from peewee import DatabaseError, OperationalError, PeeweeException, SqliteDatabase
+from peewee import DatabaseError, OperationalError, PeeweeException, SqliteDatabase, __exception_wrapper__
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 1  # as in schema.sql
 UPGRADES: dict[int, str] = {}  # n: the statements that make version n + 1 of version n
 BUSY_SECONDS = 2.0  # how long a write waits for another program's
+
+# After these, what SQLite keeps of the file in memory may be wrong for good.
+DISTRUSTED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -64,6 +68,8 @@ class Database(SqliteDatabase):
             # Keys and drafts are nobody else's business: 0600, which SQLite gives to the -wal and -shm too.
             os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             self._identity = _identity(path)
+            if not path.is_file():
+                raise DatabaseError("it is no regular file")
             self.init(
                 str(path),
                 timeout=BUSY_SECONDS,
@@ -78,7 +84,8 @@ class Database(SqliteDatabase):
         except OSError as error:
             raise DatabaseError(f"cannot open the database {path}: {error.strerror}") from error
         except PeeweeException as error:
-            self.close()
+            if not self.is_closed():
+                self.close()
             raise DatabaseError(f"cannot use the database {path}: {error}") from error
         self.timeout = 0
         return created
@@ -100,18 +107,51 @@ class Database(SqliteDatabase):
             raise write.error
         return write.result
 
+    def rows(self, sql: str, parameters: tuple = ()) -> Iterator[tuple]:
+        """Run a query and give its rows one by one; raise DatabaseError if it fails, also half-way."""
+        try:
+            cursor = self.execute_sql(sql, parameters)
+            with __exception_wrapper__:  # Peewee's, which a cursor of SQLite's goes without
+                yield from cursor
+        except PeeweeException as error:
+            self._recover(error)
+            raise
+
+    def row(self, sql: str, parameters: tuple = ()) -> tuple | None:
+        """Run a query and return its first row, or None."""
+        return next(self.rows(sql, parameters), None)
+
     def check(self) -> None:
-        """Raise OperationalError unless the database can be read, and its file is in its place and writable."""
+        """Raise DatabaseError unless the database can be read, and its file is in its place and writable."""
         self._check_file()
-        if not os.access(self.database, os.W_OK):
-            raise OperationalError("the database file is not writable")
-        self.execute_sql("SELECT count(*) FROM (SELECT 1 FROM post LIMIT 1)").fetchone()
+        self.row("SELECT 1 FROM post LIMIT 1")
+
+    def backup(self, path: Path) -> None:
+        """Write a consistent copy, one file of mode 0600, also while another process writes to the database.
+
+        Raises FileExistsError rather than overwrite, OSError or DatabaseError if it cannot be written.
+        """
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        part = path.with_name(f"{path.name}.part")  # An empty file is no backup; half a copy would look like one.
+        try:
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            with __exception_wrapper__, closing(sqlite3.connect(part)) as copy:
+                self.connection().backup(copy)
+                copy.execute("PRAGMA journal_mode = delete")  # One file, without -wal, is what people copy.
+            _sync(part)
+            os.replace(part, path)
+            _sync(path.parent)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            raise
 
     def _prepare(self) -> bool:
         version = self.user_version
         if self.application_id == APPLICATION_ID and version == VERSION:
             return False
-        if self.application_id != APPLICATION_ID and (self.application_id or version or self._has_tables()):
+        foreign = self.application_id != APPLICATION_ID or version < 1
+        if foreign and (self.application_id or version or self._has_tables()):
             raise DatabaseError("it belongs to another program")
         if version > VERSION:
             raise DatabaseError(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
@@ -146,6 +186,8 @@ class Database(SqliteDatabase):
             self._replaced = True
         if self._replaced:
             raise OperationalError("another file is in the place of the database")
+        if not os.access(self.database, os.W_OK):
+            raise OperationalError("the database file is not writable")
 
     def _commit_waiting(self, first: Write) -> None:
         batch = [first]
@@ -162,7 +204,7 @@ class Database(SqliteDatabase):
             error = failure
         finally:
             if error is not None:
-                self._give_up()
+                self._recover(error)
             del self._writes[: len(batch)]
             for write in batch:
                 write.finish(error)
@@ -176,7 +218,7 @@ class Database(SqliteDatabase):
                 self.execute_sql("BEGIN IMMEDIATE")
                 return
             except OperationalError as error:
-                if not _is_busy(error):
+                if _code(error) != sqlite3.SQLITE_BUSY:
                     raise
                 if time.monotonic() > deadline:
                     error.retry_after = 1  # seconds: waiting helps
@@ -194,21 +236,36 @@ class Database(SqliteDatabase):
             self.execute_sql("ROLLBACK TO one")
         self.execute_sql("RELEASE one")
 
-    def _give_up(self) -> None:
+    def _recover(self, error: Exception) -> None:
+        """End what an error has left open; connect anew where the connection cannot be trusted any more."""
+        if self.is_closed():
+            return
         try:
             if self.connection().in_transaction:  # SQLite may have rolled back by itself.
                 self.execute_sql("ROLLBACK")
-        except PeeweeException:
-            self.close()  # The next use connects anew.
+            if _code(error) in DISTRUSTED:
+                self._check_file()  # Without its file, an old connection is better than none.
+                self.close()
+        except PeeweeException as failure:
+            log.error("cannot recover the connection to the database: %s", failure)
 
 
-def _is_busy(error: PeeweeException) -> bool:
-    return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY  # & 0xFF: whatever its kind
+def _code(error: Exception) -> int:
+    """Return SQLite's primary result code behind an error of Peewee's, 0 if there is none."""
+    return getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & 0xFF
 
 
 def _identity(path: str | Path) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -43,16 +43,15 @@ def init_app(app: Flask) -> None:
 
 def answer(error: HTTPException) -> Response:
     """Answer an HTTP error; Allow, WWW-Authenticate and Retry-After stay as the exception has them."""
-    response = error.get_response()
     own = error.description != type(error).description
     message = error.description if own else MESSAGES.get(error.code, error.name)
-    response.data = error_body(response.status_code, message)
-    response.mimetype = "application/json"
-    return response
+    headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
+    return Response(error_body(error.code, message), error.code, headers, mimetype="application/json")
 
 
 def answer_invalid(error: ValidationError) -> Response:
     """Answer 400 with every field that is wrong, and what would be right."""
+    error.__traceback__ = None  # marshmallow's frame refers to the error: a cycle that would keep 4 MB for a while
     return answer(BadRequest("; ".join(_sentences(error.normalized_messages()))))
 
 
@@ -78,7 +77,7 @@ def answer_crash(error: Exception) -> Response:
 def _sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
     """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
     for key, value in messages.items():
-        name = "body" if key == "_schema" else f"{prefix}[{key}]" if isinstance(key, int) else key[:MAX_NAME]
+        name = f"{prefix}[{key}]" if isinstance(key, int) else key[:MAX_NAME] or '""'
         if isinstance(value, dict):
             yield from _sentences(value, name)
         else:

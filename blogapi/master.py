@@ -26,8 +26,9 @@ def on_starting(server: Any) -> None:
             "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
         )
     try:
-        refuse_taken_address(config.host, config.port)
-        server.database_lock = lock(config.database)
+        server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
+        for address in server.cfg.address:
+            refuse_taken_address(*address)
         database.open(config.database)  # Here a failure is one line and an exit; in the worker, a traceback.
         database.close()
     except Exception as error:
@@ -62,8 +63,9 @@ def refuse_taken_address(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             probe.listen()
-    except OSError as error:
-        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; set HOST or PORT") from error
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", "no valid name of a host")
+        raise OSError(f"cannot listen on {host} port {port}: {reason}; set HOST or PORT") from error
 
 
 def lock(path: Path) -> int:

@@ -10,6 +10,7 @@ from peewee import (
     AutoField,
     BlobField,
     CompositeKey,
+    DatabaseError,
     ForeignKeyField,
     IntegrityError,
     Model,
@@ -66,7 +67,7 @@ class ApiKey(BaseModel):
     @classmethod
     def find(cls, digest: bytes) -> tuple[bytes, str | None] | None:
         """Return the digest of the key and the day of its last use, or None."""
-        return database.execute_sql(FIND_KEY, (digest,)).fetchone()
+        return database.row(FIND_KEY, (digest,))
 
     @classmethod
     def note_use(cls, digest: bytes, day: str) -> None:
@@ -123,14 +124,13 @@ class Post(BaseModel):
         post that brings it past PAGE_BYTES. Costs O(limit): an index gives the order for each combination of filters.
         """
         filters = [value for value in (tag, status) if value is not None]
-        rows = database.execute_sql(page_sql(status is not None, tag is not None), (*filters, before, limit + 1))
         documents: list[bytes] = []
-        size = 0
-        last = 0
-        for post_id, document in rows:
+        size = last = 0
+        for post_id, document in database.rows(page_sql(bool(status), bool(tag)), (*filters, before, limit + 1)):
             if len(documents) == limit or size > PAGE_BYTES:
-                rows.close()
                 return documents, last
+            if document is None:
+                raise DatabaseError("a post is damaged")  # SQLite has no checksums: NULL in a NOT NULL column
             documents.append(document)
             size += len(document)
             last = post_id
@@ -143,7 +143,7 @@ class Post(BaseModel):
         Returns its id and document. A slug that is left out is made from the title.
         Raises ValidationError if one that is given is taken.
         """
-        post_id = database.execute_sql(LAST_ID).fetchone()[0] + 1
+        post_id = database.row(LAST_ID)[0] + 1
         slug = fields.get("slug") or free_slug(fields["title"])
         tags = fields["tags"]
         post = {"id": str(post_id), **fields, "tags": list(tags.values()), "slug": slug, "created_at": now}
@@ -153,6 +153,8 @@ class Post(BaseModel):
         try:
             database.execute_sql(INSERT_POST, (post_id, slug, post["status"], document))
         except IntegrityError as error:
+            if "post.slug" not in str(error):
+                raise
             raise ValidationError("already taken by another post", "slug") from error
         for tag in tags:
             database.execute_sql(INSERT_TAG, (tag, post_id, post["status"]))
@@ -199,7 +201,7 @@ def free_slug(title: str) -> str:
 
 
 def slug_taken(slug: str) -> bool:
-    return database.execute_sql(FIND_SLUG, (slug,)).fetchone() is not None
+    return database.row(FIND_SLUG, (slug,)) is not None
 
 
 @cache

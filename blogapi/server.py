@@ -19,17 +19,7 @@ from gevent.pool import Pool
 from gevent.server import StreamServer
 from gunicorn.glogging import Logger
 from gunicorn.http import get_parser
-from gunicorn.http.errors import (
-    ExpectationFailed,
-    InvalidHTTPVersion,
-    InvalidRequestLine,
-    InvalidRequestMethod,
-    LimitRequestHeaders,
-    LimitRequestLine,
-    NoMoreData,
-    ParseException,
-    UnsupportedTransferCoding,
-)
+from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.message import Request
 from gunicorn.http.parser import RequestParser
 from gunicorn.util import unquote_to_wsgi_str
@@ -37,19 +27,10 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.connection import Connection, RequestBody
 from blogapi.errors import error_body
+from blogapi.refusals import refusal_for, refusal_of, wants_close
 
-REFUSALS = {
-    ExpectationFailed: (417, "Expect: must be 100-continue"),
-    InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
-    InvalidRequestLine: (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"),
-    InvalidRequestMethod: (400, "the method must be in upper-case letters"),
-    LimitRequestHeaders: (431, "the header must have at most 100 fields of at most 8,190 bytes"),
-    LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
-    UnsupportedTransferCoding: (501, "Transfer-Encoding: must be chunked or left out"),
-}
-MALFORMED = (400, "the header is not valid HTTP")
-HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")  # RFC 3986, host and port
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}")
+LOGGED = 1000  # characters of a target
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its answer says
 SHUTDOWN_SECONDS = 4.0
 
@@ -125,7 +106,7 @@ class Worker(GeventWorker):
         try:
             while self.alive and self.serve(connection, parser, listener, address):
                 pass
-        except (NoMoreData, StopIteration):  # The client ended it, or fell silent between two requests.
+        except StopIteration:  # The client ended it between two requests.
             pass
         except OSError as error:
             self.log.debug("connection lost: %s", error)
@@ -140,24 +121,25 @@ class Worker(GeventWorker):
         connection.expect_request(started=bool(parser.unreader.buf.getvalue()))
         try:
             request = next(parser)
-        except TimeoutError:
-            if not connection.started:
-                return False
-            return self.refuse(connection, address, 408, "the header did not come in time")
-        except ParseException as error:
-            return self.refuse(connection, address, *REFUSALS.get(type(error), MALFORMED))
-        if not has_valid_host(request):
-            return self.refuse(connection, address, 400, "Host: must be given once, a host and perhaps a port")
+        except (NoMoreData, ParseException, TimeoutError) as error:
+            if connection.started and self.alive:
+                self.refuse(connection, address, *refusal_for(error))
+            return False
+        if refusal := refusal_of(request):
+            self.refuse(connection, address, *refusal, request)
+            return False
         gevent.sleep(0)  # Once a request, or a busy connection would starve the others.
         started = time.perf_counter()
         body = RequestBody(connection, request)
         environ = self.environ(request, body, listener, address)
         status, headers, content = self.call(environ)
-        keep = self.alive and body.complete and not request.should_close()
-        self.answer(connection, status, headers, content, keep)
-        seconds = time.perf_counter() - started
-        self.log_request(address, request.method, request.uri, status, len(content), seconds, environ.get(CAUSE, ""))
-        connection.linger = not body.complete
+        keep = self.alive and body.complete and not wants_close(request)
+        try:
+            self.answer(connection, status, headers, content, keep)
+        finally:
+            seconds = time.perf_counter() - started
+            cause = environ.get(CAUSE, "")
+            self.log_request(address, request, status, len(content), seconds, cause)
         return keep
 
     def environ(self, request: Request, body: RequestBody, listener: tuple, address: tuple) -> dict[str, Any]:
@@ -203,12 +185,15 @@ class Worker(GeventWorker):
 
     def answer(self, connection: Connection, status: str, headers: Iterable, content: bytes, keep: bool) -> None:
         """Send an answer, head and content at once."""
+        connection.linger = not keep
         self.tick()
         lines = [f"HTTP/1.1 {status}\r\nDate: {self.date}\r\nConnection: {'keep-alive' if keep else 'close'}"]
         lines += [f"{name}: {value}" for name, value in headers]
         connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + content)
 
-    def refuse(self, connection: Connection, address: tuple, status: int, message: str) -> bool:
+    def refuse(
+        self, connection: Connection, address: tuple, status: int, message: str, request: Request | None = None
+    ) -> None:
         """Answer a request that does not reach the application with the Error body, and end the connection."""
         content = error_body(status, message)
         headers = [
@@ -216,11 +201,13 @@ class Worker(GeventWorker):
             ("Content-Length", str(len(content))),
             *self.limiter.peek().headers,
         ]
+        if request is not None and request.method == "HEAD":
+            content = b""
         line = f"{status} {HTTPStatus(status).phrase}"
-        self.answer(connection, line, headers, content, keep=False)
-        self.log_request(address, "-", "-", line, len(content), 0.0, message)
-        connection.linger = True
-        return False
+        try:
+            self.answer(connection, line, headers, content, keep=False)
+        finally:
+            self.log_request(address, request, line, len(content), 0.0, message)
 
     def tick(self) -> None:
         """Write the date anew once a second: that often is enough, and it takes longer than a header otherwise."""
@@ -231,19 +218,12 @@ class Worker(GeventWorker):
             self.time = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
 
     def log_request(
-        self, address: tuple, method: str, target: str, status: str, size: int, seconds: float, cause: str
+        self, address: tuple, request: Request | None, status: str, size: int, seconds: float, cause: str
     ) -> None:
         """Write the one line that the log has for each request."""
-        line = f'{self.time} {address[0]} "{method} {target}" {status[:3]} {size} {seconds * 1000:.1f}ms'
+        what = f"{request.method} {request.uri[:LOGGED]}".replace('"', "%22") if request else "-"
+        line = f'{self.time} {address[0]} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
         if cause:
             line += f" ({cause})"
         with suppress(OSError, ValueError):  # A log that is gone must not stop the service.
             sys.stderr.write(mask(line) + "\n")
-
-
-def has_valid_host(request: Request) -> bool:
-    """Tell whether Host is as RFC 9112, section 3.2, demands it. (gunicorn refuses a repeated one.)"""
-    for name, value in request.headers:
-        if name == "HOST":
-            return HOST.fullmatch(value) is not None
-    return request.version < (1, 1)

@@ -3,12 +3,21 @@
 import pytest
 
 from blogapi import create_app
-from blogapi.cli import add_key
 from blogapi.config import Config
 from blogapi.db import database
-from tests.service import Service
+from tests.service import Service, add_key
 
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
+
+
+def pytest_addoption(parser):
+    parser.addoption("--soak", action="store_true", help="run what takes long in full, not a hundredth of it")
+
+
+@pytest.fixture(scope="session")
+def scale(pytestconfig):
+    """How many times as much is done as in a quick run."""
+    return 100 if pytestconfig.getoption("soak") else 1
 
 
 class Clock:

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,8 +11,19 @@ import sys
 import time
 from pathlib import Path
 
+from blogapi.auth import digest_of, new_key
+from blogapi.db import database
+from blogapi.models import ApiKey
+
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
+
+
+def add_key(name):
+    """Add a key to the database that is open; return it."""
+    key = new_key()
+    database.write(lambda: ApiKey.add(name, digest_of(key), key[-4:], "2026-11-20T12:00:00Z"))
+    return key
 
 
 def free_port():
@@ -21,14 +33,19 @@ def free_port():
 
 
 class Service:
-    """A gunicorn with a database; its log is kept in a file beside that."""
+    """A gunicorn with a database; its log is kept in a file beside that.
 
-    def __init__(self, database, host="127.0.0.1", **settings):
+    `measured` lets coverage look on, where it does so at all; that takes time and memory.
+    """
+
+    def __init__(self, database, host="127.0.0.1", command=(BIN / "gunicorn",), measured=False, **settings):
+        self.command = command
         self.database = database
         self.host = host
         self.port = free_port()
         self.log_file = database.with_suffix(".log")
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(("BLOGAPI_", "GUNICORN"))}
+        unwanted = ("BLOGAPI_", "GUNICORN") if measured else ("BLOGAPI_", "GUNICORN", "COVERAGE", "COV_")
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
         self.environ = variables | {
             "HOST": host,
             "PORT": str(self.port),
@@ -40,8 +57,14 @@ class Service:
         self.key = None
 
     def __enter__(self):
-        self.start()
-        self.key = self.blogapi("keys", "create", "tests").stdout.strip()
+        database.open(self.database)
+        self.key = add_key("tests")
+        database.close()
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *exc_info):
@@ -56,9 +79,9 @@ class Service:
     def start(self):
         """Start the server and wait until it answers."""
         with self.log_file.open("a") as log:
-            self.process = subprocess.Popen([BIN / "gunicorn"], cwd=CHECKOUT, env=self.environ, stderr=log)
+            self.process = subprocess.Popen(self.command, cwd=CHECKOUT, env=self.environ, stderr=log)
         deadline = time.monotonic() + 10
-        while not self.answers():
+        while not (self.workers and self.answers()):  # The worker of a killed master may answer for a while.
             assert self.process.poll() is None, self.log
             assert time.monotonic() < deadline, self.log
             time.sleep(0.02)
@@ -76,10 +99,25 @@ class Service:
         return self.process.wait(10)
 
     @property
+    def workers(self):
+        """The process ids of the master's children."""
+        return Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+
+    @property
     def worker(self):
         """The process id of the worker."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return int(children.read_text().split()[0])
+        return int(self.workers[0])
+
+    @property
+    def open_files(self):
+        """How many files the worker has open."""
+        return len(list(Path(f"/proc/{self.worker}/fd").iterdir()))
+
+    @property
+    def memory(self):
+        """The memory of master and worker in MB, shared pages counted once (PSS)."""
+        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, self.worker)]
+        return sum(int(re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     @property
     def log(self):
@@ -105,11 +143,26 @@ class Service:
         finally:
             connection.close()
 
-    def raw(self, data):
-        """Send bytes as they are; return status, headers and parsed body of the answer, until the server closes."""
+    def raw(self, data, end=False):
+        """Send bytes as they are, and with `end` nothing more; return status, headers and parsed body of the answer."""
         with self.connect() as sock:
             sock.sendall(data)
+            if end:
+                sock.shutdown(socket.SHUT_WR)
             return read_answer(sock)
+
+    def head(self, line, *fields):
+        """Return the head of a request with a key, ready to be sent."""
+        lines = [line, "Host: localhost", f"Authorization: Bearer {self.key}", *fields]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+def eventually(condition, seconds=10):
+    """Wait until `condition` holds; fail if it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def read_answer(sock):

@@ -2,6 +2,7 @@
 
 import re
 import stat
+import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +11,7 @@ from blogapi import cli
 from blogapi.auth import digest_of
 from blogapi.db import database
 from blogapi.models import ApiKey
+from tests.service import BIN
 
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
 
@@ -86,6 +88,20 @@ def test_an_error_is_one_clear_line(run, arguments, message):
     run("keys", "create", "taken")
     status, output, error = run("keys", *arguments)
     assert (status, output, error) == (1, "", message)
+    assert ApiKey.select().count() == 1
+
+
+@pytest.mark.parametrize("arguments", [("create", "new"), ("regenerate", "old")])
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+def test_a_key_that_cannot_be_shown_is_not_made(run, arguments, redirection):
+    _, old, _ = run("keys", "create", "old")
+    shell = f'exec "$0" keys {" ".join(arguments)} {redirection}'
+    ended = subprocess.run(["sh", "-c", shell, BIN / "blogapi"], capture_output=True, text=True, timeout=20)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("blogapi: ")
+    assert ended.stderr.endswith("nothing was changed\n")
+    assert ended.stderr.count("\n") == 1
+    assert known(old)
     assert ApiKey.select().count() == 1
 
 

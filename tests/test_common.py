@@ -6,11 +6,11 @@ import logging
 import pytest
 
 from blogapi import create_app
-from blogapi.cli import add_key
 from blogapi.config import Config
 from blogapi.db import database
 from blogapi.models import ApiKey
 from tests.conftest import NOON
+from tests.service import add_key
 
 NO_KEY = {"error": 401, "message": "Authorization: must be 'Bearer' and an API key that is in force"}
 
@@ -178,3 +178,8 @@ def test_healthz_needs_no_key_and_counts_nowhere(stranger):
     answer = stranger.get("/healthz")
     assert (answer.status_code, answer.json) == (200, {"status": "ok"})
     assert stranger.get("/healthz?probe=1").status_code == 200
+
+
+def test_a_wrong_method_on_a_public_path_is_405(stranger):
+    answer = stranger.post("/healthz")
+    assert (answer.status_code, set(answer.headers["Allow"].split(", "))) == (405, {"GET", "HEAD"})

@@ -53,7 +53,7 @@ def test_every_field_is_kept(client):
         ({"title": 1}, "title: must be a string"),
         ({"title": None}, "title: must not be null"),
         ({"title": " \u200b\u2060 "}, "title: must contain a visible character"),
-        ({"title": ""}, "title: must contain a visible character"),
+        ({"title": " "}, "title: must have 1 to 255 characters"),
         ({"title": "a\nb"}, "title: must be one line without control characters or unpaired surrogates"),
         ({"title": "a\u2028b"}, "title: must be one line without control characters or unpaired surrogates"),
         ({"title": "x" * 256}, "title: must have 1 to 255 characters"),
@@ -77,7 +77,7 @@ def test_every_field_is_kept(client):
         ({"tags": None}, "tags: must not be null"),
         ({"tags": ["a"] * 51}, "tags: must have at most 50 tags"),
         ({"tags": ["a", 1]}, "tags[1]: must be a string"),
-        ({"tags": [" "]}, "tags[0]: must contain a visible character"),
+        ({"tags": [" "]}, "tags[0]: must have 1 to 64 characters"),
         ({"tags": ["x" * 65]}, "tags[0]: must have 1 to 64 characters"),
         ({"cover_image": "ftp://a/b"}, "cover_image: must be an absolute http or https URL without white space"),
         ({"cover_image": "http:///b"}, "cover_image: must be an absolute http or https URL without white space"),
@@ -85,7 +85,11 @@ def test_every_field_is_kept(client):
         ({"cover_image": "http://[::1"}, "cover_image: must be an absolute http or https URL without white space"),
         ({"cover_image": "//a/b"}, "cover_image: must be an absolute http or https URL without white space"),
         ({"cover_image": "http://a/" + "x" * 2048}, "cover_image: must have at most 2,048 characters"),
+        ({"title": "\x1fA"}, "title: must be one line without control characters or unpaired surrogates"),
         ({"titel": "x"}, "titel: unknown field"),
+        ({"": "x"}, '"": unknown field'),
+        ({"_schema": "x"}, "_schema: unknown field"),
+        ({"\ud800": "x"}, "\N{REPLACEMENT CHARACTER}: unknown field"),
         ({"title": 1, "tags": [1]}, "title: must be a string; tags[0]: must be a string"),
     ],
 )
@@ -99,7 +103,7 @@ def test_required_fields_are_named(client):
 
 
 def test_a_message_never_grows_with_the_request(client):
-    message = refused(client, {f"field{n}\n{'x' * 99}": 1 for n in range(1000)})["message"]
+    message = refused(client, {f"field{n}\n{'x' * 99}": 1 for n in range(90)})["message"]
     assert len(message) == 500
     assert message.isprintable()
 
@@ -214,7 +218,8 @@ def add_slug(number):
         (b"9" * 5_000, "body: must not have a number of so many digits"),
         ("{}".encode("utf-16"), "body: must be UTF-8"),
         (b'{"title": "\xff"}', "body: must be UTF-8"),
-        (b"\xef\xbb\xbf{}", "body: must be JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) at line 1 column 1"),
+        (b"\xef\xbb\xbf{}", "body: must not begin with a byte order mark"),
+        (json.dumps({f"field{n}": n for n in range(101)}).encode(), "body: must not have so many fields"),
     ],
 )
 def test_json_is_strict(client, body, message):
@@ -229,6 +234,7 @@ def test_json_is_strict(client, body, message):
         ({"Content-Type": "application/json"}, 201),
         ({"Content-Type": "Application/JSON; charset=UTF-8"}, 201),
         ({"Content-Type": 'application/json;charset="utf-8"'}, 201),
+        ({"Content-Type": "application/json; charset=utf8", "Content-Encoding": "identity"}, 201),
         ({"Content-Type": "application/json; charset=latin-1"}, 415),
         ({"Content-Type": "text/plain"}, 415),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),

@@ -68,7 +68,15 @@ def test_the_models_mirror_the_schema(opened, model):
     assert keys == [field.column_name for field in model._meta.get_primary_keys()]
 
 
-@pytest.mark.parametrize("mark", ["CREATE TABLE theirs (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 3"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "CREATE TABLE theirs (a)",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 3",
+        f"PRAGMA application_id = {db.APPLICATION_ID}",
+    ],
+)
 def test_a_database_of_another_program_is_left_alone(path, mark):
     sqlite3.connect(path).execute(mark).connection.close()
     before = path.read_bytes()
@@ -155,12 +163,12 @@ def test_an_operation_that_raises_leaves_nothing(opened):
     assert opened.write(add("b")) == 1
 
 
-def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(opened):
+def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(opened, path):
     """Writes of several threads wait behind a first one, which holds the lock; SQLite is used by one at a time."""
     opened.close()
     together = Database()
     together.connect_params["check_same_thread"] = False
-    together.open(opened.database)
+    together.open(path)
     commits = []
     together.connection().set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
     results = {}

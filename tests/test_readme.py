@@ -4,7 +4,9 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -56,11 +58,11 @@ def shell(block, environ, key):
     return ended.stdout
 
 
-def test_what_the_readme_says_works(running):
+def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, listing, from_file, delete, keys = BLOCKS[1:-1]
+    create, listing, from_file, delete, keys, backup = BLOCKS[1:-1]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
     created = json.loads(shell(create, environ, key))
@@ -76,6 +78,12 @@ def test_what_the_readme_says_works(running):
     made, *table, renewed = shell(keys, environ, key).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
+
+    backup = backup.replace('"blog-', f'"{tmp_path}/blog-')
+    assert shell(backup, environ, key) == ""
+    (copy,) = tmp_path.glob("blog-*.db")
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT id FROM post").fetchall() == [(2,)]
 
 
 def test_the_curl_line_that_the_service_prints_can_be_pasted(running):

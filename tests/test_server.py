@@ -32,6 +32,8 @@ ONE_WORKER = (
     [
         ([], {"BLOGAPI_RATE_LIMIT": "ten"}, "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1, not 'ten'"),
         ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1, not 'http'"),
+        ([], {"HOST": "a..b"}, "no valid name of a host; set HOST or PORT"),
+        ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is no regular file"),
         ([], {"HOST": "192.0.2.1"}, "Cannot assign requested address; set HOST or PORT"),
         (
             [],
@@ -76,10 +78,9 @@ def test_a_port_in_use_is_named(tmp_path):
 
 
 def test_a_second_server_on_a_database_is_refused(service, tmp_path):
-    (tmp_path / "link.db").symlink_to(service.database)
-    for path in (service.database, tmp_path / "link.db"):
-        status, last = refusal(tmp_path, BLOGAPI_DATABASE=str(path))
-        assert (status, last) == (1, f"blogapi: another server is using the database {path}")
+    link = tmp_path / "link.db"
+    link.symlink_to(service.database)
+    assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, f"blogapi: another server is using the database {link}")
 
 
 def test_a_database_of_another_program_ends_it(tmp_path):

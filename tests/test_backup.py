@@ -1,0 +1,78 @@
+"""blogapi backup, and back."""
+
+import resource
+import shutil
+import sqlite3
+import stat
+import threading
+
+import pytest
+from peewee import OperationalError
+
+from blogapi.db import database
+
+
+def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
+    stop = threading.Event()
+    acknowledged = []
+
+    def write():
+        while not stop.is_set():
+            acknowledged.append(service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["c"]})[2])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for number in range(5):
+        before = len(acknowledged)
+        target = tmp_path / f"copy{number}.db"
+        assert service.blogapi("backup", target).returncode == 0
+        copy = sqlite3.connect(target)
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        posts, tags = copy.execute("SELECT (SELECT count(*) FROM post), (SELECT count(*) FROM post_tag)").fetchone()
+        assert before <= posts == tags <= len(acknowledged) + 1
+        copy.close()
+        assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    stop.set()
+    writer.join()
+    assert {path.name for path in tmp_path.glob("copy*")} == {f"copy{number}.db" for number in range(5)}
+
+
+def test_a_backup_restored_is_the_blog_of_then(service, tmp_path):
+    then = service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[2]
+    key = service.key
+    service.blogapi("backup", tmp_path / "copy.db")
+    service.request("DELETE", "/v1/posts/1")
+    service.blogapi("keys", "revoke", "tests")
+    service.stop()
+    shutil.copy(tmp_path / "copy.db", service.database)
+    service.start()
+    assert service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[2] == [then]
+
+
+def test_a_backup_overwrites_nothing(service, tmp_path):
+    (tmp_path / "copy.db").write_text("precious")
+    ended = service.blogapi("backup", tmp_path / "copy.db")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"blogapi: cannot write the backup {tmp_path / 'copy.db'}: File exists\n"
+    assert (tmp_path / "copy.db").read_text() == "precious"
+
+
+def test_a_backup_that_fails_leaves_nothing(tmp_path):
+    database.open(tmp_path / "blog.db")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))  # as good as a full disk
+    try:
+        with pytest.raises(OperationalError):
+            database.backup(tmp_path / "copy.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.glob("copy*"))
+    database.close()
+
+
+def test_a_backup_of_no_database_is_refused_and_none_made(service, tmp_path):
+    service.environ["BLOGAPI_DATABASE"] = str(tmp_path / "none.db")
+    ended = service.blogapi("backup", tmp_path / "copy.db")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert not list(tmp_path.glob("none*"))
+    assert not list(tmp_path.glob("copy*"))

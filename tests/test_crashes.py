@@ -1,0 +1,242 @@
+"""Nothing acknowledged is lost: the server is killed, the disk fails, the file goes away."""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+from tests.service import BIN, Service, eventually
+
+POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
+
+
+class Author(threading.Thread):
+    """Creates posts and deletes every second one until it or the server is stopped; keeps what was acknowledged."""
+
+    def __init__(self, service):
+        super().__init__()
+        self.service = service
+        self.created = set()
+        self.attempted = set()
+        self.deleted = set()
+        self.stopped = False
+
+    def run(self):
+        try:
+            while not self.stopped:
+                status, _, post = self.service.request("POST", "/v1/posts", POST)
+                assert status == 201
+                self.created.add(post["id"])
+                if len(self.created) % 2:
+                    self.attempted.add(post["id"])
+                    assert self.service.request("DELETE", f"/v1/posts/{post['id']}")[0] == 204
+                    self.deleted.add(post["id"])
+        except (OSError, ValueError):
+            pass  # The answer did not come, or only half of it.
+        except Exception as error:
+            self.error = error
+
+
+def stored(service):
+    """The ids of the posts in the file, which must be sound."""
+    connection = sqlite3.connect(service.database)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        return {str(row[0]) for row in connection.execute("SELECT id FROM post")}
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("victims", ["worker", "master", "both"])
+def test_killed_it_has_what_it_acknowledged_and_serves_again_within_4_s(service, scale, victims):
+    created, attempted, deleted = set(), set(), set()
+    for _ in range(min(10, scale * 2)):
+        authors = [Author(service) for _ in range(4)]
+        for author in authors:
+            author.start()
+        time.sleep(random.uniform(0.2, 0.5))
+        worker, master = service.worker, service.process.pid
+        for process in {"worker": [worker], "master": [master], "both": [master, worker]}[victims]:
+            os.kill(process, signal.SIGKILL)
+        killed = time.monotonic()
+        if victims != "worker":
+            service.process.wait()
+            service.start()
+        eventually(service.answers, 4)
+        assert time.monotonic() < killed + 4
+        for author in authors:
+            author.stopped = True
+            author.join(20)
+            assert not hasattr(author, "error")
+            created |= author.created
+            attempted |= author.attempted
+            deleted |= author.deleted
+        assert created - attempted <= stored(service)
+        assert not deleted & stored(service)
+    assert deleted
+
+
+def write(service):
+    """Try to create a post; return status, Retry-After and the seconds it took."""
+    begun = time.monotonic()
+    status, headers, _ = service.request("POST", "/v1/posts", POST)
+    return status, headers["Retry-After"], time.monotonic() - begun
+
+
+def test_a_lock_that_lasts_costs_writers_3_s_and_readers_nothing(service):
+    assert write(service)[0] == 201
+    other = sqlite3.connect(service.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    answers = []
+    writers = [threading.Thread(target=lambda: answers.append(write(service))) for _ in range(20)]
+    for writer in writers:
+        writer.start()
+    slowest = 0.0
+    while any(writer.is_alive() for writer in writers):
+        begun = time.monotonic()
+        assert service.request("GET", "/v1/posts")[0] == 200
+        slowest = max(slowest, time.monotonic() - begun)
+    assert [(status, retry_after) for status, retry_after, _ in answers] == [(503, "1")] * 20
+    assert max(seconds for _, _, seconds in answers) < 3
+    assert slowest < 0.5
+    other.execute("ROLLBACK")
+    other.close()
+    assert write(service)[0] == 201
+    assert len(service.request("GET", "/v1/posts")[2]) == 2
+
+
+def test_a_lock_that_is_gone_in_time_costs_only_time(service):
+    other = sqlite3.connect(service.database, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.5, other.execute, ["COMMIT"]).start()
+    status, _, seconds = write(service)
+    other.close()
+    assert status == 201
+    assert seconds > 0.4
+
+
+def fill(service):
+    """Create posts until one is refused; return the ids acknowledged."""
+    acknowledged = set()
+    while True:
+        status, _, body = service.request("POST", "/v1/posts", POST)
+        if status != 201:
+            assert (status, body["message"]) == (503, "the database cannot do this now; nothing was changed")
+            return acknowledged
+        acknowledged.add(body["id"])
+
+
+def limit_files(service, size):
+    """Let the worker write no file beyond `size` bytes, which is as good as a full disk."""
+    _, hard = resource.prlimit(service.worker, resource.RLIMIT_FSIZE)
+    resource.prlimit(service.worker, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def test_a_disk_that_takes_no_more_costs_only_the_writes(service):
+    limit_files(service, 300_000)
+    acknowledged = fill(service)
+    assert {post["id"] for post in service.request("GET", "/v1/posts?limit=1000")[2]} == acknowledged
+    limit_files(service, resource.RLIM_INFINITY)
+    assert write(service)[0] == 201
+    assert acknowledged < stored(service)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
+    if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("to mount a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
+
+
+def test_a_full_disk_costs_only_the_writes(small_disk):
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 1_000_000)
+    with Service(small_disk / "blog.db") as service:
+        acknowledged = fill(service)
+        assert {post["id"] for post in service.request("GET", "/v1/posts?limit=1000")[2]} == acknowledged
+        assert write(service)[0] == 503
+        ballast.unlink()
+        assert write(service)[0] == 201
+        assert acknowledged < stored(service)
+
+
+def test_a_read_only_database_costs_only_the_writes(tmp_path):
+    command = [BIN / "gunicorn"]
+    if not os.geteuid():  # Root may write to everything, unless it gives that up.
+        if not shutil.which("setpriv"):
+            pytest.skip("root cannot give up its rights without setpriv")
+        command = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override", *command]
+    with Service(tmp_path / "blog.db", command=command) as service:
+        assert write(service)[0] == 201
+        service.database.chmod(0o444)
+        assert write(service)[0] == 503
+        assert service.request("GET", "/healthz")[0] == 503
+        assert len(service.request("GET", "/v1/posts")[2]) == 1
+        service.database.chmod(0o600)
+        assert write(service)[0] == 201
+
+
+def test_corruption_that_sqlite_reports_is_503_until_it_is_mended(service):
+    for _ in range(50):
+        write(service)
+    service.stop()
+    sound = service.database.read_bytes()
+    service.start()
+    with service.database.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (len(sound) - 4096))
+    statuses = {service.request("GET", "/v1/posts")[0], write(service)[0]}
+    assert statuses == {503}
+    assert service.request("GET", "/healthz")[0] == 503
+    with service.database.open("r+b") as file:
+        file.write(sound)
+    assert len(service.request("GET", "/v1/posts")[2]) == 50
+    assert write(service)[0] == 201
+
+
+def test_a_file_moved_away_takes_no_writes_until_it_is_back(service):
+    assert write(service)[0] == 201
+    away = service.database.with_name("away.db")
+    service.database.rename(away)
+    assert write(service)[:2] == (503, None)
+    assert service.request("DELETE", "/v1/posts/1")[0] == 503
+    assert service.request("GET", "/healthz")[2] == {
+        "error": 503,
+        "message": "the database cannot do this now; nothing was changed",
+    }
+    assert len(service.request("GET", "/v1/posts")[2]) == 1
+    assert not service.database.exists()
+    away.rename(service.database)
+    assert service.request("GET", "/healthz")[0] == 200
+    assert write(service)[0] == 201
+
+
+def test_another_file_in_its_place_takes_no_writes_until_a_restart(service):
+    service.blogapi("backup", service.database.with_name("copy.db"))
+    assert write(service)[0] == 201
+    service.database.with_name("copy.db").replace(service.database)
+    for _ in range(3):
+        assert write(service)[0] == 503
+        assert service.request("GET", "/healthz")[0] == 503
+    assert service.request("GET", "/v1/posts")[0] == 200
+    assert service.log.count("until a restart") == 1
+    service.stop()
+    for leftover in service.database.parent.glob("blog.db-*"):
+        leftover.unlink()
+    service.start()
+    assert service.request("GET", "/healthz")[0] == 200
+    assert service.request("GET", "/v1/posts")[2] == []
+    assert write(service)[0] == 201

@@ -1,0 +1,121 @@
+"""Exactness when everything comes at once."""
+
+import http.client
+import json
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.service import Service, read_answer
+
+
+def at_once(service, count, *request):
+    """Send the same request on many connections at the same moment; return the answers."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda _: service.request(*request), range(count)))
+
+
+def test_of_150_requests_in_one_window_100_are_served(tmp_path):
+    with Service(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=100) as service:
+        resets = set()
+        while len(resets) != 1:  # again, where a minute ended meanwhile
+            key = service.blogapi("keys", "create", f"key{len(resets)}").stdout.strip()
+            sockets = [service.connect() for _ in range(150)]
+            for sock in sockets:
+                sock.sendall(f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+            answers = [read_answer(sock) for sock in sockets]
+            for sock in sockets:
+                sock.close()
+            resets = {headers["X-RateLimit-Reset"] for _, headers, _ in answers}
+        served = [int(headers["X-RateLimit-Remaining"]) for status, headers, _ in answers if status == 200]
+        refused = [headers["X-RateLimit-Remaining"] for status, headers, _ in answers if status == 429]
+        assert sorted(served) == list(range(100))
+        assert refused == ["0"] * 50
+
+
+def test_50_creations_of_one_title_at_once_make_50_slugs(service):
+    answers = at_once(service, 50, "POST", "/v1/posts", {"title": "One title", "content": "x"})
+    assert {status for status, _, _ in answers} == {201}
+    slugs = {body["slug"] for _, _, body in answers}
+    assert slugs == {"one-title", *(f"one-title-{number}" for number in range(2, 51))}
+    assert {body["id"] for _, _, body in answers} == {str(number) for number in range(1, 51)}
+
+
+def test_50_creations_with_one_slug_at_once_make_one_post(service):
+    answers = at_once(service, 50, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
+    assert sorted(status for status, _, _ in answers) == [201] + [400] * 49
+    assert len(service.request("GET", "/v1/posts")[2]) == 1
+
+
+def test_20_deletions_of_one_post_at_once_delete_it_once(service):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
+    answers = at_once(service, 20, "DELETE", "/v1/posts/1")
+    assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
+
+
+def test_the_last_of_many_posts_with_one_title_is_made_as_fast_as_the_first(service, scale):
+    seconds = []
+    for _ in range(100 * scale):
+        begun = time.perf_counter()
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
+        seconds.append(time.perf_counter() - begun)
+    assert service.request("GET", "/v1/posts?limit=1")[2][0]["slug"] == f"a-{100 * scale}"
+    assert statistics.median(seconds[-50:]) < 2 * statistics.median(seconds[:50])
+
+
+def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
+    with Service(tmp_path / "blog.db") as service:
+        with service.connect() as sock:
+            hammer(sock, range(1000))
+            before = service.memory
+            hammer(sock, range(1000, 10_000 * scale))
+        assert service.memory < before + 20
+
+
+def hammer(sock, numbers):
+    """Send requests with wrong keys over one connection, in batches."""
+    numbers = list(numbers)
+    for start in range(0, len(numbers), 100):
+        batch = numbers[start : start + 100]
+        heads = [f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer blog_{n:043}\r\n\r\n" for n in batch]
+        sock.sendall("".join(heads).encode())
+        answers = b""
+        while answers.count(b"HTTP/1.1 401") < len(batch) or not answers.endswith(b"}"):
+            answers += sock.recv(65536)
+
+
+def test_refused_texts_leave_no_trace_in_memory(tmp_path):
+    with Service(tmp_path / "blog.db") as service:
+        before = service.memory
+        for number in range(20):
+            post = {"title": "A", "content": "B", "cover_image": f"http://{number}{'a' * 4_000_000}"}
+            assert service.request("POST", "/v1/posts", post)[0] == 400
+        assert service.memory < before + 50
+
+
+def test_memory_stays_flat_and_below_110_mb(tmp_path, scale):
+    with Service(tmp_path / "blog.db") as service:
+        mixed(service, 1000)
+        before = service.memory
+        mixed(service, 2000 * scale)
+        assert service.memory < min(before + 10, 110)
+
+
+def mixed(service, count):
+    """Create, list, delete and err."""
+    connection = http.client.HTTPConnection(service.host, service.port)
+    headers = {"Authorization": f"Bearer {service.key}", "Content-Type": "application/json"}
+    body = json.dumps({"title": "A title", "content": "word " * 200, "tags": ["a", "b"], "status": "published"})
+
+    def send(method, path, body=None):
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.read()
+
+    for _ in range(count // 5):
+        post = json.loads(send("POST", "/v1/posts", body))
+        send("GET", "/v1/posts?limit=20&tag=a")
+        send("DELETE", f"/v1/posts/{post['id']}")
+        send("POST", "/v1/posts", body[:-2])
+        send("GET", "/nothing?x=1")
+    connection.close()

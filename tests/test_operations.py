@@ -1,0 +1,131 @@
+"""How it is operated: stopped, watched, looked after by systemd."""
+
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from tests.service import CHECKOUT, Service, eventually, read_answer
+
+README = (CHECKOUT / "README.md").read_text()
+
+
+@pytest.fixture
+def service(tmp_path):
+    with Service(tmp_path / "blog.db", measured=True) as service:
+        yield service
+
+
+def leftovers(service):
+    return {path.name for path in service.database.parent.glob("blog.db*")} - {"blog.db", "blog.db.lock"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, number):
+    other = sqlite3.connect(service.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    body = b'{"title": "A", "content": "B"}'
+    head = service.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    idle, half_header, half_body, complete = (service.connect() for _ in range(4))
+    half_header.sendall(head[:50])
+    half_body.sendall(head + body[:5])
+    complete.sendall(head + body)
+    assert service.request("GET", "/v1/posts")[0] == 200  # By now the others are waiting.
+    begun = time.monotonic()
+    service.process.send_signal(number)
+    assert idle.recv(1) == half_header.recv(1) == b""
+    half_body.recv(9999)
+    assert time.monotonic() < begun + 1
+    with pytest.raises(ConnectionRefusedError):
+        service.connect()
+    other.execute("COMMIT")
+    other.close()
+    status, headers, post = read_answer(complete)
+    assert (status, headers["Connection"], post["id"]) == (201, "close", "1")
+    assert service.process.wait(5) == 0
+    assert time.monotonic() < begun + 5
+    assert leftovers(service) == set()
+    assert "Traceback" not in service.log
+    for sock in (idle, half_header, half_body, complete):
+        sock.close()
+
+
+def test_a_write_that_cannot_be_had_does_not_hold_up_the_end(service):
+    other = sqlite3.connect(service.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    statuses = []
+    post = ("POST", "/v1/posts", {"title": "A", "content": "B"})
+    writer = threading.Thread(target=lambda: statuses.append(service.request(*post)[0]))
+    writer.start()
+    assert service.request("GET", "/v1/posts")[0] == 200
+    begun = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() < begun + 5
+    writer.join()
+    other.close()
+    assert statuses == [503]
+
+
+def test_an_interrupt_of_the_whole_terminal_is_as_good(service):
+    worker = service.worker
+    service.process.send_signal(signal.SIGINT)
+    subprocess.run(["kill", "-INT", str(worker)], check=False)
+    assert service.process.wait(5) == 0
+    assert leftovers(service) == set()
+
+
+def test_each_request_is_one_line_of_the_log(service):
+    before = len(service.log.splitlines())
+    requests = [b"GET /%0a%22 HTTP/1.1\r\nHost: a\r\n\r\n", b'GET /" HTTP/1.1\r\nHost: a\r\n\r\n', b"\0\r\n\r\n"]
+    for request in requests:
+        service.raw(request)
+    service.request("POST", "/v1/posts", {"title\n": 1})
+    eventually(lambda: len(service.log.splitlines()) == before + 4)
+    line = r'20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ 127\.0\.0\.1 "\S+( \S+)?" \d{3} \d+ \d+\.\d+ms( \(.+\))?'
+    for text in service.log.splitlines()[before:]:
+        assert re.fullmatch(line, text), text
+
+
+def test_a_client_that_goes_away_is_in_the_log_once_too(service):
+    with service.connect() as sock:
+        sock.sendall(service.head("GET /v1/posts?limit=7 HTTP/1.1"))
+    eventually(lambda: service.log.count("limit=7") == 1)
+
+
+def test_a_client_that_resets_the_connection_is_in_the_log_once_too(service):
+    with service.connect() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        body = b'{"title": "A", "content": "B"}'
+        fields = ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        sock.sendall(service.head("POST /v1/posts?reset HTTP/1.1", *fields) + body)
+    eventually(lambda: service.log.count("?reset") == 1)
+
+
+def test_clients_that_go_away_meanwhile_do_not_disturb_the_end(service):
+    sockets = [service.connect() for _ in range(100)]
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert service.request("GET", "/v1/posts")[0] == 200
+    service.process.send_signal(signal.SIGTERM)
+    for sock in sockets:
+        sock.close()
+    assert service.process.wait(5) == 0
+    assert "Traceback" not in service.log
+
+
+def test_the_unit_of_the_readme_is_one_that_systemd_takes(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not there")
+    unit = re.search(r"```ini\n(.*?)```", README, re.DOTALL)[1]
+    unit = unit.replace("/opt/blogapi", str(CHECKOUT)).replace("User=blogapi", "User=root")
+    (tmp_path / "blogapi.service").write_text(unit)
+    command = ["systemd-analyze", "verify", "--man=no", tmp_path / "blogapi.service"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")

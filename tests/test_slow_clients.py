@@ -1,0 +1,126 @@
+"""Slow and silent clients: they disturb nobody, and they are ended."""
+
+import resource
+import socket
+import statistics
+import threading
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from tests.service import Service, eventually, read_answer
+
+EACH = 200  # connections of each kind
+
+
+@pytest.fixture
+def quick(tmp_path):
+    """A server that gives a header and a body two seconds."""
+    with Service(tmp_path / "blog.db", BLOGAPI_HEADER_SECONDS=2, BLOGAPI_BODY_SECONDS=2, measured=True) as service:
+        yield service
+
+
+@pytest.fixture
+def many_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip("this machine does not allow a process 4,096 files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def opened():
+    with ExitStack() as opened:
+        yield opened
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_of_them_leave_another_client_its_speed(quick, opened):
+    files = quick.open_files
+    starts = [
+        b"",
+        b"GET /v1/posts HT",
+        quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", "Content-Length: 99") + b'{"title',
+        b"G",
+        quick.head("GET /v1/posts HTTP/1.1", "Connection: close"),
+    ]
+    sockets = [[opened.enter_context(quick.connect()) for _ in range(EACH)] for _ in starts]
+    for kind, start in zip(sockets, starts, strict=True):
+        for sock in kind:
+            sock.sendall(start)
+    ended = threading.Event()
+
+    def trickle():
+        for byte in b"ET /v1/posts":
+            for sock in sockets[3]:
+                with suppress(OSError):  # once it is ended
+                    sock.sendall(bytes([byte]))
+            if ended.wait(1):
+                return
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    eventually(lambda: quick.open_files >= files + 4 * EACH)
+    seconds = []
+    for _ in range(200):
+        begun = time.perf_counter()
+        assert quick.request("GET", "/v1/posts")[0] == 200
+        seconds.append(time.perf_counter() - begun)
+    ended.set()
+    thread.join()
+    assert statistics.quantiles(seconds, n=100)[98] < 0.1
+    eventually(lambda: quick.open_files <= files)
+    idle, half_header, half_body, trickling, closing = (kind[0] for kind in sockets)
+    assert idle.recv(1) == b""
+    assert read_answer(half_header)[2] == {"error": 408, "message": "the header did not come in time"}
+    assert read_answer(half_body)[2] == {"error": 408, "message": "body: did not come in time"}
+    assert read_answer(trickling)[0] == 408
+    assert read_answer(closing)[0] == 200
+
+
+def test_a_body_has_a_second_more_for_each_16_kib(quick):
+    length = 5 * 16 * 1024
+    head = quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {length}")
+    body = b'{"title": "A", "content": "B"}'.ljust(length)
+    with quick.connect() as sock:
+        begun = time.monotonic()
+        sock.sendall(head)
+        for part in range(5):
+            sock.sendall(body[part * length // 5 : (part + 1) * length // 5])
+            time.sleep(0.6)
+        assert read_answer(sock)[0] == 201
+        assert time.monotonic() - begun > 2
+
+
+def test_a_connection_that_was_used_is_ended_in_silence(quick):
+    with quick.connect() as sock:
+        sock.sendall(quick.head("GET /v1/posts HTTP/1.1"))
+        assert read_answer(sock)[0] == 200
+        assert sock.recv(1) == b""
+
+
+def test_the_header_has_its_time_from_its_first_byte(quick):
+    with quick.connect() as sock:
+        time.sleep(1.5)
+        sock.sendall(b"GET /healthz HTTP/1.1\r\n")
+        time.sleep(1)
+        sock.sendall(b"Host: a\r\n\r\n")
+        assert read_answer(sock)[0] == 200
+
+
+def test_a_client_that_does_not_read_disturbs_nobody_and_is_ended(quick):
+    files = quick.open_files
+    for _ in range(5):
+        quick.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect((quick.host, quick.port))
+        sock.sendall(quick.head("GET /v1/posts HTTP/1.1"))
+        eventually(lambda: quick.open_files > files)
+        begun = time.perf_counter()
+        assert quick.request("GET", "/v1/posts?limit=1")[0] == 200
+        assert time.perf_counter() - begun < 0.5
+        eventually(lambda: quick.open_files <= files)
