@@ -10,7 +10,7 @@ from werkzeug.routing import MapAdapter
 from blogapi import errors, limiter
 from blogapi.config import Config
 from blogapi.db import database
-from blogapi.views import PostIdConverter, blueprint
+from blogapi.views import blueprint
 
 
 class Application(Flask):
@@ -32,7 +32,6 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    app.url_map.converters["post_id"] = PostIdConverter
     app.extensions.update(config=config, clock=clock)
     database.open(config.database)
     errors.init_app(app)

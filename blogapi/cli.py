@@ -1,5 +1,6 @@
 """The command line: `blogapi init` and `blogapi keys …`, beside the running server or without one."""
 
+import json
 import os
 import sys
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from flask import Flask
 from peewee import PeeweeException
 
 from blogapi.auth import digest_of, new_key
@@ -14,6 +16,8 @@ from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.db import database
 from blogapi.models import ApiKey
+from blogapi.openapi import describe
+from blogapi.views import blueprint
 
 WELCOME = """\
 {database} is set up, with a first key that is shown only now:
@@ -64,6 +68,14 @@ def backup(file: Path) -> None:
         database.backup(file)
     except OSError as error:
         raise ValueError(f"cannot write the backup {file}: {error.strerror}") from error
+
+
+@commands.command()
+def openapi() -> None:
+    """Print the description of the API (OpenAPI 3.1), as the server has it at /openapi.json."""
+    app = Flask(__name__)
+    app.register_blueprint(blueprint)
+    click.echo(json.dumps(describe(app), indent=2))
 
 
 @commands.group()

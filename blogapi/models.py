@@ -34,6 +34,7 @@ SLUG = {
     "hexadecimal": False,
     "replacements": [("'", "")],
 }
+MAX_ID = 2**63 - 1
 PAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -117,7 +118,9 @@ class Post(BaseModel):
         strict_tables = True
 
     @classmethod
-    def page(cls, limit: int, status: str | None, tag: str | None, before: int) -> tuple[list[bytes], int | None]:
+    def page(
+        cls, limit: int, status: str | None = None, tag: str | None = None, before: int = MAX_ID
+    ) -> tuple[list[bytes], int | None]:
         """Return the documents of the newest posts made before the post `before`, newest first.
 
         Also the id to go on from, or None where no post follows. A page ends after `limit` posts, or after the

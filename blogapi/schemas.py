@@ -3,10 +3,9 @@
 import re
 import unicodedata
 from typing import Any
-from urllib.parse import urlsplit
 
-from marshmallow import Schema, ValidationError, fields, pre_load
-from marshmallow.validate import Length, OneOf, Regexp
+from marshmallow import RAISE, Schema, ValidationError, fields, pre_load
+from marshmallow.validate import Length, OneOf
 
 STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_LIMIT = 1000
@@ -16,6 +15,16 @@ MAX_ID = 2**63 - 1
 UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 UNUSABLE_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
+
+WHOLE = re.compile("[1-9][0-9]*")
+POST_ID = "[1-9][0-9]{0,18}"  # and at most MAX_ID
+SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
+# An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
+_BLANK = r"\s\x00-\x1f\x7f-\x9f"
+URL = (
+    rf"[Hh][Tt][Tt][Pp][Ss]?://([^{_BLANK}/?#@]*@)?(\[[0-9A-Fa-f:.]+\]|[^{_BLANK}/?#@:\[\]\\<>\"]+)(:[0-9]{{0,5}})?"
+    rf"([/?#][^{_BLANK}]*)?"
+)
 
 # What Unicode calls white space; str.strip() alone would take the control characters U+001C to U+001F for some, too.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
@@ -36,6 +45,7 @@ class Text(fields.String):
 
     With `one_line`, white space at both ends is trimmed, and a line break inside is refused.
     With `visible`, at least one character must be visible.
+    With `pattern`, the whole of it must match that regular expression; `hint` says so to a person.
     """
 
     default_error_messages = {
@@ -47,12 +57,24 @@ class Text(fields.String):
         "invisible": "must contain a visible character",
     }
 
-    def __init__(self, most: int, *, least: int = 0, one_line: bool = False, visible: bool = False, **kwargs: Any):
-        bounds = f"{least} to {most:,}" if least else f"at most {most:,}"
+    def __init__(
+        self,
+        most: int,
+        *,
+        least: int = 0,
+        one_line: bool = False,
+        visible: bool = False,
+        pattern: str | None = None,
+        hint: str = "",
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
+        bounds = f"{least} to {most:,}" if least else f"at most {most:,}"
         self.length = Length(min=least, max=most, error=f"must have {bounds} characters")
         self.one_line = one_line
         self.visible = visible
+        self.pattern = re.compile(pattern) if pattern else None
+        self.hint = hint
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
@@ -67,6 +89,8 @@ class Text(fields.String):
         # Most texts begin with a visible character; the set bounds the work where none does.
         if self.visible and not any(map(is_visible, text[:100])) and not any(map(is_visible, set(text))):
             raise self.make_error("invisible")
+        if self.pattern and not self.pattern.fullmatch(text):
+            raise ValidationError(self.hint)
         return text
 
 
@@ -110,48 +134,40 @@ class Tag(fields.String):
         return fold(name)
 
 
-class Whole(fields.Field):
-    """A whole number from 1 in ASCII digits, without sign or leading zero, as a query carries it."""
+class Whole(fields.Integer):
+    """A whole number from 1 in ASCII digits, without sign or leading zero, as a query carries it.
+
+    A larger one than `most` counts as `most`.
+    """
 
     default_error_messages = {"invalid": "must be a whole number from 1"}
-    digits = re.compile("[1-9][0-9]*")
 
-    def __init__(self, most: int | None = None, **kwargs: Any):
+    def __init__(self, most: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.most = most
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if not self.digits.fullmatch(value):
+        if not WHOLE.fullmatch(value):
             raise self.make_error("invalid")
-        number = int(value[:20])  # int() would refuse 5,000 digits; 20 are beyond any bound there is
-        return number if self.most is None else min(number, self.most)
+        return min(int(value[:20]), self.most)  # int() would refuse 5,000 digits
 
 
-class PostId(Whole):
-    """The id of a post, as the service writes it."""
+class PostId(fields.String):
+    """The id of a post as the service writes it; loads as a number."""
 
     default_error_messages = {"invalid": "must be a post's id, a whole number from 1"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        number = super()._deserialize(value, attr, data, **kwargs)
-        if number > MAX_ID:
+        if not re.fullmatch(POST_ID, value) or int(value) > MAX_ID:
             raise self.make_error("invalid")
-        return number
-
-
-def web_address(value: str) -> None:
-    """Raise ValidationError unless `value` is an absolute http or https URL with a host (RFC 3986, or an IRI)."""
-    try:
-        url = urlsplit(value)
-        usable = url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port >= 0)
-    except ValueError:
-        usable = False
-    if not usable or any(map(str.isspace, value)):
-        raise ValidationError("must be an absolute http or https URL without white space")
+        return int(value)
 
 
 class StrictSchema(Schema):
     """A schema that refuses what it does not know, in our words."""
+
+    class Meta:
+        unknown = RAISE
 
     error_messages = {"unknown": "unknown field"}
 
@@ -162,21 +178,38 @@ class NewPost(StrictSchema):
     title = Text(255, least=1, one_line=True, visible=True, required=True)
     content = Text(1_000_000, visible=True, required=True)
     excerpt = Text(1000)
-    slug = Text(
-        100,
-        validate=Regexp(
-            r"[a-z0-9]+(-[a-z0-9]+)*\Z", error="must be lower-case letters a-z, digits and single hyphens between them"
-        ),
-    )
+    slug = Text(100, pattern=SLUG, hint="must be lower-case letters a-z, digits and single hyphens between them")
     status = Choice("published", "draft", load_default="draft")
     tags = Tags(50, load_default=dict)
-    cover_image = Text(2048, validate=web_address)
+    cover_image = Text(2048, pattern=URL, hint="must be an absolute http or https URL without white space")
 
     @pre_load
     def drop_empty(self, data: Any, **kwargs: Any) -> Any:
         """Take "" for left out where a field is optional: it is what an unset shell variable gives."""
         optional = ("excerpt", "slug", "cover_image")
         return {name: value for name, value in data.items() if value != "" or name not in optional}
+
+
+class Post(StrictSchema):
+    """A post, as it is answered."""
+
+    id = PostId(required=True)
+    title = Text(255, least=1, one_line=True, visible=True, required=True)
+    status = Choice(*STATUSES, required=True)
+    slug = Text(100, pattern=SLUG, required=True)
+    content = Text(1_000_000, visible=True, required=True)
+    excerpt = Text(1000)
+    tags = Tags(50, required=True)
+    cover_image = Text(2048, pattern=URL)
+    published_at = fields.AwareDateTime(format="iso")
+    created_at = fields.AwareDateTime(format="iso", required=True)
+
+
+class Error(StrictSchema):
+    """The body of every error."""
+
+    error = fields.Integer(required=True, strict=True, metadata={"description": "The HTTP status."})
+    message = fields.String(required=True, validate=Length(max=500))
 
 
 class NoQuery(StrictSchema):
@@ -189,6 +222,6 @@ class ListQuery(NoQuery):
     """The query of GET /posts."""
 
     limit = Whole(MAX_LIMIT, load_default=100)
-    status = Choice(*STATUSES, load_default=None)
-    tag = Tag(load_default=None)
-    before = PostId(load_default=MAX_ID)
+    status = Choice(*STATUSES)
+    tag = Tag()
+    before = PostId()

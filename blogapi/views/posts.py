@@ -1,32 +1,28 @@
-"""The operations: each loads what the request carries, calls one method of a model, and answers."""
+"""The posts: list, create, delete."""
 
 from urllib.parse import quote
 
-from flask import Blueprint, Response, request
+from flask import Response
+from flask.blueprints import BlueprintSetupState
 from werkzeug.routing import BaseConverter, ValidationError
 
-from blogapi.auth import key_required
 from blogapi.body import load_body, load_query
 from blogapi.clock import now, rfc3339
 from blogapi.db import database
-from blogapi.limiter import rate_limited
 from blogapi.models import Post
-from blogapi.schemas import MAX_ID, ListQuery, NewPost, NoQuery
+from blogapi.schemas import MAX_ID, POST_ID, ListQuery, NewPost
+from blogapi.views.guard import blueprint
 
 JSON = "application/json"
-PUBLIC = {"/healthz"}  # the paths outside /v1 that need no key
-QUERIED = {"api.list_posts"}  # the endpoints that load a query
 
-blueprint = Blueprint("api", __name__)
 new_post = NewPost()
 list_query = ListQuery()
-no_query = NoQuery()
 
 
 class PostIdConverter(BaseConverter):
     """The id of a post in a path, only as the service writes it; anything else is no path of ours."""
 
-    regex = "[1-9][0-9]{0,18}"
+    regex = POST_ID
 
     def to_python(self, value: str) -> int:
         if int(value) > MAX_ID:
@@ -34,24 +30,10 @@ class PostIdConverter(BaseConverter):
         return int(value)
 
 
-@blueprint.before_app_request
-def guard() -> None:
-    """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
-    if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
-        admit()
-
-
-@key_required
-@rate_limited
-def admit() -> None:
-    """Let a request pass that carries a key and is within its limit."""
-
-
-@blueprint.before_request
-def refuse_query() -> None:
-    """Refuse parameters wherever an operation has none: a typo must not make a script delete every post."""
-    if request.endpoint not in QUERIED and request.path not in PUBLIC:
-        load_query(no_query)
+@blueprint.record
+def add_converter(state: BlueprintSetupState) -> None:
+    """Let the routes below speak of a post_id."""
+    state.app.url_map.converters["post_id"] = PostIdConverter
 
 
 @blueprint.get("/v1/posts")
@@ -83,14 +65,7 @@ def delete_post(post_id: int) -> Response:
     return response
 
 
-@blueprint.get("/healthz")
-def healthz() -> Response:
-    """Tell whether the service can do its work."""
-    database.check()
-    return Response(b'{"status":"ok"}', mimetype=JSON)
-
-
-def next_link(limit: int, status: str | None, tag: str | None, before: int) -> str:
+def next_link(before: int, limit: int, status: str | None = None, tag: str | None = None) -> str:
     """Return the Link header that leads on (RFC 8288), path-absolute and with the same filters."""
     filters = f"limit={limit}"
     if status is not None:

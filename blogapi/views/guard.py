@@ -1,0 +1,35 @@
+"""The blueprint of all views, and the guard that stands before them."""
+
+from flask import Blueprint, request
+
+from blogapi.auth import key_required
+from blogapi.body import load_query
+from blogapi.limiter import rate_limited
+from blogapi.schemas import NoQuery
+
+PAGES = {"/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"}
+PUBLIC = {"/", "/healthz", "/openapi.json", *PAGES}  # the paths outside /v1 that need no key
+QUERIED = {"api.list_posts"}  # the endpoints that load a query
+
+blueprint = Blueprint("api", __name__)
+no_query = NoQuery()
+
+
+@blueprint.before_app_request
+def guard() -> None:
+    """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
+    if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
+        admit()
+
+
+@key_required
+@rate_limited
+def admit() -> None:
+    """Let a request pass that carries a key and is within its limit."""
+
+
+@blueprint.before_request
+def refuse_query() -> None:
+    """Refuse parameters wherever an operation has none: a typo must not make a script delete every post."""
+    if request.endpoint not in QUERIED and request.path not in PUBLIC:
+        load_query(no_query)

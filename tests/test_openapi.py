@@ -1,0 +1,155 @@
+"""The description of the API: valid, complete, and true of the running service."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service as ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
+from selenium.webdriver.support.wait import WebDriverWait
+
+from blogapi import schemas
+from tests.service import BIN, CHECKOUT
+
+README = (CHECKOUT / "README.md").read_text()
+
+
+@pytest.fixture
+def description(stranger):
+    return stranger.get("/openapi.json").json
+
+
+def operations(app):
+    """Yield method, path, endpoint of each route under /v1."""
+    for rule in app.url_map.iter_rules():
+        if rule.rule.startswith("/v1"):
+            for method in rule.methods - {"HEAD"}:
+                yield method, re.sub(r"<\w+:(\w+)>", r"{\1}", rule.rule), rule.endpoint
+
+
+def test_it_is_valid(description):
+    OpenAPIV31SpecValidator(description).validate()
+    assert (description["openapi"], description["info"]["version"]) == ("3.1.0", "1.0.0")
+
+
+def test_it_has_every_route_and_no_other(app, description):
+    described = {(method.upper(), path) for path, item in description["paths"].items() for method in item}
+    assert described == {(method, path) for method, path, _ in operations(app)}
+
+
+def test_the_readme_has_every_route_and_no_other(app):
+    rows = re.findall(r"^\| `(\w+) (/v1\S*)` \| (.+) \|$", README, re.MULTILINE)
+    routes = {(method, path, app.view_functions[name].__doc__) for method, path, name in operations(app)}
+    assert set(rows) == routes
+
+
+def test_the_examples_are_valid(description):
+    components = description["components"]
+    schemas.NewPost().load(components["schemas"]["NewPost"]["example"])
+    schemas.Post().load(components["schemas"]["Post"]["example"])
+    for response in components["responses"].values():
+        schemas.Error().load(response["content"]["application/json"]["example"])
+
+
+def test_every_answer_is_as_described(client, post):
+    post(title="Käse", tags=["a"], excerpt="b", cover_image="https://a/b", status="published")
+    post()
+    assert len(schemas.Post(many=True).load(client.get("/v1/posts").json)) == 2
+
+
+def test_every_operation_shows_a_curl_line(description):
+    for item in description["paths"].values():
+        for operation in item.values():
+            assert re.match(r"```sh\ncurl .*\n```", operation["description"])
+
+
+def test_the_command_line_prints_the_same(service):
+    assert json.loads(service.blogapi("openapi").stdout) == service.request("GET", "/openapi.json")[2]
+
+
+def test_it_is_true_of_the_running_service(service, tmp_path):
+    """Schemathesis with all its checks: positive and negative data, and sequences of operations."""
+    command = [BIN / "schemathesis", "run", f"http://127.0.0.1:{service.port}/openapi.json", "--checks", "all"]
+    command += ["--header", f"Authorization: Bearer {service.key}", "--max-examples", "30", "--seed", "1"]
+    environ = os.environ | {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": str(CHECKOUT)}
+    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout
+
+
+# The page, in a browser
+
+
+@pytest.fixture
+def browser():
+    """A headless Chromium."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("chromium and chromedriver are not there; Debian: apt install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"):
+        options.add_argument(f"--{argument}")
+    options.add_argument("--disable-background-networking")
+    options.add_argument("--disable-component-update")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options, ChromeService(driver))
+    yield browser
+    browser.quit()
+
+
+def test_a_post_is_created_from_the_page(browser, service):
+    wait = WebDriverWait(browser, 20)
+
+    def click(selector):
+        wait.until(element_to_be_clickable((By.CSS_SELECTOR, selector))).click()
+
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    click("button.authorize")
+    wait.until(element_to_be_clickable((By.CSS_SELECTOR, ".auth-container input"))).send_keys(service.key)
+    click(".auth-btn-wrapper button.authorize")
+    click(".auth-btn-wrapper button.btn-done")
+    click("#operations-posts-create_post .opblock-summary-control")
+    click("#operations-posts-create_post .try-out__btn")
+    click("#operations-posts-create_post .execute")
+    status = (By.CSS_SELECTOR, "#operations-posts-create_post .live-responses-table .response .response-col_status")
+    wait.until(text_to_be_present_in_element(status, "201"))
+    assert browser.current_url == f"http://127.0.0.1:{service.port}/docs#/posts/create_post"
+    assert service.request("GET", "/v1/posts")[2][0]["title"] == "Three days at the lake"
+    curl = browser.find_element(By.CSS_SELECTOR, "#operations-posts-create_post .opblock-description code").text
+    assert curl.startswith("curl http://127.0.0.1:8000/v1/posts ")
+    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
+
+
+def test_the_page_may_load_nothing_from_elsewhere(stranger):
+    for path in ("/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"):
+        answer = stranger.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
+        assert "http" not in answer.headers["Content-Security-Policy"]
+        answer.close()
+
+
+def test_other_files_of_the_package_are_not_served(stranger, client):
+    assert stranger.get("/docs/swagger-ui.js").status_code == 401
+    assert client.get("/docs/..%2fviews/guard.py").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"), [("text/html,application/xhtml+xml,*/*;q=0.8", 302), ("*/*", 200), ("application/json", 200)]
+)
+def test_the_root_leads_a_browser_to_the_page_and_names_the_addresses_to_others(stranger, accept, status):
+    answer = stranger.get("/", headers={"Accept": accept})
+    assert answer.status_code == status
+    assert answer.headers["Vary"] == "Accept"
+    if status == 302:
+        assert answer.headers["Location"] == "/docs"
+    else:
+        for address in answer.json.values():
+            with stranger.get(address) as found:
+                assert found.status_code == (401 if address.startswith("/v1") else 200)
