@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install run test soak check lock
+.PHONY: install run test soak bench check lock
 
 install: .venv/installed
 
@@ -13,7 +13,10 @@ test: .venv/tested
 	$(BIN)/pytest
 
 soak: .venv/tested  # the tests with a hundred times as many requests, kills and keys
-	$(BIN)/pytest --soak --no-cov
+	$(BIN)/pytest --soak --hypothesis-profile soak --no-cov
+
+bench: .venv/tested  # needs wrk; make bench POSTS=1000000 compares with 1,000 posts, too
+	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000)
 
 check: .venv/tested  # lint and formatting
 	$(BIN)/ruff check .

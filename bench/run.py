@@ -1,0 +1,250 @@
+"""Measure the service beside the floor, a bare Flask view returning the same bytes on gunicorn gthread, 4 threads.
+
+Server on one core, wrk on another, in turn; the median of some runs. With --posts, each list is also compared with the
+same one at 1,000 posts. The key is checked, the limit is on but raised, every commit is durable.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from blogapi.auth import digest_of, new_key
+from blogapi.db import database
+from blogapi.models import ApiKey, Post
+
+HERE = Path(__file__).resolve().parent
+BIN = Path(sys.executable).parent
+SERVER_CORE, CLIENT_CORE = {0}, {1}
+NOW = "2026-11-20T10:10:00Z"
+CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
+# Path, and the least share of the same request at 1,000 posts
+LISTS = {
+    "list": "/v1/posts?limit=20",
+    "list by status": "/v1/posts?limit=20&status=published",
+    "list by rare status": "/v1/posts?limit=20&status=archived",
+    "list by tag": "/v1/posts?limit=20&tag=tag3",
+    "list by tag and status": "/v1/posts?limit=20&tag=tag3&status=published",
+    "list by tag and status without a match": "/v1/posts?limit=20&tag=drafts&status=published",
+    "list 95 % deep": "/v1/posts?limit=20&before={deep}",
+}
+
+
+class Result(NamedTuple):
+    """What wrk measured: requests a second, and milliseconds."""
+
+    rate: float
+    p50: float
+    p99: float
+
+
+class Server:
+    """A gunicorn on one core, with what the client needs to know of it."""
+
+    def __init__(self, folder: Path, command: list[str | Path], key: str, **environ: str):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.key = key
+        self.log = (folder / f"{self.port}.log").open("w")
+        self.environ = os.environ | {"PORT": str(self.port), "BLOGAPI_RATE_LIMIT": "999999999"} | environ
+        self.command = [str(part).format(port=self.port) for part in command]
+
+    def start(self) -> float:
+        """Start, and return the seconds until the first answer."""
+        begun = time.perf_counter()
+        self.process = subprocess.Popen(
+            self.command,
+            cwd=HERE.parent,
+            env=self.environ,
+            stderr=self.log,
+            preexec_fn=lambda: os.sched_setaffinity(0, SERVER_CORE),
+        )
+        while True:
+            try:
+                self.get("/v1/posts?limit=1")
+                return time.perf_counter() - begun
+            except OSError:
+                time.sleep(0.005)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def get(self, path: str) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}"})
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    def load(self, connections: int, seconds: int, *arguments: str) -> Result:
+        """Let wrk send what wrk.lua makes of `arguments`."""
+        wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "-s", HERE / "wrk.lua"]
+        ended = subprocess.run(
+            [*wrk, f"http://127.0.0.1:{self.port}", "--", *arguments],
+            env=os.environ | {"KEY": self.key},
+            capture_output=True,
+            text=True,
+            check=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE),
+        )
+        rate, p50, p99, failed = re.search(r"RESULT (\S+) (\S+) (\S+) (\S+)", ended.stdout).groups()
+        if failed != "0":
+            sys.exit(f"bench: {failed} requests failed: {arguments}; see {self.log.name}")
+        return Result(float(rate), float(p50), float(p99))
+
+    def memory(self) -> float:
+        """Return the memory of master and worker in MB (PSS)."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in [self.process.pid, *children]]
+        return sum(int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
+
+
+class Blog(Server):
+    """The service with a database of so many posts."""
+
+    def __init__(self, folder: Path, posts: int):
+        self.database = folder / f"{posts}.db"
+        self.posts = posts
+        self.new_post = folder / "new.json"
+        key = new_key()
+        database.open(self.database)
+        database.write(lambda: ApiKey.add("bench", digest_of(key), key[-4:], NOW))
+        database.close()
+        self.add(posts)
+        fields = {
+            "title": "A new post, NUMBER",
+            "content": CONTENT,
+            "tags": ["tag3", "new", "all"],
+            "status": "published",
+        }
+        self.new_post.write_text(json.dumps(fields))
+        super().__init__(folder, [BIN / "gunicorn"], key, BLOGAPI_DATABASE=str(self.database))
+
+    def add(self, count: int) -> int:
+        """Add posts of about 1 kB with three tags each; return the id of the first."""
+        database.open(self.database)
+        first = database.execute_sql("SELECT ifnull(max(id), 0) + 1 FROM post").fetchone()[0]
+        for start in range(first, first + count, 10_000):
+            database.write(lambda start=start: [add(n) for n in range(start, min(start + 10_000, first + count))])
+        database.close()
+        return first
+
+    def list(self, connections: int, seconds: int, path: str = LISTS["list"]) -> Result:
+        return self.load(connections, seconds, "list", path.format(deep=self.posts // 20 + 21))
+
+    def create(self, connections: int, seconds: int) -> Result:
+        return self.load(connections, seconds, "create", str(self.new_post))
+
+    def delete(self, connections: int, seconds: int) -> Result:
+        return self.load(connections, seconds, "delete", str(self.add(seconds * 7000)))
+
+
+def add(number: int) -> None:
+    """Add a post: one of three a draft, the first 25 archived."""
+    status = "archived" if number <= 25 else "published" if number % 3 else "draft"
+    names = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
+    fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": CONTENT, "status": status}
+    Post.add(fields | {"tags": {name: name for name in names}}, NOW)
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """Run a server for a while."""
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def medians(runs: int, *measurements: Callable[[], Result]) -> list[Result]:
+    """Take measurements in turn, some times; return the median of each."""
+    rounds = [[measure() for measure in measurements] for _ in range(runs)]
+    return [Result(*map(statistics.median, zip(*results, strict=True))) for results in zip(*rounds, strict=True)]
+
+
+def line(name: str, result: Result, share: str = "", least: str = "", aim: str = "") -> None:
+    print(
+        f"{name:<42} {result.rate:8.0f} {result.p50:8.2f} {result.p99:8.2f}  {share:>7} {least:>8} {aim:>6}", flush=True
+    )
+
+
+def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
+    """Print how the service compares with the floor."""
+    body = folder / "body.json"
+    body.write_bytes(blog.get(LISTS["list"]))
+    command = [BIN / "gunicorn", "-c", "/dev/null", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:{port}"]
+    with running(Server(folder, [*command, "bench.floor:app"], blog.key, BODY=str(body))) as floor:
+        for connections, targets in (
+            (1, {"list": ("0.80", "1.00"), "create": ("0.26", "0.33"), "delete": ("0.28", "0.38")}),
+            (16, {"list": ("0.75", "0.95"), "create": ("0.35", "0.50"), "delete": ("0.40", "0.65")}),
+        ):
+            base, listed, created, deleted = medians(
+                runs,
+                lambda c=connections: floor.load(c, seconds, "list", LISTS["list"]),
+                lambda c=connections: blog.list(c, seconds),
+                lambda c=connections: blog.create(c, seconds),
+                lambda c=connections: blog.delete(c, seconds),
+            )
+            line(f"floor, {connections} connections", base)
+            for name, result in (("list", listed), ("create", created), ("delete", deleted)):
+                line(f"{name}, {connections} connections", result, f"{result.rate / base.rate:.2f}", *targets[name])
+
+
+def beside_a_thousand(large: Blog, small: Blog, runs: int, seconds: int) -> None:
+    """Print how the service compares with itself at 1,000 posts."""
+    print(f"\nshares of the same at {small.posts:,} posts, one connection")
+    for name, path in LISTS.items():
+        base, result = medians(runs, lambda p=path: small.list(1, seconds, p), lambda p=path: large.list(1, seconds, p))
+        line(name, result, f"{result.rate / base.rate:.2f}", "0.85", "0.95")
+    for name in ("create", "delete"):
+        base, result = medians(
+            runs, lambda n=name: getattr(small, n)(1, seconds), lambda n=name: getattr(large, n)(1, seconds)
+        )
+        line(name, result, f"{result.rate / base.rate:.2f}", "0.85", "0.95")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--posts", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=3)
+    options = parser.parse_args()
+    if not shutil.which("wrk"):
+        sys.exit(
+            "bench: wrk is missing; Debian: apt install wrk; macOS: brew install wrk; or https://github.com/wg/wrk"
+        )
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blogapi-bench-")))
+        print(f"{'':<42} {'req/s':>8} {'p50 ms':>8} {'p99 ms':>8}  {'share':>7} {'at least':>8} {'aim':>6}")
+        blog = Blog(folder, options.posts)
+        starts = []
+        for _ in range(5):
+            starts.append(blog.start())
+            blog.stop()
+        stack.enter_context(running(blog))
+        beside_the_floor(blog, folder, options.runs, options.seconds)
+        print(f"\ncold start to the first answer {statistics.median(starts):6.2f} s   (below 1, aim 0.4)")
+        print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (below 100, aim 75)")
+        if options.posts > 1000:
+            beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
+
+
+if __name__ == "__main__":
+    main()
