@@ -8,8 +8,10 @@ from flask import Flask, Request
 from werkzeug.routing import MapAdapter
 
 from blogapi import errors, limiter
+from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.db import database
+from blogapi.models import Post
 from blogapi.views import blueprint
 
 
@@ -34,6 +36,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions.update(config=config, clock=clock)
     database.open(config.database)
+    database.write(lambda: Post.publish_due(rfc3339(clock())))
     errors.init_app(app)
     limiter.init_app(app, config.rate_limit, clock)
     app.register_blueprint(blueprint)

@@ -10,6 +10,11 @@ def now() -> float:
     return current_app.extensions["clock"]()
 
 
+def timestamp() -> str:
+    """Return the time by the application's clock as it is written."""
+    return rfc3339(now())
+
+
 def rfc3339(seconds: float) -> str:
     """Write a Unix time as RFC 3339 in UTC, whole seconds: 2026-11-20T10:10:00Z."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 from peewee import DatabaseError, OperationalError, PeeweeException, SqliteDatabase, __exception_wrapper__
 
+from blogapi.fold import fold
+from blogapi.upgrades import UPGRADES
+
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 1  # as in schema.sql
-UPGRADES: dict[int, str] = {}  # n: the statements that make version n + 1 of version n
+VERSION = 2  # as in schema.sql
 BUSY_SECONDS = 2.0  # how long a write waits for another program's
 
 # After these, what SQLite keeps of the file in memory may be wrong for good.
@@ -107,7 +109,7 @@ class Database(SqliteDatabase):
             raise write.error
         return write.result
 
-    def rows(self, sql: str, parameters: tuple = ()) -> Iterator[tuple]:
+    def rows(self, sql: str, parameters: tuple | dict = ()) -> Iterator[tuple]:
         """Run a query and give its rows one by one; raise DatabaseError if it fails, also half-way."""
         try:
             cursor = self.execute_sql(sql, parameters)
@@ -117,9 +119,15 @@ class Database(SqliteDatabase):
             self._recover(error)
             raise
 
-    def row(self, sql: str, parameters: tuple = ()) -> tuple | None:
-        """Run a query and return its first row, or None."""
-        return next(self.rows(sql, parameters), None)
+    def row(self, sql: str, parameters: tuple | dict = ()) -> tuple | None:
+        """Run a query and return its first row, or None; raise DatabaseError if it fails."""
+        try:
+            cursor = self.execute_sql(sql, parameters)
+            with __exception_wrapper__:
+                return cursor.fetchone()
+        except PeeweeException as error:
+            self._recover(error)
+            raise
 
     def check(self) -> None:
         """Raise DatabaseError unless the database can be read, and its file is in its place and writable."""
@@ -160,6 +168,7 @@ class Database(SqliteDatabase):
             if created:
                 self._run(SCHEMA.read_text())
             for version in range(self.user_version, VERSION):
+                self.connection().create_function("fold", 1, fold, deterministic=True)
                 self._run(UPGRADES[version])
                 self.user_version = version + 1
         return created

@@ -15,7 +15,23 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask
 from marshmallow import Schema, fields
 
-from blogapi.schemas import POST_ID, WHITE_SPACE, Error, ListQuery, NewPost, Post, PostId, Tag, Tags, Text, Whole
+from blogapi.schemas import (
+    POST_ID,
+    WHITE_SPACE,
+    Error,
+    ListQuery,
+    Moment,
+    NewPost,
+    Post,
+    PostChange,
+    PostId,
+    Tag,
+    TagAnswer,
+    TagChange,
+    Tags,
+    Text,
+    Whole,
+)
 
 DESCRIPTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
@@ -47,6 +63,7 @@ RATE_LIMIT = {
 HEADERS = {
     **RATE_LIMIT,
     "Link": ('Leads to the next page, as `<…>; rel="next"` (RFC 8288), where there is one.', {"type": "string"}),
+    "ETag": ("The strong entity tag of the post: it changes with the post.", {"type": "string"}),
     "Location": ("The path of the new post.", {"type": "string", "format": "uri-reference"}),
     "Retry-After": ("After how many seconds to try again.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("The scheme of authentication.", {"type": "string", "const": "Bearer"}),
@@ -59,7 +76,12 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
         "Authorization: must be 'Bearer' and an API key that is in force",
         ["WWW-Authenticate"],
     ),
-    404: ("There is no such post.", "no such post", []),
+    404: ("There is no such post, or tag.", "no such post", []),
+    412: (
+        "The post is not the one that If-Match names; nothing was changed.",
+        "If-Match: the post has been changed since; get it again",
+        [],
+    ),
     405: ("The method is not allowed for the path.", "the method is not allowed for this path", ["Allow"]),
     408: ("The body did not come in time.", "body: did not come in time", []),
     413: ("The body is too large.", "body: must be at most 4,194,304 bytes", []),
@@ -67,6 +89,19 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
     429: ("The limit of the key is exceeded.", "rate limit exceeded: 100 requests a minute", ["Retry-After"]),
     503: ("The database cannot do this now; nothing was changed.", "the database is busy", []),
 }
+REQUEST_HEADERS = {
+    "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
+    "If-None-Match": ("Answer 304 if the post still has this entity tag (RFC 9110).", {"type": "string"}),
+    "Idempotency-Key": (
+        "The same key and body again within 24 hours get the same post, and make nothing: retrying is safe.",
+        {"type": "string", "pattern": "^[\\x21-\\x7e]{1,255}$"},
+    ),
+}
+PATHS = {
+    "post_id": {"type": "string", "pattern": f"^{POST_ID}$"},
+    "name": {"type": "string", "minLength": 1, "description": "The tag, percent-encoded; letter case does not matter."},
+}
+EXAMPLES = {"post_id": "1", "name": "travel"}
 ALWAYS = [400, 401, 405, 429, 503]
 WITH_BODY = [408, 413, 415]
 
@@ -81,14 +116,42 @@ class Operation:
     many: bool = False
     query: Schema | None = None
     body: Schema | None = None
+    example: dict[str, Any] = field(default_factory=dict)  # of the body
+    types: list[str] = field(default_factory=lambda: ["application/json"])  # of the body
+    asks: list[str] = field(default_factory=list)  # request headers
     headers: list[str] = field(default_factory=list)
     errors: list[int] = field(default_factory=list)
 
 
 OPERATIONS = {
     "list_posts": Operation(200, "The posts, newest first.", Post(), many=True, query=ListQuery(), headers=["Link"]),
-    "create_post": Operation(201, "The new post.", Post(), body=NewPost(), headers=["Location"]),
-    "delete_post": Operation(204, "The post is deleted.", errors=[404]),
+    "create_post": Operation(
+        201,
+        "The new post.",
+        Post(),
+        body=NewPost(),
+        example={name: EXAMPLE[name] for name in ("title", "content", "status")},
+        asks=["Idempotency-Key"],
+        headers=["Location", "ETag"],
+    ),
+    "get_post": Operation(200, "The post.", Post(), asks=["If-None-Match"], headers=["ETag"], errors=[404]),
+    "change_post": Operation(
+        200,
+        "The post as it is now.",
+        Post(),
+        body=PostChange(partial=True),
+        example={"status": "archived"},
+        types=["application/json", "application/merge-patch+json"],
+        asks=["If-Match"],
+        headers=["ETag"],
+        errors=[404, 412],
+    ),
+    "delete_post": Operation(204, "The post is deleted.", asks=["If-Match"], errors=[404, 412]),
+    "list_tags": Operation(200, "The tags, by name.", TagAnswer(), many=True),
+    "change_tag": Operation(
+        200, "The tag as it is now.", TagAnswer(), body=TagChange(), example={"name": "Journeys"}, errors=[404]
+    ),
+    "delete_tag": Operation(204, "No post carries the tag any more.", errors=[404]),
 }
 
 
@@ -103,7 +166,7 @@ def describe(app: Flask) -> dict[str, Any]:
         info={"description": DESCRIPTION, "license": {"name": "MIT", "identifier": "MIT"}},
         servers=[{"url": "/", "description": "this server"}],
         security=[{"key": []}],
-        tags=[{"name": "posts"}],
+        tags=[{"name": "posts"}, {"name": "tags"}],
     )
     plugin.converter.add_attribute_function(rules_of)
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer", "description": "An API key."})
@@ -112,6 +175,9 @@ def describe(app: Flask) -> dict[str, Any]:
     spec.components.schema("Error", schema=Error)
     spec.components.schema("NewPost", {"example": EXAMPLE}, schema=NewPost)
     spec.components.schema("Post", {"example": EXAMPLE_POST}, schema=Post)
+    spec.components.schema("PostChange", {"example": {"status": "archived"}}, schema=PostChange(partial=True))
+    spec.components.schema("Tag", {"example": {"name": "Travel", "posts": 3}}, schema=TagAnswer)
+    spec.components.schema("TagChange", {"example": {"name": "Journeys"}}, schema=TagChange)
     for status, (description, message, headers) in ERRORS.items():
         spec.components.response(str(status), error_response(status, description, message, headers))
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
@@ -128,9 +194,11 @@ def operation(endpoint: str, path: str, method: str, summary: str) -> dict[str, 
     """Return the OpenAPI operation of a view."""
     declared = OPERATIONS[endpoint]
     parameters: list[Any] = [
-        {"in": "path", "name": name, "required": True, "schema": {"type": "string", "pattern": f"^{POST_ID}$"}}
-        for name in re.findall(r"{(\w+)}", path)
+        {"in": "path", "name": name, "required": True, "schema": PATHS[name]} for name in re.findall(r"{(\w+)}", path)
     ]
+    for name in declared.asks:
+        description, schema = REQUEST_HEADERS[name]
+        parameters.append({"in": "header", "name": name, "description": description, "schema": schema})
     if declared.query:
         parameters.append({"in": "query", "schema": declared.query})
     answer: dict[str, Any] = {"description": declared.says, "headers": [*RATE_LIMIT, *declared.headers]}
@@ -143,23 +211,28 @@ def operation(endpoint: str, path: str, method: str, summary: str) -> dict[str, 
         "operationId": endpoint,
         "summary": summary,
         "description": f"```sh\n{curl(path, method, declared)}\n```",
-        "tags": ["posts"],
+        "tags": [path.split("/")[2]],
         "parameters": parameters,
         "responses": {str(declared.status): answer, **{str(status): str(status) for status in errors}},
     }
+    if "If-None-Match" in declared.asks:
+        described["responses"]["304"] = {
+            "description": "The post still has the entity tag.",
+            "headers": answer["headers"],
+        }
     if declared.body:
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": declared.body}}}
+        content = {content_type: {"schema": declared.body} for content_type in declared.types}
+        described["requestBody"] = {"required": True, "content": content}
     return described
 
 
 def curl(path: str, method: str, declared: Operation) -> str:
     """Return a curl line that does the operation."""
-    words = ["curl", f"http://127.0.0.1:8000{path.replace('{post_id}', '1')}", '-H "Authorization: Bearer $KEY"']
+    words = ["curl", f"http://127.0.0.1:8000{path.format_map(EXAMPLES)}", '-H "Authorization: Bearer $KEY"']
     if method not in ("get", "post"):
         words.insert(1, f"-X {method.upper()}")
     if declared.body:
-        body = {name: EXAMPLE[name] for name in ("title", "content", "status")}
-        words += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(body)}'"]
+        words += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(declared.example)}'"]
     return " ".join(words)
 
 
@@ -181,6 +254,8 @@ def rules_of(self: Any, field: fields.Field, **kwargs: Any) -> dict[str, Any]:
         return rules | {"pattern": pattern_of(field)}
     if isinstance(field, Tags):
         return {"maxItems": field.most}
+    if isinstance(field, Moment):
+        return {"format": "date-time"}
     if isinstance(field, Tag):
         return {"minLength": 1, "pattern": f"[^{WHITE_SPACE}]"}
     if isinstance(field, Whole):

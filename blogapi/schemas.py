@@ -2,10 +2,13 @@
 
 import re
 import unicodedata
+from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, pre_load
 from marshmallow.validate import Length, OneOf
+
+from blogapi.fold import fold
 
 STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_LIMIT = 1000
@@ -16,6 +19,9 @@ UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 UNUSABLE_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
 WHOLE = re.compile("[1-9][0-9]*")
 POST_ID = "[1-9][0-9]{0,18}"  # and at most MAX_ID
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
@@ -28,11 +34,6 @@ URL = (
 
 # What Unicode calls white space; str.strip() alone would take the control characters U+001C to U+001F for some, too.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-
-
-def fold(name: str) -> str:
-    """Return what decides whether two tags are the same: NFC of the case-folded NFC."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def is_visible(character: str) -> bool:
@@ -122,6 +123,17 @@ class Choice(fields.String):
         super().__init__(validate=OneOf(choices, error="must be one of {choices}"), **kwargs)
 
 
+class Flag(fields.Boolean):
+    """true or false."""
+
+    default_error_messages = {"null": "must not be null", "invalid": "must be true or false"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):  # marshmallow would take "yes"
+            raise self.make_error("invalid")
+        return value
+
+
 class Tag(fields.String):
     """A tag to look for; loads as its folded name."""
 
@@ -188,6 +200,50 @@ class NewPost(StrictSchema):
         """Take "" for left out where a field is optional: it is what an unset shell variable gives."""
         optional = ("excerpt", "slug", "cover_image")
         return {name: value for name, value in data.items() if value != "" or name not in optional}
+
+
+class Moment(fields.String):
+    """A time in RFC 3339 with an offset; loads as the same in UTC, whole seconds."""
+
+    default_error_messages = {
+        "null": "must not be null",
+        "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z",
+    }
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str) or not MOMENT.fullmatch(value):
+            raise self.make_error("invalid")
+        try:
+            moment = datetime.fromisoformat(value.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise self.make_error("invalid") from None
+        return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+class PostChange(NewPost):
+    """The body of PATCH /posts/{id} (RFC 7396): what is left out stays, null clears where that is allowed."""
+
+    excerpt = Text(1000, allow_none=True)
+    status = Choice(*STATUSES)
+    tags = Tags(50, allow_none=True)
+    cover_image = Text(
+        2048, pattern=URL, hint="must be an absolute http or https URL without white space", allow_none=True
+    )
+    published_at = Moment()
+
+
+class TagChange(StrictSchema):
+    """The body of PATCH /tags/{name}."""
+
+    name = Text(64, least=1, one_line=True, visible=True, required=True)
+    merge = Flag(load_default=False)
+
+
+class TagAnswer(StrictSchema):
+    """A tag, as it is answered."""
+
+    name = Text(64, least=1, one_line=True, visible=True, required=True)
+    posts = fields.Integer(required=True, strict=True, metadata={"minimum": 1})
 
 
 class Post(StrictSchema):

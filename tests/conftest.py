@@ -1,6 +1,7 @@
 """What the tests share: a clock that they set, the application with a key, and the real server."""
 
 import pytest
+from hypothesis import settings
 
 from blogapi import create_app
 from blogapi.config import Config
@@ -8,6 +9,11 @@ from blogapi.db import database
 from tests.service import Service, add_key
 
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
+
+
+settings.register_profile("quick", max_examples=100, derandomize=True)  # the same examples in each run
+settings.register_profile("soak", max_examples=10_000)
+settings.load_profile("quick")
 
 
 def pytest_addoption(parser):

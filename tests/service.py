@@ -26,6 +26,11 @@ def add_key(name):
     return key
 
 
+def unmeasured():
+    """The environment without what makes coverage look on."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "COV_"))}
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -44,9 +49,7 @@ class Service:
         self.host = host
         self.port = free_port()
         self.log_file = database.with_suffix(".log")
-        unwanted = ("BLOGAPI_", "GUNICORN") if measured else ("BLOGAPI_", "GUNICORN", "COVERAGE", "COV_")
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-        self.environ = variables | {
+        self.environ = (os.environ if measured else unmeasured()) | {
             "HOST": host,
             "PORT": str(self.port),
             "BLOGAPI_DATABASE": str(database),

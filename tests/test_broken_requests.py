@@ -124,7 +124,6 @@ CHUNKED = "\r\n".join([REQUEST, HOST, KEY, JSON, "Transfer-Encoding: chunked", "
             "body: broken chunk, or too many of them",
         ),
         (b"400001\r\n" + b" " * 0x400001 + b"\r\n0\r\n\r\n", False, 413, "body: must be at most 4,194,304 bytes"),
-        (b"1\r\n \r\n" * 1_500_000, False, 400, "body: broken chunk, or too many of them"),
         (b"10000\r\n" + b" " * 0x10000 + b"\r\n", True, 400, "body: broken off"),
     ],
 )
@@ -138,7 +137,7 @@ def test_many_small_chunks_leave_others_their_turn(tmp_path):
 
 
 def many_small_chunks(server):
-    data = CHUNKED.replace(b"{key}", server.key.encode()) + b"1\r\n \r\n" * 1_000_000 + b"0\r\n\r\n"
+    data = CHUNKED.replace(b"{key}", server.key.encode()) + b"1\r\n \r\n" * 1_500_000
     slowest = 0.0
     with server.connect() as sock:
         sender = threading.Thread(target=sock.sendall, args=(data,))
@@ -148,7 +147,7 @@ def many_small_chunks(server):
             assert server.request("GET", "/healthz")[0] == 200
             slowest = max(slowest, time.perf_counter() - begun)
         sender.join()
-        assert read_answer(sock)[0] == 400
+        assert read_answer(sock)[2]["message"] == "body: broken chunk, or too many of them"
     assert slowest < 0.5
 
 

@@ -1,14 +1,17 @@
 """The database: set-up, upgrades, what is left alone, and writes."""
 
+import json
 import sqlite3
 import threading
+from pathlib import Path
 
 import pytest
 from peewee import DatabaseError, OperationalError
 
 from blogapi import db
 from blogapi.db import SCHEMA, VERSION, Database, database
-from blogapi.models import ApiKey, Post, PostTag
+from blogapi.fold import fold
+from blogapi.models import ApiKey, BaseModel, Post, Tag
 
 
 def contents(path):
@@ -58,7 +61,7 @@ def test_the_connection_is_durable(opened):
     assert pragmas == ["wal", 2, 1, 0]
 
 
-@pytest.mark.parametrize("model", [ApiKey, Post, PostTag])
+@pytest.mark.parametrize("model", BaseModel.__subclasses__())
 def test_the_models_mirror_the_schema(opened, model):
     columns = opened.get_columns(model._meta.table_name)
     assert [(column.name, column.null) for column in columns] == [
@@ -115,6 +118,27 @@ def test_an_older_database_is_brought_up_to_date(path, monkeypatch):
     assert database.user_version == VERSION + 2
     assert {row[1] for row in contents(path)} >= {"two", "post"}
     database.close()
+
+
+def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path, tmp_path):
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "upgrades" / "1.sql").read_text())
+    old.execute("INSERT INTO api_key VALUES (x'00', 'mine', 'abcd', '2026-11-20T12:00:00Z', NULL)")
+    for number, tags in enumerate((["Go", "Straße"], ["STRASSE"], []), 1):
+        document = json.dumps({"id": str(number), "tags": tags}, separators=(",", ":"))
+        old.execute("INSERT INTO post VALUES (?, ?, 'draft', ?)", (number, f"slug-{number}", document))
+        for tag in tags:
+            old.execute("INSERT INTO post_tag VALUES (?, 'draft', ?)", (fold(tag), number))
+    old.commit()
+    old.close()
+    assert database.open(path) is False
+    assert Tag.listing() == [{"name": "Go", "posts": 1}, {"name": "STRASSE", "posts": 2}]
+    assert [key.name for key in ApiKey.listing()] == ["mine"]
+    assert [post.slug for post in Post.select()] == ["slug-1", "slug-2", "slug-3"]
+    database.close()
+    database.open(tmp_path / "fresh.db")
+    database.close()
+    assert contents(path) == contents(tmp_path / "fresh.db")
 
 
 def test_an_upgrade_that_fails_changes_nothing(path, monkeypatch):

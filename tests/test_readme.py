@@ -62,7 +62,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, listing, from_file, delete, keys, backup = BLOCKS[1:-1]
+    create, listing, from_file, change, schedule, once, tags, delete, keys, backup = BLOCKS[1:-1]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
     created = json.loads(shell(create, environ, key))
@@ -72,8 +72,14 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert shell(listing, environ, key) == json.dumps([created], separators=(",", ":")) * 2
     post = json.loads(shell(from_file, environ, key))
     assert post["content"] == (CHECKOUT / "tests/articles/backups.md").read_text()
+    assert json.loads(shell(change, environ, key)) == created | {"title": "Hello again", "excerpt": "A greeting."}
+    post = json.loads(shell(schedule, environ, key))
+    assert (post["status"], post["published_at"]) == ("scheduled", "2099-01-01T07:00:00Z")
+    noted = shell(once, environ, key)
+    assert shell(once, environ, key) == noted
+    assert shell(tags, environ, key) == '[{"name":"News","posts":1}]{"name":"What is new?","posts":1}'
     assert shell(delete, environ, key) == ""
-    assert json.loads(shell(listing.splitlines()[0], environ, key)) == [post]
+    assert json.loads(shell(listing.splitlines()[0], environ, key)) == [json.loads(noted), post]
 
     made, *table, renewed = shell(keys, environ, key).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
@@ -83,7 +89,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert shell(backup, environ, key) == ""
     (copy,) = tmp_path.glob("blog-*.db")
     with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT id FROM post").fetchall() == [(2,)]
+        assert connection.execute("SELECT id FROM post").fetchall() == [(2,), (3,)]
 
 
 def test_the_curl_line_that_the_service_prints_can_be_pasted(running):

@@ -1,12 +1,13 @@
 """The blueprint of all views, and the guard that stands before them."""
 
-from flask import Blueprint, request
+from flask import Blueprint, Response, request
 
 from blogapi.auth import key_required
 from blogapi.body import load_query
 from blogapi.limiter import rate_limited
 from blogapi.schemas import NoQuery
 
+JSON = "application/json"
 PAGES = {"/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"}
 PUBLIC = {"/", "/healthz", "/openapi.json", *PAGES}  # the paths outside /v1 that need no key
 QUERIED = {"api.list_posts"}  # the endpoints that load a query
@@ -33,3 +34,10 @@ def refuse_query() -> None:
     """Refuse parameters wherever an operation has none: a typo must not make a script delete every post."""
     if request.endpoint not in QUERIED and request.path not in PUBLIC:
         load_query(no_query)
+
+
+def no_content() -> Response:
+    """Answer 204, without the Content-Type that Flask gives every answer."""
+    response = Response(status=204)
+    del response.headers["Content-Type"]
+    return response

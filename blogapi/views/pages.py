@@ -9,9 +9,8 @@ from flask import Response, current_app, redirect, request, send_from_directory
 
 from blogapi.db import database
 from blogapi.openapi import describe
-from blogapi.views.guard import blueprint
+from blogapi.views.guard import JSON, blueprint
 
-JSON = "application/json"
 ADDRESSES = {"posts": "/v1/posts", "description": "/openapi.json", "documentation": "/docs", "health": "/healthz"}
 STATIC = Path(__file__).resolve().parent.parent / "static"
 SWAGGER_UI = str(files("flask_swagger_ui") / "dist")

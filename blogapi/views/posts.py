@@ -1,33 +1,36 @@
-"""The posts: list, create, delete."""
+"""The posts: list, create, get, change, delete."""
 
+import hashlib
+import re
+from collections.abc import Callable
 from urllib.parse import quote
 
-from flask import Response
+from flask import Response, g, request
 from flask.blueprints import BlueprintSetupState
-from werkzeug.routing import BaseConverter, ValidationError
+from marshmallow import ValidationError
+from werkzeug.exceptions import PreconditionFailed
+from werkzeug.routing import BaseConverter
 
-from blogapi.body import load_body, load_query
-from blogapi.clock import now, rfc3339
+from blogapi.body import load_body, load_query, read_json
+from blogapi.clock import now, rfc3339, timestamp
 from blogapi.db import database
-from blogapi.models import Post
-from blogapi.schemas import MAX_ID, POST_ID, ListQuery, NewPost
-from blogapi.views.guard import blueprint
-
-JSON = "application/json"
+from blogapi.models import Idempotency, Post
+from blogapi.models.posts import IDEMPOTENCY_SECONDS, etag
+from blogapi.schemas import MAX_ID, POST_ID, ListQuery, NewPost, PostChange
+from blogapi.views.guard import JSON, blueprint, no_content
 
 new_post = NewPost()
+post_change = PostChange(partial=True)
 list_query = ListQuery()
 
 
 class PostIdConverter(BaseConverter):
-    """The id of a post in a path, only as the service writes it; anything else is no path of ours."""
+    """The id of a post in a path, only as the service writes it; anything else names no post."""
 
     regex = POST_ID
 
     def to_python(self, value: str) -> int:
-        if int(value) > MAX_ID:
-            raise ValidationError
-        return int(value)
+        return int(value) if int(value) <= MAX_ID else 0  # which no post has
 
 
 @blueprint.record
@@ -40,7 +43,7 @@ def add_converter(state: BlueprintSetupState) -> None:
 def list_posts() -> Response:
     """List posts, newest first."""
     query = load_query(list_query)
-    posts, last = Post.page(**query)
+    posts, last = Post.page(timestamp(), **query)
     response = Response(b"[%b]" % b",".join(posts), mimetype=JSON)
     if last is not None:
         response.headers["Link"] = next_link(**query | {"before": last})
@@ -50,19 +53,71 @@ def list_posts() -> Response:
 @blueprint.post("/v1/posts")
 def create_post() -> Response:
     """Create a post."""
-    fields = load_body(new_post)
-    time = rfc3339(now())
-    post_id, post = database.write(lambda: Post.add(fields, time))
-    return Response(post, 201, {"Location": f"/v1/posts/{post_id}"}, mimetype=JSON)
+    body = read_json()
+    fields = load_body(new_post, body)
+    once = idempotency(body)
+    time = timestamp()
+    post_id, post = database.write(lambda: Post.add_once(fields, time, once) if once else Post.add(fields, time))
+    return answer(post, 201, Location=f"/v1/posts/{post_id}")
+
+
+@blueprint.get("/v1/posts/<post_id:post_id>")
+def get_post(post_id: int) -> Response:
+    """Get a post."""
+    post = Post.find(post_id, timestamp())
+    if request.if_none_match.contains_weak(etag(post)):
+        return answer(b"", 304, etag(post))
+    return answer(post)
+
+
+@blueprint.patch("/v1/posts/<post_id:post_id>")
+def change_post(post_id: int) -> Response:
+    """Change what the body names of a post."""
+    changes = load_body(post_change, read_json("application/merge-patch+json"))
+    time, matches = timestamp(), matcher()
+    return answer(database.write(lambda: Post.change(post_id, changes, time, matches)))
 
 
 @blueprint.delete("/v1/posts/<post_id:post_id>")
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
-    database.write(lambda: Post.remove(post_id))
-    response = Response(status=204)
-    del response.headers["Content-Type"]  # Flask gives every answer one
+    time, matches = timestamp(), matcher()
+    database.write(lambda: Post.remove(post_id, time, matches))
+    return no_content()
+
+
+def answer(post: bytes, status: int = 200, tag: str | None = None, **headers: str) -> Response:
+    """Answer with a post and its entity tag."""
+    response = Response(post, status, headers, mimetype=JSON)
+    response.set_etag(tag or etag(post))
     return response
+
+
+def matcher() -> Callable[[bytes], None]:
+    """Return what raises PreconditionFailed for a post that If-Match does not name (RFC 9110, section 13.1.1)."""
+    wanted = request.if_match if "If-Match" in request.headers else None
+
+    def match(post: bytes) -> None:
+        if wanted is not None and not wanted.contains(etag(post)):
+            raise PreconditionFailed("If-Match: the post has been changed since; get it again")
+
+    return match
+
+
+def idempotency(body: bytes) -> Idempotency | None:
+    """Return what is to be remembered of a request with an Idempotency-Key, None where it has none."""
+    name = request.headers.get("Idempotency-Key")
+    if name is None:
+        return None
+    if not re.fullmatch("[\x21-\x7e]{1,255}", name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    return Idempotency(
+        digest=g.api_key,
+        name=name,
+        request=hashlib.sha256(body).digest(),
+        created_at=timestamp(),
+        forgotten=rfc3339(now() - IDEMPOTENCY_SECONDS),
+    )
 
 
 def next_link(before: int, limit: int, status: str | None = None, tag: str | None = None) -> str:

@@ -1,0 +1,57 @@
+"""The tags: list, rename, delete."""
+
+import json
+
+from flask import Response
+from flask.blueprints import BlueprintSetupState
+from werkzeug.routing import BaseConverter
+
+from blogapi.body import load_body, read_json
+from blogapi.db import database
+from blogapi.fold import fold
+from blogapi.models import Tag
+from blogapi.schemas import WHITE_SPACE, TagChange
+from blogapi.views.guard import JSON, blueprint, no_content
+
+tag_change = TagChange()
+
+
+class TagConverter(BaseConverter):
+    """A tag in a path, slashes and all; folded."""
+
+    regex = ".+"
+    part_isolating = False
+
+    def to_python(self, value: str) -> str:
+        return fold(value.strip(WHITE_SPACE))
+
+
+@blueprint.record
+def add_converter(state: BlueprintSetupState) -> None:
+    """Let the routes below speak of a tag."""
+    state.app.url_map.converters["tag"] = TagConverter
+
+
+@blueprint.get("/v1/tags")
+def list_tags() -> Response:
+    """List tags by name, with the number of posts that carry them."""
+    return answer(Tag.listing())
+
+
+@blueprint.patch("/v1/tags/<tag:name>")
+def change_tag(name: str) -> Response:
+    """Rename a tag in every post, or merge it with another."""
+    change = load_body(tag_change, read_json())
+    return answer(database.write(lambda: Tag.rename(name, change["name"], change["merge"])))
+
+
+@blueprint.delete("/v1/tags/<tag:name>")
+def delete_tag(name: str) -> Response:
+    """Remove a tag from every post."""
+    database.write(lambda: Tag.remove(name))
+    return no_content()
+
+
+def answer(body: dict | list) -> Response:
+    """Answer with JSON."""
+    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), mimetype=JSON)

@@ -1,0 +1,407 @@
+"""GET and PATCH /posts/{id}: read, change, schedule, archive; conditional requests; Idempotency-Key."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blogapi import create_app
+from blogapi.db import database
+from blogapi.models import Idempotency, Post, Schedule
+from tests.conftest import NOON
+
+EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
+LATER_SECONDS = NOON + 3600
+
+
+@pytest.fixture
+def patch(client):
+    """Change post 1; return the answer."""
+
+    def patch(headers=None, **changes):
+        return client.patch("/v1/posts/1", json=changes, headers=headers)
+
+    return patch
+
+
+def message(answer, status=400):
+    assert (answer.status_code, answer.json["error"]) == (status, status)
+    return answer.json["message"]
+
+
+def listed(client, query=""):
+    return [post["id"] for post in client.get(f"/v1/posts?{query}").json]
+
+
+# Reading one post
+
+
+def test_a_post_is_read_with_a_strong_etag(client, post):
+    created = post(title="Käse")
+    answer = client.get("/v1/posts/1")
+    assert (answer.status_code, answer.json) == (200, created)
+    assert answer.headers["ETag"] == f'"{hashlib.sha256(answer.data).hexdigest()[:32]}"'
+    assert client.head("/v1/posts/1").headers["ETag"] == answer.headers["ETag"]
+
+
+def test_every_answer_with_a_post_has_the_same_etag(client):
+    created = client.post("/v1/posts", json={"title": "A", "content": "B"})
+    assert created.headers["ETag"] == client.get("/v1/posts/1").headers["ETag"]
+    changed = client.patch("/v1/posts/1", json={"title": "C"})
+    assert changed.headers["ETag"] == client.get("/v1/posts/1").headers["ETag"] != created.headers["ETag"]
+
+
+@pytest.mark.parametrize(
+    ("header", "status"), [("{}", 304), ("W/{}", 304), ('"x", {}', 304), ("*", 304), ('"x"', 200), ("", 200)]
+)
+def test_if_none_match_gives_304(client, post, header, status):
+    post()
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    answer = client.get("/v1/posts/1", headers={"If-None-Match": header.format(tag)})
+    assert (answer.status_code, answer.headers["ETag"]) == (status, tag)
+    assert (answer.data == b"") == (status == 304)
+    assert "X-RateLimit-Limit" in answer.headers
+
+
+@pytest.mark.parametrize("path", ["2", "01", "9" * 19, "a", "1/"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_what_is_no_post_is_404(client, post, path, method):
+    post()
+    assert client.open(f"/v1/posts/{path}", method=method, json={}).status_code == 404
+
+
+# Changing it
+
+
+def test_what_is_left_out_stays(patch, post):
+    before = post(title="A", excerpt="B", tags=["c"], cover_image="https://d/e", status="published")
+    assert patch().json == before
+    assert patch(title=" New ").json == before | {"title": "New"}
+    assert patch(content="x", tags=["D", "d"]).json == before | {"title": "New", "content": "x", "tags": ["D"]}
+
+
+def test_merge_patch_json_is_taken(client, post):
+    post()
+    answer = client.patch("/v1/posts/1", data='{"title": "N"}', content_type="application/merge-patch+json")
+    assert answer.json["title"] == "N"
+    answer = client.patch("/v1/posts/1", data='{"title": "N"}', content_type="application/json-patch+json")
+    assert message(answer, 415) == "Content-Type: must be application/json or application/merge-patch+json"
+    answer = client.post("/v1/posts", data="{}", content_type="application/merge-patch+json")
+    assert message(answer, 415) == "Content-Type: must be application/json"
+
+
+def test_null_clears_what_is_optional(client, patch, post):
+    before = post(excerpt="B", tags=["c"], cover_image="https://d/e")
+    after = patch(excerpt=None, tags=None, cover_image=None).json
+    assert after == {name: value for name, value in before.items() if name not in ("excerpt", "cover_image")} | {
+        "tags": []
+    }
+    assert client.get("/v1/tags").json == []
+
+
+def test_an_empty_optional_field_stays(patch, post):
+    before = post(excerpt="B", slug="c", cover_image="https://d/e")
+    assert patch(excerpt="", slug="", cover_image="").json == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"title": None}, "title: must not be null"),
+        ({"content": None}, "content: must not be null"),
+        ({"slug": None}, "slug: must not be null"),
+        ({"status": None}, "status: must not be null"),
+        ({"published_at": None}, "published_at: must not be null"),
+        ({"id": "2"}, "id: unknown field"),
+        ({"created_at": NOW}, "created_at: unknown field"),
+        ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
+        ({"title": ""}, "title: must have 1 to 255 characters"),
+        ({"slug": "other"}, "slug: already taken by another post"),
+    ],
+)
+def test_a_bad_change_is_refused_and_nothing_changed(client, patch, post, changes, wrong):
+    before = post()
+    post(slug="other")
+    assert message(patch(**changes)) == wrong
+    assert client.get("/v1/posts/1").json == before
+
+
+def test_the_slug_never_changes_unless_it_is_set(patch, post):
+    post(title="One")
+    assert patch(title="Two").json["slug"] == "one"
+    assert patch(slug="three").json["slug"] == "three"
+    assert post(title="One")["slug"] == "one"
+
+
+# Its status
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "",
+        "2026-11-20",
+        "2026-11-20T12:00:00",
+        "2026-11-20 12:00:00Z",
+        "2026-13-20T12:00:00Z",
+        "2026-11-20T24:00:00Z",
+        "2026-11-20T12:00Z",
+        "2026-11-20T12:00:60Z",
+        "2026-11-20T12:00:00+24:00",
+        "0001-01-01T00:00:00+01:00",
+        "２026-11-20T12:00:00Z",
+        "2026-W47-5T12:00:00Z",
+        1,
+        True,
+    ],
+)
+def test_a_time_must_be_rfc_3339_with_an_offset(patch, post, moment):
+    post()
+    wrong = "published_at: must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
+    assert message(patch(status="published", published_at=moment)) == wrong
+
+
+@pytest.mark.parametrize(
+    "moment", ["2026-11-20T11:00:00Z", "2026-11-20t12:30:00.999999999+01:30", "2026-11-20T10:00:00-01:00"]
+)
+def test_a_time_is_kept_in_utc_and_whole_seconds(patch, post, moment):
+    post()
+    assert patch(status="published", published_at=moment).json["published_at"] == EARLIER
+
+
+# status before, its published_at, what is asked, and status and published_at then, or what is wrong
+SOON = "published_at: must be given, and in the future, for a scheduled post"
+PAST = 'published_at: must not be in the future; for that, set "status": "scheduled"'
+NEITHER = "published_at: may be given only for a published or scheduled post"
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after"),
+    [
+        (("draft", None), {"status": "published"}, ("published", NOW)),
+        (("draft", None), {"status": "published", "published_at": EARLIER}, ("published", EARLIER)),
+        (("draft", None), {"status": "published", "published_at": NOW}, ("published", NOW)),
+        (("draft", None), {"status": "published", "published_at": LATER}, PAST),
+        (("draft", None), {"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
+        (("draft", None), {"status": "scheduled", "published_at": NOW}, SOON),
+        (("draft", None), {"status": "scheduled"}, SOON),
+        (("draft", None), {"status": "archived"}, ("archived", None)),
+        (("draft", None), {"published_at": EARLIER}, NEITHER),
+        (("draft", None), {"status": "archived", "published_at": EARLIER}, NEITHER),
+        (("draft", EARLIER), {"status": "published"}, ("published", EARLIER)),
+        (("draft", EARLIER), {"status": "scheduled"}, SOON),
+        (("published", EARLIER), {"status": "draft"}, ("draft", EARLIER)),
+        (("published", EARLIER), {"status": "archived"}, ("archived", EARLIER)),
+        (("published", EARLIER), {"published_at": NOW}, ("published", NOW)),
+        (("published", EARLIER), {"published_at": LATER}, PAST),
+        (("published", EARLIER), {"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
+        (("scheduled", LATER), {"status": "published"}, ("published", NOW)),
+        (("scheduled", LATER), {"status": "draft"}, ("draft", None)),
+        (("scheduled", LATER), {"status": "archived"}, ("archived", None)),
+        (("scheduled", LATER), {"status": "scheduled"}, ("scheduled", LATER)),
+        (("scheduled", LATER), {"published_at": "2026-11-20T14:00:00Z"}, ("scheduled", "2026-11-20T14:00:00Z")),
+        (("scheduled", LATER), {"published_at": EARLIER}, SOON),
+        (("archived", EARLIER), {"status": "published"}, ("published", EARLIER)),
+        (("archived", None), {"status": "published"}, ("published", NOW)),
+        (("archived", None), {"status": "draft"}, ("draft", None)),
+    ],
+)
+def test_any_status_may_follow_any_other(client, patch, post, before, asked, after):
+    post(tags=["a"])
+    status, time = before
+    if time == EARLIER:
+        patch(status="published", published_at=EARLIER)
+    assert patch(status=status, **({"published_at": time} if status == "scheduled" else {})).status_code == 200
+    answer = patch(**asked)
+    if isinstance(after, str):
+        assert message(answer) == after
+        after = before
+    kept = client.get("/v1/posts/1").json
+    assert (kept["status"], kept.get("published_at")) == after
+    assert listed(client, f"status={after[0]}&tag=a") == listed(client, f"status={after[0]}") == ["1"]
+
+
+# Scheduling
+
+
+@pytest.fixture
+def scheduled(post, patch):
+    """Post 1, scheduled in an hour, between two others."""
+    post(tags=["a"])
+    post(tags=["a"], status="published")
+    assert patch(status="scheduled", published_at=LATER).json["status"] == "scheduled"
+
+
+def seen(client):
+    """Who is where, by every way of asking."""
+    found = {status: listed(client, f"status={status}") for status in ("published", "scheduled")}
+    assert found == {status: listed(client, f"status={status}&tag=a") for status in found}
+    one = client.get("/v1/posts/1").json
+    assert one in client.get("/v1/posts").json
+    assert one in client.get("/v1/posts?tag=a").json
+    assert one in client.get(f"/v1/posts?status={one['status']}").json
+    return found["published"], found["scheduled"], one["status"]
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clock):
+    clock.now = LATER_SECONDS - 1
+    assert seen(client) == (["2"], ["1"], "scheduled")
+    clock.now = LATER_SECONDS
+    assert seen(client) == (["2", "1"], [], "published")
+    assert Schedule.select().count() == 1
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_write_turns_it_over_and_nobody_sees_a_difference(client, post, clock):
+    clock.now = LATER_SECONDS
+    before = client.get("/v1/posts/1")
+    post()
+    after = client.get("/v1/posts/1")
+    assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
+    assert seen(client) == (["2", "1"], [], "published")
+    assert (Schedule.select().count(), Post.get_by_id(1).status) == (0, "published")
+    clock.now = NOON  # It stays so, though the clock went back.
+    assert seen(client) == (["2", "1"], [], "published")
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_the_start_turns_it_over(config, clock):
+    clock.now = LATER_SECONDS
+    create_app(config, clock)
+    assert (Schedule.select().count(), Post.get_by_id(1).status) == (0, "published")
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_page_of_due_posts_is_in_order(client, post, patch, clock):
+    for number in range(3, 7):
+        post(tags=["a"])
+        time = f"2026-11-20T12:0{9 - number}:00Z"
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
+    clock.now = LATER_SECONDS
+    assert listed(client, "status=published&limit=9") == ["6", "5", "4", "3", "2", "1"]
+    assert listed(client, "status=published&tag=a&limit=2&before=6") == ["5", "4"]
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_deleted_schedule_publishes_nothing(client, clock):
+    client.delete("/v1/posts/1")
+    clock.now = LATER_SECONDS
+    assert listed(client) == ["2"]
+    assert Schedule.select().count() == 0
+
+
+# If-Match
+
+
+def test_if_match_with_another_etag_changes_nothing(client, patch, post):
+    before = post()
+    for answer in (
+        patch({"If-Match": '"other"'}, title="B"),
+        client.delete("/v1/posts/1", headers={"If-Match": '"o"'}),
+    ):
+        assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
+    assert client.get("/v1/posts/1").json == before
+
+
+@pytest.mark.parametrize("header", ["{}", "*", '"x", {}'])
+def test_if_match_with_the_etag_lets_through(client, patch, post, header):
+    post()
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    assert patch({"If-Match": header.format(tag)}, title="B").status_code == 200
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    assert client.delete("/v1/posts/1", headers={"If-Match": header.format(tag)}).status_code == 204
+
+
+def test_a_weak_etag_never_matches_if_match(client, patch, post):
+    post()
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    assert patch({"If-Match": f"W/{tag}"}, title="B").status_code == 412
+
+
+def test_of_eight_changes_at_once_with_one_etag_one_is_made(service):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "B"})
+    tag = service.request("GET", "/v1/posts/1")[1]["ETag"]
+    with ThreadPoolExecutor(8) as pool:
+        changes = [({"title": f"T{number}"}) for number in range(8)]
+        answers = list(pool.map(lambda body: service.request("PATCH", "/v1/posts/1", body, If_Match=tag), changes))
+    assert sorted(status for status, _, _ in answers) == [200] + [412] * 7
+
+
+# Idempotency-Key
+
+
+@pytest.fixture
+def once(client):
+    """Create a post with an Idempotency-Key; return the answer."""
+
+    def once(key="k", title="A"):
+        fields = {"title": title, "content": "B", "tags": ["c"]}
+        return client.post("/v1/posts", json=fields, headers={"Idempotency-Key": key})
+
+    return once
+
+
+def test_the_same_request_again_makes_nothing(client, once):
+    first, second = once(), once()
+    assert (second.status_code, second.json, second.headers["Location"]) == (201, first.json, "/v1/posts/1")
+    assert listed(client) == ["1"]
+    assert once("other").json["id"] == "2"
+
+
+def test_another_body_is_refused(client, once):
+    once()
+    assert message(once(title="C")) == "Idempotency-Key: was used for another body within the last 24 hours"
+    assert listed(client) == ["1"]
+
+
+def test_a_post_that_was_deleted_is_not_made_again(client, once):
+    once()
+    client.delete("/v1/posts/1")
+    assert message(once()) == "Idempotency-Key: the post it made has been deleted"
+
+
+def test_it_is_remembered_for_24_hours(client, once, clock):
+    once()
+    clock.now += 24 * 3600 - 1
+    assert once().json["id"] == "1"
+    clock.now += 1
+    assert once().json["id"] == "2"
+    assert Idempotency.select().count() == 1
+
+
+def test_errors_are_not_remembered(client, once):
+    assert once(title=" ").status_code == 400
+    assert once().status_code == 201
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 256, "ä"])
+def test_it_must_be_visible_ascii(once, name):
+    assert message(once(name)) == "Idempotency-Key: must have 1 to 255 visible ASCII characters"
+
+
+def test_each_api_key_has_its_own(service):
+    body = {"title": "A", "content": "B"}
+    other = service.blogapi("keys", "create", "other").stdout.strip()
+    ids = [
+        service.request("POST", "/v1/posts", body, Idempotency_Key="k", Authorization=f"Bearer {key}")[2]["id"]
+        for key in (service.key, other, service.key)
+    ]
+    assert ids == ["1", "2", "1"]
+
+
+def test_the_same_request_twenty_times_at_once_makes_one_post(service):
+    body = {"title": "A", "content": "B"}
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: service.request("POST", "/v1/posts", body, Idempotency_Key="k"), range(20)))
+    assert {(status, post["id"]) for status, _, post in answers} == {(201, "1")}
+    assert len(service.request("GET", "/v1/posts")[2]) == 1
+
+
+def test_what_it_costs_is_a_few_statements(client, post):
+    post()
+    statements = []
+    database.connection().set_trace_callback(statements.append)
+    client.get("/v1/posts/1")
+    database.connection().set_trace_callback(None)
+    assert [statement.split()[0] for statement in statements] == ["SELECT", "SELECT"]

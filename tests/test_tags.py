@@ -1,0 +1,136 @@
+"""GET /tags, PATCH and DELETE /tags/{name}."""
+
+from urllib.parse import quote
+
+import pytest
+
+from blogapi.models import PostTag
+
+
+def tags(client):
+    answer = client.get("/v1/tags")
+    assert answer.status_code == 200
+    return [(tag["name"], tag["posts"]) for tag in answer.json]
+
+
+def tags_of(client):
+    return {post["id"]: post["tags"] for post in client.get("/v1/posts").json}
+
+
+def listed(client, tag):
+    return [post["id"] for post in client.get("/v1/posts", query_string={"tag": tag}).json]
+
+
+@pytest.fixture
+def rename(client):
+    def rename(old, new, **fields):
+        return client.patch(f"/v1/tags/{quote(old, safe='')}", json={"name": new, **fields})
+
+    return rename
+
+
+@pytest.fixture
+def some(post):
+    post(tags=["Go", "Straße"])
+    post(tags=["GO"], status="published")
+    post(tags=["STRASSE", "zebra", "go"])
+
+
+def test_without_posts_there_are_none(client):
+    assert tags(client) == []
+
+
+@pytest.mark.usefixtures("some")
+def test_they_are_listed_by_name_with_counts_and_the_newest_spelling(client):
+    assert tags(client) == [("go", 3), ("STRASSE", 2), ("zebra", 1)]
+
+
+@pytest.mark.usefixtures("some")
+def test_counts_and_spellings_follow_every_change(client):
+    client.delete("/v1/posts/3")
+    assert tags(client) == [("GO", 2), ("Straße", 1)]
+    client.patch("/v1/posts/1", json={"tags": ["gO"]})
+    assert tags(client) == [("GO", 2)]
+    client.patch("/v1/posts/2", json={"tags": ["Go!"], "status": "archived"})
+    assert tags(client) == [("gO", 1), ("Go!", 1)]
+    client.patch("/v1/posts/2", json={"tags": None})
+    client.delete("/v1/posts/1")
+    assert tags(client) == []
+
+
+@pytest.mark.usefixtures("some")
+def test_a_tag_is_renamed_in_every_post(client, rename):
+    answer = rename("gO", " Golang ")
+    assert (answer.status_code, answer.json) == (200, {"name": "Golang", "posts": 3})
+    assert tags_of(client) == {"3": ["STRASSE", "zebra", "Golang"], "2": ["Golang"], "1": ["Golang", "Straße"]}
+    assert listed(client, "golang") == ["3", "2", "1"]
+    assert listed(client, "go") == []
+    assert tags(client) == [("Golang", 3), ("STRASSE", 2), ("zebra", 1)]
+
+
+@pytest.mark.usefixtures("some")
+def test_a_new_spelling_of_the_same_tag_is_no_merge(client, rename):
+    assert rename("strasse", "straße").json == {"name": "straße", "posts": 2}
+    assert tags_of(client)["1"] == ["Go", "straße"]
+
+
+@pytest.mark.usefixtures("some")
+def test_onto_another_tag_only_with_merge(client, rename):
+    before = tags_of(client)
+    answer = rename("zebra", "go")
+    wrong = 'name: there is such a tag already; "merge": true puts the two together'
+    assert (answer.status_code, answer.json) == (400, {"error": 400, "message": wrong})
+    assert tags_of(client) == before
+    assert rename("zebra", "Go", merge=True).json == {"name": "Go", "posts": 3}
+    assert tags_of(client) == {"3": ["STRASSE", "Go"], "2": ["GO"], "1": ["Go", "Straße"]}
+    assert tags(client) == [("Go", 3), ("STRASSE", 2)]
+    assert PostTag.select().count() == 5
+
+
+@pytest.mark.usefixtures("some")
+def test_a_tag_is_removed_from_every_post(client):
+    answer = client.delete("/v1/tags/GO")
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert tags_of(client) == {"3": ["STRASSE", "zebra"], "2": [], "1": ["Straße"]}
+    assert tags(client) == [("STRASSE", 2), ("zebra", 1)]
+    assert client.delete("/v1/tags/go").json == {"error": 404, "message": "no such tag"}
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "/a", "a/", "100%", "%2F", "😀", "東京", "a?b#c", ".", "a+b", 'a"b\\'])
+def test_any_name_works_in_the_path(client, post, rename, name):
+    post(tags=[name])
+    assert rename(name, "other").json == {"name": "other", "posts": 1}
+    assert rename("other", name).json == {"name": name, "posts": 1}
+    assert client.delete(f"/v1/tags/{quote(name, safe='')}").status_code == 204
+    assert tags(client) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ({}, "name: missing"),
+        ({"name": None}, "name: must not be null"),
+        ({"name": " "}, "name: must have 1 to 64 characters"),
+        ({"name": "x" * 65}, "name: must have 1 to 64 characters"),
+        ({"name": "x", "merge": "yes"}, "merge: must be true or false"),
+        ({"name": "x", "merge": None}, "merge: must not be null"),
+        ({"name": "x", "posts": 1}, "posts: unknown field"),
+    ],
+)
+def test_a_bad_body_is_refused(client, post, body, wrong):
+    post(tags=["a"])
+    answer = client.patch("/v1/tags/a", json=body)
+    assert (answer.status_code, answer.json["message"]) == (400, wrong)
+
+
+def test_an_unknown_tag_is_404(client, rename):
+    assert rename("a", "b").json == {"error": 404, "message": "no such tag"}
+    assert client.delete("/v1/tags/a").status_code == 404
+    assert client.delete("/v1/tags/").status_code == 404
+
+
+def test_text_that_looks_like_tags_is_left_alone(client, post, rename):
+    content = '"tags":["a"] \\"tags\\":["a"]'
+    post(content=content, title='"tags":', tags=["a"])
+    rename("a", "b")
+    assert client.get("/v1/posts/1").json.items() >= {"content": content, "title": '"tags":', "tags": ["b"]}.items()
