@@ -5,10 +5,17 @@ from pathlib import Path
 
 from flask import Flask, Response
 
-body = Path(os.environ["BODY"]).read_bytes()
+bodies = Path(os.environ["BODIES"])
+page = (bodies / "page.json").read_bytes()
+post = (bodies / "post.json").read_bytes()
 app = Flask(__name__)
 
 
 @app.get("/v1/posts")
 def list_posts() -> Response:
-    return Response(body, mimetype="application/json")
+    return Response(page, mimetype="application/json")
+
+
+@app.get("/v1/posts/1")
+def get_post() -> Response:
+    return Response(post, mimetype="application/json")

@@ -31,7 +31,7 @@ BIN = Path(sys.executable).parent
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 NOW = "2026-11-20T10:10:00Z"
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
-# Path, and the least share of the same request at 1,000 posts
+POST = "/v1/posts/1"
 LISTS = {
     "list": "/v1/posts?limit=20",
     "list by status": "/v1/posts?limit=20&status=published",
@@ -39,7 +39,7 @@ LISTS = {
     "list by tag": "/v1/posts?limit=20&tag=tag3",
     "list by tag and status": "/v1/posts?limit=20&tag=tag3&status=published",
     "list by tag and status without a match": "/v1/posts?limit=20&tag=drafts&status=published",
-    "list 95 % deep": "/v1/posts?limit=20&before={deep}",
+    "list 50,000 posts deep": "/v1/posts?limit=20&before={deep}",
 }
 
 
@@ -146,7 +146,7 @@ class Blog(Server):
         return first
 
     def list(self, connections: int, seconds: int, path: str = LISTS["list"]) -> Result:
-        return self.load(connections, seconds, "list", path.format(deep=self.posts // 20 + 21))
+        return self.load(connections, seconds, "list", path.format(deep=max(self.posts - 50_000, 71)))
 
     def create(self, connections: int, seconds: int) -> Result:
         return self.load(connections, seconds, "create", str(self.new_post))
@@ -187,10 +187,10 @@ def line(name: str, result: Result, share: str = "", least: str = "", aim: str =
 
 def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
     """Print how the service compares with the floor."""
-    body = folder / "body.json"
-    body.write_bytes(blog.get(LISTS["list"]))
+    (folder / "page.json").write_bytes(blog.get(LISTS["list"]))
+    (folder / "post.json").write_bytes(blog.get(POST))
     command = [BIN / "gunicorn", "-c", "/dev/null", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:{port}"]
-    with running(Server(folder, [*command, "bench.floor:app"], blog.key, BODY=str(body))) as floor:
+    with running(Server(folder, [*command, "bench.floor:app"], blog.key, BODIES=str(folder))) as floor:
         for connections, targets in (
             (1, {"list": ("0.80", "1.00"), "create": ("0.26", "0.33"), "delete": ("0.28", "0.38")}),
             (16, {"list": ("0.75", "0.95"), "create": ("0.35", "0.50"), "delete": ("0.40", "0.65")}),
@@ -202,9 +202,16 @@ def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
                 lambda c=connections: blog.create(c, seconds),
                 lambda c=connections: blog.delete(c, seconds),
             )
-            line(f"floor, {connections} connections", base)
+            line(f"floor, list, {connections} connections", base)
             for name, result in (("list", listed), ("create", created), ("delete", deleted)):
                 line(f"{name}, {connections} connections", result, f"{result.rate / base.rate:.2f}", *targets[name])
+            base, result = medians(
+                runs,
+                lambda c=connections: floor.load(c, seconds, "list", POST),
+                lambda c=connections: blog.list(c, seconds, POST),
+            )
+            line(f"floor, one post, {connections} connections", base)
+            line(f"get one post, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.80")
 
 
 def beside_a_thousand(large: Blog, small: Blog, runs: int, seconds: int) -> None:

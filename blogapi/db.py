@@ -20,6 +20,10 @@ APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 2  # as in schema.sql
 BUSY_SECONDS = 2.0  # how long a write waits for another program's
 
+PRAGMAS = {
+    "synchronous": "full",  # what was acknowledged survives a power cut
+    "temp_store": "memory",  # savepoints need no file
+}
 # After these, what SQLite keeps of the file in memory may be wrong for good.
 DISTRUSTED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB)
 
@@ -72,15 +76,7 @@ class Database(SqliteDatabase):
             self._identity = _identity(path)
             if not path.is_file():
                 raise DatabaseError("it is no regular file")
-            self.init(
-                str(path),
-                timeout=BUSY_SECONDS,
-                pragmas={
-                    "foreign_keys": "on",
-                    "synchronous": "full",  # what was acknowledged survives a power cut
-                    "temp_store": "memory",  # savepoints need no file
-                },
-            )
+            self.init(str(path), timeout=BUSY_SECONDS, pragmas=PRAGMAS)
             created = self._prepare()
             self.pragma("journal_mode", "wal")
         except OSError as error:
@@ -95,7 +91,7 @@ class Database(SqliteDatabase):
     def write(self, operation: Callable[[], T]) -> T:
         """Run `operation` in a transaction; return its result once that is on disk.
 
-        Operations that wait at the same time share one transaction (group commit), each in a savepoint of its own:
+        Operations that wait at the same time share one transaction (group commit), each in its own savepoint:
         one that raises leaves nothing behind and does not disturb the others. An operation must not yield.
         Raises what it raises; OperationalError if the lock was not to be had in time, or the disk failed.
         """
@@ -205,8 +201,11 @@ class Database(SqliteDatabase):
             time.sleep(0)  # The requests that have arrived meanwhile join.
             self._begin(first.deadline)
             batch = self._writes[:]  # From here to COMMIT nothing yields.
-            for write in batch:
-                self._attempt(write)
+            if len(batch) == 1:  # Alone it needs no savepoint: an error ends the transaction.
+                first.result = first.operation()
+            else:
+                for write in batch:
+                    self._attempt(write)
             self.execute_sql("COMMIT")
             error = None
         except Exception as failure:

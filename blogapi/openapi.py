@@ -169,6 +169,19 @@ def describe(app: Flask) -> dict[str, Any]:
         tags=[{"name": "posts"}, {"name": "tags"}],
     )
     plugin.converter.add_attribute_function(rules_of)
+    declare_components(spec)
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        endpoint = rule.endpoint.removeprefix("api.")
+        if endpoint in OPERATIONS:
+            method = min(rule.methods - {"HEAD", "OPTIONS"}).lower()
+            summary = app.view_functions[rule.endpoint].__doc__.partition("\n")[0]
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+            spec.path(path, operations={method: operation(endpoint, path, method, summary)})
+    return spec.to_dict()
+
+
+def declare_components(spec: APISpec) -> None:
+    """Declare what the operations refer to."""
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer", "description": "An API key."})
     for name, (description, schema) in HEADERS.items():
         spec.components.header(name, {"description": description, "schema": schema, "required": name in RATE_LIMIT})
@@ -180,19 +193,27 @@ def describe(app: Flask) -> dict[str, Any]:
     spec.components.schema("TagChange", {"example": {"name": "Journeys"}}, schema=TagChange)
     for status, (description, message, headers) in ERRORS.items():
         spec.components.response(str(status), error_response(status, description, message, headers))
-    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
-        endpoint = rule.endpoint.removeprefix("api.")
-        if endpoint in OPERATIONS:
-            method = min(rule.methods - {"HEAD", "OPTIONS"}).lower()
-            summary = app.view_functions[rule.endpoint].__doc__.partition("\n")[0]
-            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
-            spec.path(path, operations={method: operation(endpoint, path, method, summary)})
-    return spec.to_dict()
 
 
 def operation(endpoint: str, path: str, method: str, summary: str) -> dict[str, Any]:
     """Return the OpenAPI operation of a view."""
     declared = OPERATIONS[endpoint]
+    described = {
+        "operationId": endpoint,
+        "summary": summary,
+        "description": f"```sh\n{curl(path, method, declared)}\n```",
+        "tags": [path.split("/")[2]],
+        "parameters": parameters_of(declared, path),
+        "responses": responses_of(declared),
+    }
+    if declared.body:
+        content = {content_type: {"schema": declared.body} for content_type in declared.types}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
+
+
+def parameters_of(declared: Operation, path: str) -> list[Any]:
+    """Return the parameters of an operation in its path, header and query."""
     parameters: list[Any] = [
         {"in": "path", "name": name, "required": True, "schema": PATHS[name]} for name in re.findall(r"{(\w+)}", path)
     ]
@@ -201,29 +222,21 @@ def operation(endpoint: str, path: str, method: str, summary: str) -> dict[str, 
         parameters.append({"in": "header", "name": name, "description": description, "schema": schema})
     if declared.query:
         parameters.append({"in": "query", "schema": declared.query})
+    return parameters
+
+
+def responses_of(declared: Operation) -> dict[str, Any]:
+    """Return the responses of an operation by status."""
     answer: dict[str, Any] = {"description": declared.says, "headers": [*RATE_LIMIT, *declared.headers]}
     if declared.answer:
         schema = {"type": "array", "items": declared.answer} if declared.many else declared.answer
         answer["content"] = {"application/json": {"schema": schema}}
     answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in answer["headers"]}
     errors = sorted([*ALWAYS, *declared.errors, *(WITH_BODY if declared.body else [])])
-    described = {
-        "operationId": endpoint,
-        "summary": summary,
-        "description": f"```sh\n{curl(path, method, declared)}\n```",
-        "tags": [path.split("/")[2]],
-        "parameters": parameters,
-        "responses": {str(declared.status): answer, **{str(status): str(status) for status in errors}},
-    }
+    responses: dict[str, Any] = {str(declared.status): answer, **{str(status): str(status) for status in errors}}
     if "If-None-Match" in declared.asks:
-        described["responses"]["304"] = {
-            "description": "The post still has the entity tag.",
-            "headers": answer["headers"],
-        }
-    if declared.body:
-        content = {content_type: {"schema": declared.body} for content_type in declared.types}
-        described["requestBody"] = {"required": True, "content": content}
-    return described
+        responses["304"] = {"description": "The post still has the entity tag.", "headers": answer["headers"]}
+    return responses
 
 
 def curl(path: str, method: str, declared: Operation) -> str:

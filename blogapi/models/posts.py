@@ -20,26 +20,14 @@ from peewee import (
     TextField,
     fn,
 )
-from slugify import slugify
 
 from blogapi.db import database
 from blogapi.fold import fold
 from blogapi.models.base import BaseModel, given, text_of
+from blogapi.models.slugs import free_slug
 from blogapi.models.tags import PostTag, Tag
 from blogapi.schemas import MAX_ID, STATUSES
 
-# Titles are not HTML, and "it's" is one word.
-SLUG = {
-    "algorithm": "modern",
-    "backend": "text-unidecode",
-    "max_length": 80,
-    "word_boundary": True,
-    "save_order": True,
-    "entities": False,
-    "decimal": False,
-    "hexadecimal": False,
-    "replacements": [("'", "")],
-}
 PAGE_BYTES = 4 * 1024 * 1024
 IDEMPOTENCY_SECONDS = 24 * 60 * 60
 
@@ -245,30 +233,6 @@ def etag(document: bytes) -> str:
     return hashlib.sha256(document).hexdigest()[:32]
 
 
-def free_slug(title: str) -> str:
-    """Make a slug from `title` that no post has, in O(log n) look-ups for n posts with the same.
-
-    Doubling finds a number that is free, halving then one that is free while the one below is taken.
-    """
-    slug = slugify(title, **SLUG) or "untitled"
-    if not slug_taken(slug):
-        return slug
-    taken, free = 1, 2
-    while slug_taken(f"{slug}-{free}"):
-        taken, free = free, free * 2
-    while free - taken > 1:
-        middle = (taken + free) // 2
-        if slug_taken(f"{slug}-{middle}"):
-            taken = middle
-        else:
-            free = middle
-    return f"{slug}-{free}"
-
-
-def slug_taken(slug: str) -> bool:
-    return database.row(FIND_SLUG, {"slug": slug}) is not None
-
-
 def document_now() -> Expression:
     """Return the document as it is to be answered: published, where it was scheduled and its time has come."""
     time = fn.json_extract(Post.document, SQL("'$.published_at'"))
@@ -332,6 +296,5 @@ INSERT = text_of(Post.insert({Post.id: given("id"), **ROW}))
 UPDATE = text_of(Post.update(ROW).where(Post.id == given("id")))
 DELETE = text_of(Post.delete().where(Post.id == given("id")))
 FIND = text_of(Post.select(document_now()).where(Post.id == given("id")))
-FIND_SLUG = text_of(Post.select(Post.id).where(Post.slug == given("slug")))
 DUE = text_of(Schedule.select(Schedule.post_id).where(Schedule.published_at <= given("now")))
 LAST_ID = "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'post'"

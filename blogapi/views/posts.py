@@ -106,7 +106,7 @@ def matcher() -> Callable[[bytes], None]:
 
 def idempotency(body: bytes) -> Idempotency | None:
     """Return what is to be remembered of a request with an Idempotency-Key, None where it has none."""
-    name = request.headers.get("Idempotency-Key")
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if name is None:
         return None
     if not re.fullmatch("[\x21-\x7e]{1,255}", name):
