@@ -1,10 +1,12 @@
 """blogapi: a JSON HTTP API for managing the posts of a blog."""
 
+import logging
 import os
 import time
 from collections.abc import Callable
 
 from flask import Flask, Request
+from peewee import DatabaseError
 from werkzeug.routing import MapAdapter
 
 from blogapi import errors, limiter
@@ -13,6 +15,8 @@ from blogapi.config import Config
 from blogapi.db import database
 from blogapi.models import Post
 from blogapi.views import blueprint
+
+log = logging.getLogger(__name__)
 
 
 class Application(Flask):
@@ -36,7 +40,10 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions.update(config=config, clock=clock)
     database.open(config.database)
-    database.write(lambda: Post.publish_due(rfc3339(clock())))
+    try:
+        database.write(lambda: Post.publish_due(rfc3339(clock())))
+    except DatabaseError as error:  # Reads see to it themselves, and the next write will do it.
+        log.warning("scheduled posts are not turned over yet: %s", error)
     errors.init_app(app)
     limiter.init_app(app, config.rate_limit, clock)
     app.register_blueprint(blueprint)

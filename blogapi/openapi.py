@@ -76,7 +76,7 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
         "Authorization: must be 'Bearer' and an API key that is in force",
         ["WWW-Authenticate"],
     ),
-    404: ("There is no such post, or tag.", "no such post", []),
+    404: ("There is no such post, tag or path.", "no such post", []),
     412: (
         "The post is not the one that If-Match names; nothing was changed.",
         "If-Match: the post has been changed since; get it again",
@@ -86,6 +86,11 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
     408: ("The body did not come in time.", "body: did not come in time", []),
     413: ("The body is too large.", "body: must be at most 4,194,304 bytes", []),
     415: ("The body is not said to be JSON.", "Content-Type: must be application/json", []),
+    414: ("The request line is too long.", "the request line must have at most 8,190 bytes", []),
+    417: ("The expectation is none that can be met.", "Expect: must be 100-continue", []),
+    431: ("The header is too large.", "the header must have at most 100 fields of at most 8,190 bytes", []),
+    500: ("An error on the server's side.", "an error on the server's side; its log says more", []),
+    501: ("The transfer coding is not known.", "Transfer-Encoding: must be chunked or left out", []),
     429: ("The limit of the key is exceeded.", "rate limit exceeded: 100 requests a minute", ["Retry-After"]),
     503: ("The database cannot do this now; nothing was changed.", "the database is busy", []),
 }
@@ -102,7 +107,7 @@ PATHS = {
     "name": {"type": "string", "minLength": 1, "description": "The tag, percent-encoded; letter case does not matter."},
 }
 EXAMPLES = {"post_id": "1", "name": "travel"}
-ALWAYS = [400, 401, 405, 429, 503]
+ALWAYS = [400, 401, 405, 414, 417, 429, 431, 500, 501, 503]
 WITH_BODY = [408, 413, 415]
 
 
@@ -236,7 +241,7 @@ def responses_of(declared: Operation) -> dict[str, Any]:
     responses: dict[str, Any] = {str(declared.status): answer, **{str(status): str(status) for status in errors}}
     if "If-None-Match" in declared.asks:
         responses["304"] = {"description": "The post still has the entity tag.", "headers": answer["headers"]}
-    return responses
+    return dict(sorted(responses.items()))
 
 
 def curl(path: str, method: str, declared: Operation) -> str:

@@ -1,11 +1,12 @@
 """GET and PATCH /posts/{id}: read, change, schedule, archive; conditional requests; Idempotency-Key."""
 
 import hashlib
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi import create_app
+from blogapi import create_app, db
 from blogapi.db import database
 from blogapi.models import Idempotency, Post, Schedule
 from tests.conftest import NOON
@@ -273,6 +274,18 @@ def test_the_start_turns_it_over(config, clock):
 
 
 @pytest.mark.usefixtures("scheduled")
+def test_a_start_while_another_program_writes_leaves_it_to_the_next_write(config, clock, client, monkeypatch, caplog):
+    monkeypatch.setattr(db, "BUSY_SECONDS", 0.05)
+    clock.now = LATER_SECONDS
+    other = sqlite3.connect(config.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    create_app(config, clock)
+    other.close()
+    assert "not turned over yet" in caplog.text
+    assert seen(client) == (["2", "1"], [], "published")
+
+
+@pytest.mark.usefixtures("scheduled")
 def test_a_page_of_due_posts_is_in_order(client, post, patch, clock):
     for number in range(3, 7):
         post(tags=["a"])
@@ -311,6 +324,27 @@ def test_if_match_with_the_etag_lets_through(client, patch, post, header):
     assert patch({"If-Match": header.format(tag)}, title="B").status_code == 200
     tag = client.get("/v1/posts/1").headers["ETag"]
     assert client.delete("/v1/posts/1", headers={"If-Match": header.format(tag)}).status_code == 204
+
+
+def test_other_preconditions_hold_as_well(client, patch, post):
+    post()
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    assert client.get("/v1/posts/1", headers={"If-Match": '"x"'}).status_code == 412
+    for wanted in ("*", tag):
+        wrong = "If-None-Match: the post still has this entity tag"
+        assert message(patch({"If-None-Match": wanted}, title="B"), 412) == wrong
+    assert patch({"If-None-Match": '"x"'}, title="B").status_code == 200
+
+
+def test_the_path_is_judged_before_the_body(client):
+    assert client.patch("/v1/posts/1", data="x").status_code == 404
+    assert client.patch("/v1/tags/a", data="x").status_code == 404
+
+
+def test_a_clock_set_back_changes_no_publication(patch, post, clock):
+    before = post(status="published")
+    clock.now -= 60
+    assert patch(title="B").json == before | {"title": "B"}
 
 
 def test_a_weak_etag_never_matches_if_match(client, patch, post):

@@ -1,10 +1,10 @@
 """GET /tags, PATCH and DELETE /tags/{name}."""
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 
-from blogapi.models import PostTag
+from blogapi.models import PostTag, Schedule
 
 
 def tags(client):
@@ -127,6 +127,27 @@ def test_an_unknown_tag_is_404(client, rename):
     assert rename("a", "b").json == {"error": 404, "message": "no such tag"}
     assert client.delete("/v1/tags/a").status_code == 404
     assert client.delete("/v1/tags/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["caf%E9", "%FF", "%ED%A0%80"])
+def test_a_path_that_is_not_utf_8_names_no_tag(client, post, path):
+    post(tags=["caf\ufffd", "\ufffd", "\ufffd" * 3])
+    assert client.delete(
+        "/", environ_overrides={"PATH_INFO": unquote_to_bytes(f"/v1/tags/{path}").decode("latin-1")}
+    ).json == {
+        "error": 404,
+        "message": "no such path",
+    }
+    assert len(tags(client)) == 3
+
+
+def test_a_change_of_tags_turns_due_posts_over(client, post, rename, clock):
+    post(tags=["a", "b"])
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    clock.now += 3600
+    rename("a", "c")
+    assert Schedule.select().count() == 0
+    assert listed(client, "c") == ["1"]
 
 
 def test_text_that_looks_like_tags_is_left_alone(client, post, rename):

@@ -101,6 +101,7 @@ class Post(BaseModel):
 
         To be called in a transaction. Raises ValidationError if the request was another one, or its post is gone.
         """
+        cls.publish_due(now)
         Idempotency.delete().where(Idempotency.created_at <= once.forgotten).execute()
         known = Idempotency.get_or_none(Idempotency.digest == once.digest, Idempotency.name == once.name)
         if known is None:
@@ -165,14 +166,12 @@ class Post(BaseModel):
     @classmethod
     def publish_due(cls, now: str) -> None:
         """Turn scheduled posts over whose time has come. To be called in a transaction."""
-        for (post_id,) in list(database.rows(DUE, {"now": now})):
-            post = json.loads(cls.find(post_id, now))
+        for post_id, document in list(database.rows(DUE, {"now": now})):
+            post = json.loads(sound(document))
             cls.store(UPDATE, post)
             for name in post["tags"]:
-                PostTag.update(status="published").where(
-                    PostTag.tag == fold(name), PostTag.status == "scheduled", PostTag.post_id == post_id
-                ).execute()
-            Schedule.delete_by_id(post_id)
+                database.execute_sql(PUBLISH_TAG, {"tag": fold(name), "post_id": post_id})
+            database.execute_sql(UNSCHEDULE, {"post_id": post_id})
 
 
 class Schedule(BaseModel):
@@ -210,7 +209,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str 
     if status == "published":
         if asked and asked > now:
             raise ValidationError('must not be in the future; for that, set "status": "scheduled"', "published_at")
-        return asked or earlier or now
+        return asked or (stored if old["status"] == "published" else earlier) or now
     if status == "scheduled":
         time = asked or stored
         if not time or time <= now:
@@ -296,5 +295,15 @@ INSERT = text_of(Post.insert({Post.id: given("id"), **ROW}))
 UPDATE = text_of(Post.update(ROW).where(Post.id == given("id")))
 DELETE = text_of(Post.delete().where(Post.id == given("id")))
 FIND = text_of(Post.select(document_now()).where(Post.id == given("id")))
-DUE = text_of(Schedule.select(Schedule.post_id).where(Schedule.published_at <= given("now")))
+DUE = text_of(
+    Schedule.select(Schedule.post_id, document_now())
+    .join(Post, on=Post.id == Schedule.post_id)
+    .where(Schedule.published_at <= given("now"))
+)
+PUBLISH_TAG = text_of(
+    PostTag.update({PostTag.status: SQL("'published'")}).where(
+        PostTag.tag == given("tag"), PostTag.status == SQL("'scheduled'"), PostTag.post_id == given("post_id")
+    )
+)
+UNSCHEDULE = text_of(Schedule.delete().where(Schedule.post_id == given("post_id")))
 LAST_ID = "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'post'"

@@ -58,8 +58,8 @@ class Tag(BaseModel):
         for tag in tags:
             parameters = {"tag": tag, "status": status, "post_id": post_id}
             database.execute_sql(DETACH, parameters)
-            (newest,) = database.row(COUNT_DOWN, parameters)
-            if newest == post_id:
+            counted = database.row(COUNT_DOWN, parameters)  # None where a newer Unicode folds the name in another way
+            if counted == (post_id,):
                 cls.refresh(tag)
 
     @classmethod
@@ -70,7 +70,7 @@ class Tag(BaseModel):
             cls.delete().where(cls.tag == tag).execute()
             return
         newest, document = found
-        name = next(name for name in json.loads(document)["tags"] if fold(name) == tag)
+        name = next((name for name in json.loads(document)["tags"] if fold(name) == tag), tag)
         cls.update(name=name, newest=newest).where(cls.tag == tag).execute()
 
     @classmethod

@@ -1,6 +1,7 @@
 """The blueprint of all views, and the guard that stands before them."""
 
 from flask import Blueprint, Response, request
+from werkzeug.exceptions import NotFound
 
 from blogapi.auth import key_required
 from blogapi.body import load_query
@@ -21,6 +22,10 @@ def guard() -> None:
     """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
     if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
         admit()
+    try:
+        request.environ["PATH_INFO"].encode("latin-1").decode()
+    except UnicodeDecodeError:  # The router would see U+FFFD in its place, which can be the name of a tag.
+        raise NotFound from None
 
 
 @key_required

@@ -6,10 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from flask import Response, current_app, redirect, request, send_from_directory
+from werkzeug.exceptions import NotFound
 
 from blogapi.db import database
 from blogapi.openapi import describe
-from blogapi.views.guard import JSON, blueprint
+from blogapi.views.guard import JSON, PAGES, blueprint
 
 ADDRESSES = {"posts": "/v1/posts", "description": "/openapi.json", "documentation": "/docs", "health": "/healthz"}
 STATIC = Path(__file__).resolve().parent.parent / "static"
@@ -53,7 +54,9 @@ def docs() -> Response:
 
 @blueprint.get("/docs/<name>")
 def docs_file(name: str) -> Response:
-    """Send a file of the page; the guard lets pass those that it needs."""
+    """Send a file of the page."""
+    if request.path not in PAGES:
+        raise NotFound
     return page(str(STATIC) if name == "docs.js" else SWAGGER_UI, name)
 
 

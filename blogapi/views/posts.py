@@ -65,6 +65,7 @@ def create_post() -> Response:
 def get_post(post_id: int) -> Response:
     """Get a post."""
     post = Post.find(post_id, timestamp())
+    matcher()(post)
     if request.if_none_match.contains_weak(etag(post)):
         return answer(b"", 304, etag(post))
     return answer(post)
@@ -73,6 +74,7 @@ def get_post(post_id: int) -> Response:
 @blueprint.patch("/v1/posts/<post_id:post_id>")
 def change_post(post_id: int) -> Response:
     """Change what the body names of a post."""
+    Post.find(post_id, timestamp())  # a path that names no post is judged before the body
     changes = load_body(post_change, read_json("application/merge-patch+json"))
     time, matches = timestamp(), matcher()
     return answer(database.write(lambda: Post.change(post_id, changes, time, matches)))
@@ -94,12 +96,15 @@ def answer(post: bytes, status: int = 200, tag: str | None = None, **headers: st
 
 
 def matcher() -> Callable[[bytes], None]:
-    """Return what raises PreconditionFailed for a post that If-Match does not name (RFC 9110, section 13.1.1)."""
+    """Return what raises PreconditionFailed for a post that the request is not meant for (RFC 9110, section 13.1)."""
     wanted = request.if_match if "If-Match" in request.headers else None
+    unwanted = request.if_none_match if request.method not in ("GET", "HEAD") else None
 
     def match(post: bytes) -> None:
         if wanted is not None and not wanted.contains(etag(post)):
             raise PreconditionFailed("If-Match: the post has been changed since; get it again")
+        if unwanted is not None and unwanted.contains_weak(etag(post)):
+            raise PreconditionFailed("If-None-Match: the post still has this entity tag")
 
     return match
 

@@ -7,9 +7,10 @@ from flask.blueprints import BlueprintSetupState
 from werkzeug.routing import BaseConverter
 
 from blogapi.body import load_body, read_json
+from blogapi.clock import timestamp
 from blogapi.db import database
 from blogapi.fold import fold
-from blogapi.models import Tag
+from blogapi.models import Post, Tag
 from blogapi.schemas import WHITE_SPACE, TagChange
 from blogapi.views.guard import JSON, blueprint, no_content
 
@@ -41,14 +42,27 @@ def list_tags() -> Response:
 @blueprint.patch("/v1/tags/<tag:name>")
 def change_tag(name: str) -> Response:
     """Rename a tag in every post, or merge it with another."""
+    Tag.get_by_id(name)  # a path that names no tag is judged before the body
     change = load_body(tag_change, read_json())
-    return answer(database.write(lambda: Tag.rename(name, change["name"], change["merge"])))
+    time = timestamp()
+
+    def rename() -> dict:
+        Post.publish_due(time)
+        return Tag.rename(name, change["name"], change["merge"])
+
+    return answer(database.write(rename))
 
 
 @blueprint.delete("/v1/tags/<tag:name>")
 def delete_tag(name: str) -> Response:
     """Remove a tag from every post."""
-    database.write(lambda: Tag.remove(name))
+    time = timestamp()
+
+    def remove() -> None:
+        Post.publish_due(time)
+        Tag.remove(name)
+
+    database.write(remove)
     return no_content()
 
 
