@@ -125,6 +125,11 @@ class Database(SqliteDatabase):
             self._recover(error)
             raise
 
+    def execute_many(self, sql: str, rows: list[dict]) -> None:
+        """Run a statement once for each of `rows`; raise DatabaseError if it fails."""
+        with __exception_wrapper__:
+            self.connection().executemany(sql, rows)
+
     def check(self) -> None:
         """Raise DatabaseError unless the database can be read, and its file is in its place and writable."""
         self._check_file()

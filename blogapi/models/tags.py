@@ -47,10 +47,9 @@ class Tag(BaseModel):
     @classmethod
     def attach(cls, post_id: int, status: str, tags: dict[str, str]) -> None:
         """Give a post its tags, spellings by folded names. To be called in a transaction."""
-        for tag, name in tags.items():
-            parameters = {"tag": tag, "name": name, "status": status, "post_id": post_id}
-            database.execute_sql(ATTACH, parameters)
-            database.execute_sql(COUNT_UP, parameters)
+        rows = [{"tag": tag, "name": name, "status": status, "post_id": post_id} for tag, name in tags.items()]
+        database.execute_many(ATTACH, rows)
+        database.execute_many(COUNT_UP, rows)
 
     @classmethod
     def detach(cls, post_id: int, status: str, tags: Iterable[str]) -> None:
