@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -29,7 +30,6 @@ from blogapi.models.tags import PostTag, Tag
 from blogapi.schemas import MAX_ID, STATUSES
 
 PAGE_BYTES = 4 * 1024 * 1024
-IDEMPOTENCY_SECONDS = 24 * 60 * 60
 
 
 class Post(BaseModel):
@@ -101,8 +101,8 @@ class Post(BaseModel):
 
         To be called in a transaction. Raises ValidationError if the request was another one, or its post is gone.
         """
-        cls.publish_due(now)
-        Idempotency.delete().where(Idempotency.created_at <= once.forgotten).execute()
+        forgotten = datetime.fromisoformat(now) - Idempotency.remembered
+        Idempotency.delete().where(Idempotency.created_at <= forgotten.strftime("%Y-%m-%dT%H:%M:%SZ")).execute()
         known = Idempotency.get_or_none(Idempotency.digest == once.digest, Idempotency.name == once.name)
         if known is None:
             once.post_id, document = cls.add(fields, now)
@@ -190,7 +190,7 @@ class Idempotency(BaseModel):
     post_id = IntegerField()
     created_at = TextField()
 
-    forgotten = ""  # what was made by then does not count any more
+    remembered = timedelta(hours=24)
 
     class Meta:
         primary_key = CompositeKey("digest", "name")

@@ -12,10 +12,10 @@ from werkzeug.exceptions import PreconditionFailed
 from werkzeug.routing import BaseConverter
 
 from blogapi.body import load_body, load_query, read_json
-from blogapi.clock import now, rfc3339, timestamp
+from blogapi.clock import timestamp
 from blogapi.db import database
 from blogapi.models import Idempotency, Post
-from blogapi.models.posts import IDEMPOTENCY_SECONDS, etag
+from blogapi.models.posts import etag
 from blogapi.schemas import MAX_ID, POST_ID, ListQuery, NewPost, PostChange
 from blogapi.views.guard import JSON, blueprint, no_content
 
@@ -55,8 +55,8 @@ def create_post() -> Response:
     """Create a post."""
     body = read_json()
     fields = load_body(new_post, body)
-    once = idempotency(body)
     time = timestamp()
+    once = idempotency(body, time)
     post_id, post = database.write(lambda: Post.add_once(fields, time, once) if once else Post.add(fields, time))
     return answer(post, 201, Location=f"/v1/posts/{post_id}")
 
@@ -109,7 +109,7 @@ def matcher() -> Callable[[bytes], None]:
     return match
 
 
-def idempotency(body: bytes) -> Idempotency | None:
+def idempotency(body: bytes, time: str) -> Idempotency | None:
     """Return what is to be remembered of a request with an Idempotency-Key, None where it has none."""
     name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if name is None:
@@ -120,8 +120,7 @@ def idempotency(body: bytes) -> Idempotency | None:
         digest=g.api_key,
         name=name,
         request=hashlib.sha256(body).digest(),
-        created_at=timestamp(),
-        forgotten=rfc3339(now() - IDEMPOTENCY_SECONDS),
+        created_at=time,
     )
 
 
