@@ -2,7 +2,7 @@
 -- A change here goes together with an entry in blogapi/upgrades.py and a higher user_version.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere
@@ -54,3 +54,34 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX idempotency_age ON idempotency (created_at);
+
+CREATE TABLE webhook (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,  -- a JSON array of the types that it is sent
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
+    secret TEXT NOT NULL,  -- itself and no digest: every delivery is signed with it
+    created_at TEXT NOT NULL
+) STRICT;
+
+-- What there is to tell, once for all webhooks; kept as long as there is a delivery of it.
+CREATE TABLE event (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    message_id TEXT NOT NULL,  -- random: the ids of a restored backup would come again, for other events
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,  -- JSON, just as it is sent
+    created_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE delivery (
+    webhook_id INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts INTEGER NOT NULL,
+    last_status INTEGER,
+    last_error TEXT,
+    next_attempt_at TEXT,  -- of a pending one; '' for at once, so that the clock does not change the order
+    PRIMARY KEY (webhook_id, event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from blogapi.auth import digest_of, new_key
 from blogapi.db import database
-from blogapi.models import ApiKey, Post
+from blogapi.models import ApiKey, Post, Webhook
+from blogapi.schemas import POST_EVENTS
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
@@ -43,6 +44,12 @@ LISTS = {
 }
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Result(NamedTuple):
     """What wrk measured: requests a second, and milliseconds."""
 
@@ -55,9 +62,7 @@ class Server:
     """A gunicorn on one core, with what the client needs to know of it."""
 
     def __init__(self, folder: Path, command: list[str | Path], key: str, **environ: str):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.key = key
         self.log = (folder / f"{self.port}.log").open("w")
         self.environ = os.environ | {"PORT": str(self.port), "BLOGAPI_RATE_LIMIT": "999999999"} | environ
@@ -134,7 +139,8 @@ class Blog(Server):
             "status": "published",
         }
         self.new_post.write_text(json.dumps(fields))
-        super().__init__(folder, [BIN / "gunicorn"], key, BLOGAPI_DATABASE=str(self.database))
+        settings = {"BLOGAPI_DATABASE": str(self.database), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
+        super().__init__(folder, [BIN / "gunicorn"], key, **settings)
 
     def add(self, count: int) -> int:
         """Add posts of about 1 kB with three tags each; return the id of the first."""
@@ -214,6 +220,36 @@ def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
             line(f"get one post, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.80")
 
 
+@contextmanager
+def receiver() -> Iterator[str]:
+    """Run a receiver of webhooks on the client's core for a while; give its URL."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, HERE / "receiver.py", str(port)], preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE)
+    )
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def beside_none(blog: Blog, runs: int, seconds: int) -> None:
+    """Print how creation with ten webhooks compares with that without; each post is two events for each of them."""
+    print("\nshares of the same without webhooks")
+    creations = [lambda c=connections: blog.create(c, seconds) for connections in (1, 16)]
+    without = medians(runs, *creations)
+    with receiver() as url:
+        database.open(blog.database)
+        for _ in range(10):
+            database.write(lambda: Webhook.add(url, list(POST_EVENTS), NOW))
+        database.close()
+        results = medians(runs, *creations)
+    for connections, base, result in zip((1, 16), without, results, strict=True):
+        name = f"create with ten webhooks, {connections} connections"
+        line(name, result, f"{result.rate / base.rate:.2f}", "0.50")
+
+
 def beside_a_thousand(large: Blog, small: Blog, runs: int, seconds: int) -> None:
     """Print how the service compares with itself at 1,000 posts."""
     print(f"\nshares of the same at {small.posts:,} posts, one connection")
@@ -251,6 +287,7 @@ def main() -> None:
         print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (below 100, aim 75)")
         if options.posts > 1000:
             beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
+        beside_none(blog, options.runs, options.seconds)
 
 
 if __name__ == "__main__":

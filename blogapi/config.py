@@ -18,6 +18,8 @@ class Config:
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
+    webhook_seconds: int = 15  # for a receiver's answer
+    webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -36,7 +38,11 @@ class Config:
         return cls(**values)
 
 
-def _convert(variable: str, text: str, kind: type) -> str | int | Path:
+def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path:
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
+        return text == "true"
     if kind is int:
         if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
             raise ValueError(f"{variable}: must be a whole number from 1, not {text[:40]!r}")

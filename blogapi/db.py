@@ -17,7 +17,7 @@ from blogapi.upgrades import UPGRADES
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 2  # as in schema.sql
+VERSION = 3  # as in schema.sql
 BUSY_SECONDS = 2.0  # how long a write waits for another program's
 
 PRAGMAS = {

@@ -4,7 +4,6 @@ import json
 import re
 import sys
 import unicodedata
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from itertools import groupby
@@ -13,151 +12,25 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask
-from marshmallow import Schema, fields
+from marshmallow import fields
 
-from blogapi.schemas import (
-    POST_ID,
-    WHITE_SPACE,
-    Error,
-    ListQuery,
-    Moment,
-    NewPost,
-    Post,
-    PostChange,
-    PostId,
-    Tag,
-    TagAnswer,
-    TagChange,
-    Tags,
-    Text,
-    Whole,
+from blogapi.operations import (
+    ALWAYS,
+    DESCRIPTION,
+    ERRORS,
+    EXAMPLES,
+    HEADERS,
+    OPERATIONS,
+    PATHS,
+    RATE_LIMIT,
+    REQUEST_HEADERS,
+    SENT,
+    SENT_HEADERS,
+    SHAPES,
+    WITH_BODY,
+    Operation,
 )
-
-DESCRIPTION = """\
-Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
-keys (`blogapi keys create NAME`).
-
-Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
-fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
-"""
-EXAMPLE: dict[str, Any] = {
-    "title": "Three days at the lake",
-    "content": "**Friday.** Fog, and somewhere in it a lake.\n",
-    "excerpt": "Fog, wind, and then the sun.",
-    "tags": ["Travel", "Lake Constance"],
-    "cover_image": "https://example.org/lake.jpg",
-    "status": "published",
-}
-EXAMPLE_POST = {
-    "id": "1",
-    **EXAMPLE,
-    "slug": "three-days-at-the-lake",
-    "created_at": "2026-11-20T10:10:00Z",
-    "published_at": "2026-11-20T10:10:00Z",
-}
-RATE_LIMIT = {
-    "X-RateLimit-Limit": ("The requests that a key has in each minute.", {"type": "integer", "minimum": 1}),
-    "X-RateLimit-Remaining": ("What is left of them in this minute.", {"type": "integer", "minimum": 0}),
-    "X-RateLimit-Reset": ("Unix time, in seconds, at which the minute ends.", {"type": "integer"}),
-}
-HEADERS = {
-    **RATE_LIMIT,
-    "Link": ('Leads to the next page, as `<…>; rel="next"` (RFC 8288), where there is one.', {"type": "string"}),
-    "ETag": ("The strong entity tag of the post: it changes with the post.", {"type": "string"}),
-    "Location": ("The path of the new post.", {"type": "string", "format": "uri-reference"}),
-    "Retry-After": ("After how many seconds to try again.", {"type": "integer", "minimum": 1}),
-    "WWW-Authenticate": ("The scheme of authentication.", {"type": "string", "const": "Bearer"}),
-    "Allow": ("The methods that are allowed.", {"type": "string"}),
-}
-ERRORS: dict[int, tuple[str, str, list[str]]] = {
-    400: ("Something in the request is not valid; the message names it.", "title: missing", []),
-    401: (
-        "The key is missing or not in force.",
-        "Authorization: must be 'Bearer' and an API key that is in force",
-        ["WWW-Authenticate"],
-    ),
-    404: ("There is no such post, tag or path.", "no such post", []),
-    412: (
-        "The post is not the one that If-Match names; nothing was changed.",
-        "If-Match: the post has been changed since; get it again",
-        [],
-    ),
-    405: ("The method is not allowed for the path.", "the method is not allowed for this path", ["Allow"]),
-    408: ("The body did not come in time.", "body: did not come in time", []),
-    413: ("The body is too large.", "body: must be at most 4,194,304 bytes", []),
-    415: ("The body is not said to be JSON.", "Content-Type: must be application/json", []),
-    414: ("The request line is too long.", "the request line must have at most 8,190 bytes", []),
-    417: ("The expectation is none that can be met.", "Expect: must be 100-continue", []),
-    431: ("The header is too large.", "the header must have at most 100 fields of at most 8,190 bytes", []),
-    500: ("An error on the server's side.", "an error on the server's side; its log says more", []),
-    501: ("The transfer coding is not known.", "Transfer-Encoding: must be chunked or left out", []),
-    429: ("The limit of the key is exceeded.", "rate limit exceeded: 100 requests a minute", ["Retry-After"]),
-    503: ("The database cannot do this now; nothing was changed.", "the database is busy", []),
-}
-REQUEST_HEADERS = {
-    "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
-    "If-None-Match": ("Answer 304 if the post still has this entity tag (RFC 9110).", {"type": "string"}),
-    "Idempotency-Key": (
-        "The same key and body again within 24 hours get the same post, and make nothing: retrying is safe.",
-        {"type": "string", "pattern": "^[\\x21-\\x7e]{1,255}$"},
-    ),
-}
-PATHS = {
-    "post_id": {"type": "string", "pattern": f"^{POST_ID}$"},
-    "name": {"type": "string", "minLength": 1, "description": "The tag, percent-encoded; letter case does not matter."},
-}
-EXAMPLES = {"post_id": "1", "name": "travel"}
-ALWAYS = [400, 401, 405, 414, 417, 429, 431, 500, 501, 503]
-WITH_BODY = [408, 413, 415]
-
-
-@dataclass(frozen=True)
-class Operation:
-    """What a view takes and answers, beyond what its route and docstring say."""
-
-    status: int
-    says: str
-    answer: Schema | None = None
-    many: bool = False
-    query: Schema | None = None
-    body: Schema | None = None
-    example: dict[str, Any] = field(default_factory=dict)  # of the body
-    types: list[str] = field(default_factory=lambda: ["application/json"])  # of the body
-    asks: list[str] = field(default_factory=list)  # request headers
-    headers: list[str] = field(default_factory=list)
-    errors: list[int] = field(default_factory=list)
-
-
-OPERATIONS = {
-    "list_posts": Operation(200, "The posts, newest first.", Post(), many=True, query=ListQuery(), headers=["Link"]),
-    "create_post": Operation(
-        201,
-        "The new post.",
-        Post(),
-        body=NewPost(),
-        example={name: EXAMPLE[name] for name in ("title", "content", "status")},
-        asks=["Idempotency-Key"],
-        headers=["Location", "ETag"],
-    ),
-    "get_post": Operation(200, "The post.", Post(), asks=["If-None-Match"], headers=["ETag"], errors=[404]),
-    "change_post": Operation(
-        200,
-        "The post as it is now.",
-        Post(),
-        body=PostChange(partial=True),
-        example={"status": "archived"},
-        types=["application/json", "application/merge-patch+json"],
-        asks=["If-Match"],
-        headers=["ETag"],
-        errors=[404, 412],
-    ),
-    "delete_post": Operation(204, "The post is deleted.", asks=["If-Match"], errors=[404, 412]),
-    "list_tags": Operation(200, "The tags, by name.", TagAnswer(), many=True),
-    "change_tag": Operation(
-        200, "The tag as it is now.", TagAnswer(), body=TagChange(), example={"name": "Journeys"}, errors=[404]
-    ),
-    "delete_tag": Operation(204, "No post carries the tag any more.", errors=[404]),
-}
+from blogapi.schemas import EVENTS, ID, WHITE_SPACE, Events, Moment, PostId, Tag, Tags, Text, Whole
 
 
 def describe(app: Flask) -> dict[str, Any]:
@@ -171,7 +44,8 @@ def describe(app: Flask) -> dict[str, Any]:
         info={"description": DESCRIPTION, "license": {"name": "MIT", "identifier": "MIT"}},
         servers=[{"url": "/", "description": "this server"}],
         security=[{"key": []}],
-        tags=[{"name": "posts"}, {"name": "tags"}],
+        tags=[{"name": "posts"}, {"name": "tags"}, {"name": "webhooks"}],
+        webhooks={event: sent(event, says) for event, says in SENT.items()},
     )
     plugin.converter.add_attribute_function(rules_of)
     declare_components(spec)
@@ -190,12 +64,8 @@ def declare_components(spec: APISpec) -> None:
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer", "description": "An API key."})
     for name, (description, schema) in HEADERS.items():
         spec.components.header(name, {"description": description, "schema": schema, "required": name in RATE_LIMIT})
-    spec.components.schema("Error", schema=Error)
-    spec.components.schema("NewPost", {"example": EXAMPLE}, schema=NewPost)
-    spec.components.schema("Post", {"example": EXAMPLE_POST}, schema=Post)
-    spec.components.schema("PostChange", {"example": {"status": "archived"}}, schema=PostChange(partial=True))
-    spec.components.schema("Tag", {"example": {"name": "Travel", "posts": 3}}, schema=TagAnswer)
-    spec.components.schema("TagChange", {"example": {"name": "Journeys"}}, schema=TagChange)
+    for name, (schema, example) in SHAPES.items():
+        spec.components.schema(name, {"example": example}, schema=schema)
     for status, (description, message, headers) in ERRORS.items():
         spec.components.response(str(status), error_response(status, description, message, headers))
 
@@ -215,6 +85,30 @@ def operation(endpoint: str, path: str, method: str, summary: str) -> dict[str, 
         content = {content_type: {"schema": declared.body} for content_type in declared.types}
         described["requestBody"] = {"required": True, "content": content}
     return described
+
+
+def sent(event: str, says: str) -> dict[str, Any]:
+    """Return the OpenAPI path item of what receivers are sent on an event."""
+    schema = "Ping" if event == "ping" else "PostEvent"
+    return {
+        "post": {
+            "summary": says,
+            "parameters": [
+                {"in": "header", "name": name, "required": True, "description": description, "schema": schema_of}
+                for name, (description, schema_of) in SENT_HEADERS.items()
+            ],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}},
+            },
+            "responses": {
+                "2XX": {"description": "Delivered. Anything else, or nothing in time, and it is tried again."},
+                "410": {"description": "No more is wanted: the webhook is turned off."},
+            },
+            "security": [],
+            "tags": ["webhooks"],
+        }
+    }
 
 
 def parameters_of(declared: Operation, path: str) -> list[Any]:
@@ -272,6 +166,8 @@ def rules_of(self: Any, field: fields.Field, **kwargs: Any) -> dict[str, Any]:
         return rules | {"pattern": pattern_of(field)}
     if isinstance(field, Tags):
         return {"maxItems": field.most}
+    if isinstance(field, Events):
+        return {"minItems": 1, "maxItems": len(EVENTS)}
     if isinstance(field, Moment):
         return {"format": "date-time"}
     if isinstance(field, Tag):
@@ -279,7 +175,7 @@ def rules_of(self: Any, field: fields.Field, **kwargs: Any) -> dict[str, Any]:
     if isinstance(field, Whole):
         return {"type": "integer", "minimum": 1}
     if isinstance(field, PostId):
-        return {"type": "string", "pattern": f"^{POST_ID}$"}
+        return {"type": "string", "pattern": f"^{ID}$"}
     return {}
 
 

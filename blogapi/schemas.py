@@ -11,6 +11,8 @@ from marshmallow.validate import Length, OneOf
 from blogapi.fold import fold
 
 STATUSES = ("published", "draft", "scheduled", "archived")
+POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
+EVENTS = (*POST_EVENTS, "ping")
 MAX_LIMIT = 1000
 MAX_ID = 2**63 - 1
 
@@ -23,7 +25,8 @@ MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
 WHOLE = re.compile("[1-9][0-9]*")
-POST_ID = "[1-9][0-9]{0,18}"  # and at most MAX_ID
+ID = "[1-9][0-9]{0,18}"  # and at most MAX_ID
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 # An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
@@ -31,6 +34,7 @@ URL = (
     rf"[Hh][Tt][Tt][Pp][Ss]?://([^{_BLANK}/?#@]*@)?(\[[0-9A-Fa-f:.]+\]|[^{_BLANK}/?#@:\[\]\\<>\"]+)(:[0-9]{{0,5}})?"
     rf"([/?#][^{_BLANK}]*)?"
 )
+URL_HINT = "must be an absolute http or https URL without white space"
 
 # What Unicode calls white space; str.strip() alone would take the control characters U+001C to U+001F for some, too.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
@@ -123,6 +127,20 @@ class Choice(fields.String):
         super().__init__(validate=OneOf(choices, error="must be one of {choices}"), **kwargs)
 
 
+class Events(fields.List):
+    """A list of events, at least one; a repeat is dropped."""
+
+    default_error_messages = {"null": "must not be null", "invalid": "must be an array of strings"}
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(Choice(*EVENTS), **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
+        if isinstance(value, list) and not 1 <= len(value) <= len(EVENTS):
+            raise ValidationError(f"must have 1 to {len(EVENTS)} events")
+        return list(dict.fromkeys(super()._deserialize(value, attr, data, **kwargs)))
+
+
 class Flag(fields.Boolean):
     """true or false."""
 
@@ -170,7 +188,7 @@ class PostId(fields.String):
     default_error_messages = {"invalid": "must be a post's id, a whole number from 1"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if not re.fullmatch(POST_ID, value) or int(value) > MAX_ID:
+        if not re.fullmatch(ID, value) or int(value) > MAX_ID:
             raise self.make_error("invalid")
         return int(value)
 
@@ -184,6 +202,10 @@ class StrictSchema(Schema):
     error_messages = {"unknown": "unknown field"}
 
 
+class Nothing(StrictSchema):
+    """An object without fields."""
+
+
 class NewPost(StrictSchema):
     """The body of POST /posts."""
 
@@ -193,7 +215,7 @@ class NewPost(StrictSchema):
     slug = Text(100, pattern=SLUG, hint="must be lower-case letters a-z, digits and single hyphens between them")
     status = Choice("published", "draft", load_default="draft")
     tags = Tags(50, load_default=dict)
-    cover_image = Text(2048, pattern=URL, hint="must be an absolute http or https URL without white space")
+    cover_image = Text(2048, pattern=URL, hint=URL_HINT)
 
     @pre_load
     def drop_empty(self, data: Any, **kwargs: Any) -> Any:
@@ -226,9 +248,7 @@ class PostChange(NewPost):
     excerpt = Text(1000, allow_none=True)
     status = Choice(*STATUSES)
     tags = Tags(50, allow_none=True)
-    cover_image = Text(
-        2048, pattern=URL, hint="must be an absolute http or https URL without white space", allow_none=True
-    )
+    cover_image = Text(2048, pattern=URL, hint=URL_HINT, allow_none=True)
     published_at = Moment()
 
 
@@ -259,6 +279,72 @@ class Post(StrictSchema):
     cover_image = Text(2048, pattern=URL)
     published_at = fields.AwareDateTime(format="iso")
     created_at = fields.AwareDateTime(format="iso", required=True)
+
+
+class NewWebhook(StrictSchema):
+    """The body of POST /webhooks."""
+
+    url = Text(2048, least=1, pattern=URL, hint=URL_HINT, required=True)
+    events = Events(load_default=EVENTS)
+
+
+class WebhookChange(StrictSchema):
+    """The body of PATCH /webhooks/{webhook_id} (RFC 7396): what is left out stays."""
+
+    url = Text(2048, least=1, pattern=URL, hint=URL_HINT)
+    events = Events()
+    active = Flag()
+
+
+class Webhook(StrictSchema):
+    """A webhook, as it is answered."""
+
+    id = Text(19, least=1, pattern=ID, required=True)
+    url = Text(2048, least=1, pattern=URL, required=True)
+    events = Events(required=True)
+    active = Flag(required=True)
+    created_at = fields.AwareDateTime(format="iso", required=True)
+
+
+class CreatedWebhook(Webhook):
+    """A webhook, as it is answered once: with its secret."""
+
+    secret = Text(50, least=50, pattern="whsec_[A-Za-z0-9+/]{43}=", required=True)
+
+
+class Delivery(StrictSchema):
+    """What became, or is to become, of an event at a webhook, as it is answered."""
+
+    id = Text(26, least=26, pattern=DELIVERY_ID, required=True)
+    event = Choice(*EVENTS, required=True)
+    created_at = fields.AwareDateTime(format="iso", required=True)
+    state = Choice("pending", "delivered", "failed", required=True)
+    attempts = fields.Integer(required=True, strict=True, metadata={"minimum": 0})
+    last_status = fields.Integer(strict=True, metadata={"minimum": 100, "maximum": 999})
+    last_error = fields.String()
+    next_attempt_at = fields.AwareDateTime(format="iso")
+
+
+class PostData(StrictSchema):
+    """What an event of a post tells: the post without its content."""
+
+    post = fields.Nested(Post(exclude=["content"]), required=True)
+
+
+class PostEvent(StrictSchema):
+    """What a receiver is sent when something has happened to a post."""
+
+    type = Choice(*POST_EVENTS, required=True)
+    timestamp = fields.AwareDateTime(format="iso", required=True)
+    data = fields.Nested(PostData, required=True)
+
+
+class Ping(StrictSchema):
+    """What a receiver is sent on request, to see whether it is there."""
+
+    type = Choice("ping", required=True)
+    timestamp = fields.AwareDateTime(format="iso", required=True)
+    data = fields.Nested(Nothing, required=True)
 
 
 class Error(StrictSchema):

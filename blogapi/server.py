@@ -29,15 +29,16 @@ from blogapi.connection import Connection, RequestBody
 from blogapi.errors import error_body
 from blogapi.refusals import refusal_for, refusal_of, wants_close
 
-KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}")
+KEY = re.compile(r"(blog_)[A-Za-z0-9_-]{43}|(whsec_)[A-Za-z0-9+/%=]+")
 LOGGED = 1000  # characters of a target
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its answer says
 SHUTDOWN_SECONDS = 4.0
+RESOLVERS = 64  # threads that look up hosts: where some of the 50 webhooks' are slow to be found, others must not wait
 
 
 def mask(text: str) -> str:
-    """Replace whatever looks like a key."""
-    return KEY.sub("blog_[masked]", text) if "blog_" in text else text
+    """Replace whatever looks like a key, or the secret of a webhook."""
+    return KEY.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
 class MaskedFormatter(logging.Formatter):
@@ -68,7 +69,9 @@ class Worker(GeventWorker):
         self.connections: set[Connection] = set()
         self.limiter = self.wsgi.extensions["limiter"]
         self.settings = self.wsgi.extensions["config"]
+        self.sender = self.wsgi.extensions["sender"]
         self.second = 0
+        gevent.get_hub().threadpool.maxsize = RESOLVERS
         # Every look at gunicorn's configuration goes through three calls, and a request takes about forty.
         self.cfg = SimpleNamespace(
             **{name: setting.get() for name, setting in self.cfg.settings.items()} | {"is_ssl": False},
@@ -82,6 +85,7 @@ class Worker(GeventWorker):
         ]
         for server in servers:
             server.start()
+        self.sender.start(limit=partial(gevent.Timeout, exception=TimeoutError))
         while self.alive:
             self.notify()
             gevent.sleep(0.1)
@@ -90,9 +94,10 @@ class Worker(GeventWorker):
         self.finish()
 
     def finish(self) -> None:
-        """Let complete requests be answered, and close the connections without one."""
+        """Let complete requests be answered and webhooks' attempts end; close the connections without a request."""
         deadline = time.monotonic() + SHUTDOWN_SECONDS
-        while self.connections and time.monotonic() < deadline:
+        self.sender.stop()
+        while (self.connections or self.sender.thread.is_alive()) and time.monotonic() < deadline:
             for connection in self.connections:
                 connection.stop_reading()
             self.notify()

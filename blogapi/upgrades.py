@@ -38,4 +38,36 @@ SELECT
     posts
 FROM (SELECT tag, max(post_id) AS newest, count(*) AS posts FROM post_tag GROUP BY tag);
 """,
+    2: """
+CREATE TABLE webhook (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,  -- a JSON array of the types that it is sent
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
+    secret TEXT NOT NULL,  -- itself and no digest: every delivery is signed with it
+    created_at TEXT NOT NULL
+) STRICT;
+
+-- What there is to tell, once for all webhooks; kept as long as there is a delivery of it.
+CREATE TABLE event (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    message_id TEXT NOT NULL,  -- random: the ids of a restored backup would come again, for other events
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,  -- JSON, just as it is sent
+    created_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE delivery (
+    webhook_id INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts INTEGER NOT NULL,
+    last_status INTEGER,
+    last_error TEXT,
+    next_attempt_at TEXT,  -- of a pending one; '' for at once, so that the clock does not change the order
+    PRIMARY KEY (webhook_id, event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
+""",
 }

@@ -26,6 +26,12 @@ def scale(pytestconfig):
     return 100 if pytestconfig.getoption("soak") else 1
 
 
+def message(answer, status=400):
+    """The message of an error, which must have that status."""
+    assert (answer.status_code, answer.json["error"]) == (status, status)
+    return answer.json["message"]
+
+
 class Clock:
     """A clock that stands still until it is set."""
 

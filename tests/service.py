@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from blogapi.auth import digest_of, new_key
@@ -45,6 +46,7 @@ class Service:
 
     def __init__(self, database, host="127.0.0.1", command=(BIN / "gunicorn",), measured=False, **settings):
         self.command = command
+        self.measured = measured
         self.database = database
         self.host = host
         self.port = free_port()
@@ -71,7 +73,10 @@ class Service:
         return self
 
     def __exit__(self, *exc_info):
-        self.stop()
+        if self.measured:
+            self.stop()
+        else:
+            self.kill()
 
     def blogapi(self, *arguments):
         """Run the command line beside the server."""
@@ -100,6 +105,15 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(10)
+
+    def kill(self):
+        """End the server at once, whatever it is doing."""
+        if self.process.poll() is None:
+            processes = [self.process.pid, *map(int, self.workers)]
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            self.process.wait()
 
     @property
     def workers(self):

@@ -11,11 +11,17 @@ def test_the_defaults():
     config = Config.from_environ({})
     assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
     assert config.database == CHECKOUT / "blog.db"
+    assert (config.webhook_seconds, config.webhook_private) == (15, False)
 
 
 def test_the_environment_overrides():
     config = Config.from_environ({"HOST": "::1", "PORT": "80", "BLOGAPI_DATABASE": "x.db", "BLOGAPI_RATE_LIMIT": "7"})
     assert (config.host, config.port, config.rate_limit, config.database) == ("::1", 80, 7, Path("x.db"))
+
+
+@pytest.mark.parametrize(("text", "allowed"), [("true", True), ("false", False)])
+def test_webhooks_may_be_let_go_to_private_addresses(text, allowed):
+    assert Config.from_environ({"BLOGAPI_WEBHOOK_PRIVATE": text}).webhook_private is allowed
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
@@ -31,6 +37,7 @@ def test_a_number_must_be_one(variable, text):
         ("PORT", "65536", "PORT: must be a whole number from 1 to 65535, not 65536"),
         ("WEB_CONCURRENCY", "2", "WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit"),
         ("HOST", "", "HOST: must not be empty"),
+        ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
     ],
 )

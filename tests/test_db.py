@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from peewee import DatabaseError, OperationalError
 
-from blogapi import db
+from blogapi import create_app, db
+from blogapi.config import Config
 from blogapi.db import SCHEMA, VERSION, Database, database
 from blogapi.fold import fold
-from blogapi.models import ApiKey, BaseModel, Post, Tag
+from blogapi.models import ApiKey, BaseModel, Delivery, Post, Tag, Webhook
 
 
 def contents(path):
@@ -120,7 +121,7 @@ def test_an_older_database_is_brought_up_to_date(path, monkeypatch):
     database.close()
 
 
-def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path, tmp_path):
+def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path):
     old = sqlite3.connect(path)
     old.executescript((Path(__file__).parent / "upgrades" / "1.sql").read_text())
     old.execute("INSERT INTO api_key VALUES (x'00', 'mine', 'abcd', '2026-11-20T12:00:00Z', NULL)")
@@ -135,6 +136,18 @@ def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path, tmp_path
     assert Tag.listing() == [{"name": "Go", "posts": 1}, {"name": "STRASSE", "posts": 2}]
     assert [key.name for key in ApiKey.listing()] == ["mine"]
     assert [post.slug for post in Post.select()] == ["slug-1", "slug-2", "slug-3"]
+    database.close()
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, version):
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "upgrades" / f"{version}.sql").read_text())
+    old.close()
+    create_app(Config(database=path))
+    Webhook.add("http://a", ["post.created"], "2026-11-20T12:00:00Z")
+    Post.add({"title": "A", "content": "B", "status": "draft", "tags": {}}, "2026-11-20T12:00:00Z")
+    assert Delivery.select().count() == 1
     database.close()
     database.open(tmp_path / "fresh.db")
     database.close()

@@ -9,7 +9,7 @@ import pytest
 from blogapi import create_app, db
 from blogapi.db import database
 from blogapi.models import Idempotency, Post, Schedule
-from tests.conftest import NOON
+from tests.conftest import NOON, message
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 LATER_SECONDS = NOON + 3600
@@ -23,11 +23,6 @@ def patch(client):
         return client.patch("/v1/posts/1", json=changes, headers=headers)
 
     return patch
-
-
-def message(answer, status=400):
-    assert (answer.status_code, answer.json["error"]) == (status, status)
-    return answer.json["message"]
 
 
 def listed(client, query=""):

@@ -10,7 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.service import CHECKOUT, Service, free_port
+from tests.receiver import Receiver
+from tests.service import CHECKOUT, Service, eventually, free_port
 
 README = (CHECKOUT / "README.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
@@ -25,7 +26,11 @@ ARTICLES = {
 def running(tmp_path):
     """`make run`, as the README says it; gives what it printed and the environment for other commands."""
     port = free_port()
-    environ = os.environ | {"PORT": str(port), "BLOGAPI_DATABASE": str(tmp_path / "blog.db")}
+    environ = os.environ | {
+        "PORT": str(port),
+        "BLOGAPI_DATABASE": str(tmp_path / "blog.db"),
+        "BLOGAPI_WEBHOOK_PRIVATE": "true",
+    }
     process = subprocess.Popen(
         ["make", "run"],
         cwd=CHECKOUT,
@@ -62,7 +67,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, listing, from_file, change, schedule, once, tags, delete, keys, backup = BLOCKS[1:-1]
+    create, listing, from_file, change, schedule, once, tags, delete, *_, keys, backup = BLOCKS[1:-1]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
     created = json.loads(shell(create, environ, key))
@@ -90,6 +95,34 @@ def test_what_the_readme_says_works(running, tmp_path):
     (copy,) = tmp_path.glob("blog-*.db")
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT id FROM post").fetchall() == [(2,), (3,)]
+
+
+def test_what_the_readme_says_of_webhooks_works(running, tmp_path):
+    output, environ = running
+    key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
+    subscribe, ping, openssl = BLOCKS[9:12]
+    check = {}
+    exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], check)
+    with Receiver() as receiver:
+        webhook = json.loads(shell(subscribe.replace("https://example.org/hook", receiver.url), environ, key))
+        ping, deliveries = ping.splitlines()
+        pinged = json.loads(shell(ping, environ, key))
+        eventually(lambda: json.loads(shell(deliveries, environ, key))[0]["state"] == "delivered")
+        shell(BLOCKS[1], environ, key)
+        eventually(lambda: len(receiver.messages) == 2)
+    assert pinged["id"] == receiver.messages[0].id
+    assert receiver.types == ["ping", "post.published"]
+    for message in receiver.messages:
+        assert check["is_genuine"](webhook["secret"], message.headers, message.body)
+        assert not check["is_genuine"](webhook["secret"], message.headers, message.body + b" ")
+        (tmp_path / "body.json").write_bytes(message.body)
+        variables = {
+            "SECRET": webhook["secret"],
+            "WEBHOOK_ID": message.id,
+            "WEBHOOK_TIMESTAMP": message.headers["webhook-timestamp"],
+        }
+        printed = shell(openssl.replace("body.json", str(tmp_path / "body.json")), environ | variables, key)
+        assert printed == message.headers["webhook-signature"]
 
 
 def test_the_curl_line_that_the_service_prints_can_be_pasted(running):
@@ -125,5 +158,5 @@ def test_three_articles_are_created_listed_and_deleted(tmp_path):
 def test_the_readme_names_every_setting():
     settings = re.findall(r"^\| `(HOST|PORT|BLOGAPI_\w+)` \|", README, re.MULTILINE)
     source = (CHECKOUT / "blogapi/config.py").read_text()
-    names = re.findall(r"^    (\w+): (?:str|int|Path) =", source, re.MULTILINE)
+    names = re.findall(r"^    (\w+): (?:str|int|bool|Path) =", source, re.MULTILINE)
     assert settings == [name.upper() if name in ("host", "port") else f"BLOGAPI_{name.upper()}" for name in names]

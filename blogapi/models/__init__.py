@@ -4,5 +4,17 @@ from blogapi.models.base import BaseModel
 from blogapi.models.keys import ApiKey
 from blogapi.models.posts import Idempotency, Post, Schedule
 from blogapi.models.tags import PostTag, Tag
+from blogapi.models.webhooks import Delivery, Event, Webhook
 
-__all__ = ["ApiKey", "BaseModel", "Idempotency", "Post", "PostTag", "Schedule", "Tag"]
+__all__ = [
+    "ApiKey",
+    "BaseModel",
+    "Delivery",
+    "Event",
+    "Idempotency",
+    "Post",
+    "PostTag",
+    "Schedule",
+    "Tag",
+    "Webhook",
+]

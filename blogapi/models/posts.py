@@ -27,6 +27,7 @@ from blogapi.fold import fold
 from blogapi.models.base import BaseModel, given, text_of
 from blogapi.models.slugs import free_slug
 from blogapi.models.tags import PostTag, Tag
+from blogapi.models.webhooks import Event
 from blogapi.schemas import MAX_ID, STATUSES
 
 PAGE_BYTES = 4 * 1024 * 1024
@@ -93,6 +94,7 @@ class Post(BaseModel):
             post["published_at"] = now
         document = cls.store(INSERT, post)
         Tag.attach(post_id, post["status"], tags)
+        Event.record(post, now, "post.created", *(["post.published"] if post["status"] == "published" else []))
         return post_id, document
 
     @classmethod
@@ -136,6 +138,8 @@ class Post(BaseModel):
             Schedule.delete_by_id(post_id)
         if new["status"] == "scheduled":
             Schedule.insert(post_id=post_id, published_at=new["published_at"]).execute()
+        published = new["status"] == "published" != old["status"]
+        Event.record(new, now, "post.updated", *(["post.published"] if published else []))
         return document
 
     @classmethod
@@ -149,6 +153,7 @@ class Post(BaseModel):
         Tag.detach(post_id, post["status"], [fold(name) for name in post["tags"]])
         if post["status"] == "scheduled":
             Schedule.delete_by_id(post_id)
+        Event.record(post, now, "post.deleted")
 
     @classmethod
     def store(cls, statement: str, post: dict[str, Any]) -> bytes:
@@ -172,6 +177,7 @@ class Post(BaseModel):
             for name in post["tags"]:
                 database.execute_sql(PUBLISH_TAG, {"tag": fold(name), "post_id": post_id})
             database.execute_sql(UNSCHEDULE, {"post_id": post_id})
+            Event.record(post, now, "post.published")
 
 
 class Schedule(BaseModel):
@@ -179,6 +185,11 @@ class Schedule(BaseModel):
 
     post_id = IntegerField(primary_key=True)
     published_at = TextField()
+
+    @classmethod
+    def is_due(cls, now: str) -> bool:
+        """Tell whether there are posts that Post.publish_due has to turn over."""
+        return database.row(IS_DUE, {"now": now}) is not None
 
 
 class Idempotency(BaseModel):
@@ -300,6 +311,7 @@ DUE = text_of(
     .join(Post, on=Post.id == Schedule.post_id)
     .where(Schedule.published_at <= given("now"))
 )
+IS_DUE = text_of(Schedule.select(SQL("1")).where(Schedule.published_at <= given("now")).limit(SQL("1")))
 PUBLISH_TAG = text_of(
     PostTag.update({PostTag.status: SQL("'published'")}).where(
         PostTag.tag == given("tag"), PostTag.status == SQL("'scheduled'"), PostTag.post_id == given("post_id")

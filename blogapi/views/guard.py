@@ -1,12 +1,16 @@
 """The blueprint of all views, and the guard that stands before them."""
 
+import json
+
 from flask import Blueprint, Response, request
+from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import NotFound
+from werkzeug.routing import BaseConverter
 
 from blogapi.auth import key_required
 from blogapi.body import load_query
 from blogapi.limiter import rate_limited
-from blogapi.schemas import NoQuery
+from blogapi.schemas import ID, MAX_ID, NoQuery
 
 JSON = "application/json"
 PAGES = {"/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"}
@@ -15,6 +19,21 @@ QUERIED = {"api.list_posts"}  # the endpoints that load a query
 
 blueprint = Blueprint("api", __name__)
 no_query = NoQuery()
+
+
+class IdConverter(BaseConverter):
+    """An id in a path, only as the service writes it; anything else names nothing."""
+
+    regex = ID
+
+    def to_python(self, value: str) -> int:
+        return int(value) if int(value) <= MAX_ID else 0  # which nothing has
+
+
+@blueprint.record
+def add_converter(state: BlueprintSetupState) -> None:
+    """Let routes speak of an id."""
+    state.app.url_map.converters["id"] = IdConverter
 
 
 @blueprint.before_app_request
@@ -39,6 +58,12 @@ def refuse_query() -> None:
     """Refuse parameters wherever an operation has none: a typo must not make a script delete every post."""
     if request.endpoint not in QUERIED and request.path not in PUBLIC:
         load_query(no_query)
+
+
+def answer(body: dict | list, status: int = 200, **headers: str) -> Response:
+    """Answer with JSON."""
+    content = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(content, status, headers, mimetype=JSON)
 
 
 def no_content() -> Response:

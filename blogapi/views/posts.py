@@ -6,37 +6,20 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from flask import Response, g, request
-from flask.blueprints import BlueprintSetupState
 from marshmallow import ValidationError
 from werkzeug.exceptions import PreconditionFailed
-from werkzeug.routing import BaseConverter
 
 from blogapi.body import load_body, load_query, read_json
 from blogapi.clock import timestamp
 from blogapi.db import database
 from blogapi.models import Idempotency, Post
 from blogapi.models.posts import etag
-from blogapi.schemas import MAX_ID, POST_ID, ListQuery, NewPost, PostChange
+from blogapi.schemas import ListQuery, NewPost, PostChange
 from blogapi.views.guard import JSON, blueprint, no_content
 
 new_post = NewPost()
 post_change = PostChange(partial=True)
 list_query = ListQuery()
-
-
-class PostIdConverter(BaseConverter):
-    """The id of a post in a path, only as the service writes it; anything else names no post."""
-
-    regex = POST_ID
-
-    def to_python(self, value: str) -> int:
-        return int(value) if int(value) <= MAX_ID else 0  # which no post has
-
-
-@blueprint.record
-def add_converter(state: BlueprintSetupState) -> None:
-    """Let the routes below speak of a post_id."""
-    state.app.url_map.converters["post_id"] = PostIdConverter
 
 
 @blueprint.get("/v1/posts")
@@ -61,7 +44,7 @@ def create_post() -> Response:
     return answer(post, 201, Location=f"/v1/posts/{post_id}")
 
 
-@blueprint.get("/v1/posts/<post_id:post_id>")
+@blueprint.get("/v1/posts/<id:post_id>")
 def get_post(post_id: int) -> Response:
     """Get a post."""
     post = Post.find(post_id, timestamp())
@@ -71,7 +54,7 @@ def get_post(post_id: int) -> Response:
     return answer(post)
 
 
-@blueprint.patch("/v1/posts/<post_id:post_id>")
+@blueprint.patch("/v1/posts/<id:post_id>")
 def change_post(post_id: int) -> Response:
     """Change what the body names of a post."""
     Post.find(post_id, timestamp())  # a path that names no post is judged before the body
@@ -80,7 +63,7 @@ def change_post(post_id: int) -> Response:
     return answer(database.write(lambda: Post.change(post_id, changes, time, matches)))
 
 
-@blueprint.delete("/v1/posts/<post_id:post_id>")
+@blueprint.delete("/v1/posts/<id:post_id>")
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
     time, matches = timestamp(), matcher()

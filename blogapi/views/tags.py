@@ -1,7 +1,5 @@
 """The tags: list, rename, delete."""
 
-import json
-
 from flask import Response
 from flask.blueprints import BlueprintSetupState
 from werkzeug.routing import BaseConverter
@@ -12,7 +10,7 @@ from blogapi.db import database
 from blogapi.fold import fold
 from blogapi.models import Post, Tag
 from blogapi.schemas import WHITE_SPACE, TagChange
-from blogapi.views.guard import JSON, blueprint, no_content
+from blogapi.views.guard import answer, blueprint, no_content
 
 tag_change = TagChange()
 
@@ -64,8 +62,3 @@ def delete_tag(name: str) -> Response:
 
     database.write(remove)
     return no_content()
-
-
-def answer(body: dict | list) -> Response:
-    """Answer with JSON."""
-    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), mimetype=JSON)

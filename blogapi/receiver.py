@@ -1,0 +1,162 @@
+"""A receiver of webhooks: signed messages are posted to it (Standard Webhooks), and of its answer the status is kept.
+
+In a gevent process, whoever imports this must have had it patched before: urllib3 binds parts of ssl at its import.
+"""
+
+import base64
+import hashlib
+import hmac
+import http.client
+import io
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
+from urllib3.util import Url, make_headers, parse_url
+
+from blogapi.addresses import AddressError, addresses_of
+
+ANSWER_BYTES = 64 * 1024  # of an answer, its header included, are read
+FAILURES = (OSError, HTTPError, http.client.HTTPException)
+
+log = logging.getLogger(__name__)
+
+
+class ShortReader(io.RawIOBase):
+    """Reads from a stream until ANSWER_BYTES have come; there it ends."""
+
+    def __init__(self, stream: io.BufferedReader):
+        self.stream = stream
+        self.left = ANSWER_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        count = self.stream.readinto1(memoryview(buffer)[: self.left]) if self.left else 0
+        self.left -= count
+        return count
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+class ShortResponse(http.client.HTTPResponse):
+    """An answer that cannot be long: http.client alone would read 6 MB of header, and informational ones for ever."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.fp = io.BufferedReader(ShortReader(self.fp))
+
+
+class PlainConnection(HTTPConnection):
+    response_class = ShortResponse
+
+
+class SecureConnection(HTTPSConnection):
+    response_class = ShortResponse
+
+
+class Receiver:
+    """Whoever listens at a URL. `private` lets that be at a private or loopback address."""
+
+    def __init__(self, url: str, secret: str, private: bool):
+        self.url = url
+        self.secret = secret
+        self.private = private
+
+    def send(
+        self, message_id: str, payload: str, now: float, seconds: int, limit: Callable[[int], AbstractContextManager]
+    ) -> tuple[int | None, str | None]:
+        """Send a message once; return the status of the answer, or what went wrong in its place.
+
+        `limit(seconds)` is to raise TimeoutError in its block once that has taken so long.
+        """
+        body = payload.encode()
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "blogapi",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(int(now)),
+            "webhook-signature": signature(self.secret, message_id, int(now), body),
+        }
+        try:
+            with limit(seconds):
+                status = self.post(headers, body, seconds)
+            return status, "redirects are not followed; change the url" if 300 <= status < 400 else None
+        except FAILURES as error:
+            return None, reason(error, seconds)
+        except Exception:  # An attempt that came to nothing would be made again at once, and for ever.
+            log.exception("unexpected error in sending to a webhook")
+            return None, "unexpected error; the log says more"
+
+    def post(self, headers: dict[str, str], body: bytes, seconds: int) -> int:
+        """POST, following no redirects; return the status. Raises one of FAILURES."""
+        target = parse_url(self.url)
+        headers = headers | {"Host": target.netloc}
+        if target.auth:
+            headers |= make_headers(basic_auth=unquote(target.auth))
+        connection = self.connect(target, seconds)
+        try:
+            connection.request("POST", target.request_uri, body, headers, preload_content=False)
+            response = connection.getresponse()
+            with suppress(*FAILURES):  # The rest only spares the receiver a reset.
+                response.read(ANSWER_BYTES)
+            return response.status
+        finally:
+            connection.close()
+
+    def connect(self, target: Url, seconds: int) -> HTTPConnection:
+        """Connect to an address that was checked: to connect by the name would be to look up another one."""
+        host = target.host.strip("[]")
+        port = target.port or (443 if target.scheme == "https" else 80)
+        for address in addresses_of(host, port, self.private):
+            if target.scheme == "https":
+                connection = SecureConnection(address, port, timeout=seconds, ssl_context=tls(), server_hostname=host)
+            else:
+                connection = PlainConnection(address, port, timeout=seconds)
+            try:
+                connection.connect()
+                return connection
+            except NewConnectionError as error:
+                refused = error
+            except BaseException:
+                connection.close()
+                raise
+        raise refused
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """Return what is asked of receivers with https: a certificate for their host that this system trusts."""
+    return ssl.create_default_context()
+
+
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return the signature of a message (Standard Webhooks, symmetric, version 1)."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)
+    return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+
+
+def reason(error: Exception, seconds: int) -> str:
+    """Say to a person what went wrong, and nothing of what the receiver sent."""
+    if isinstance(error, AddressError | LocationValueError):
+        return f"url: {error}"
+    if isinstance(error, socket.gaierror):
+        return f"url: the host cannot be found: {error.strerror}"
+    if isinstance(error, NewConnectionError):
+        return f"cannot connect: {getattr(error.__cause__, 'strerror', None) or 'unreachable'}"
+    if isinstance(error, TimeoutError | ConnectTimeoutError):
+        return f"no answer within {seconds} s"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
+    return "the connection broke off, or the answer was none in HTTP"

@@ -1,0 +1,96 @@
+"""A receiver of webhooks on the loopback interface, as the tests run it."""
+
+import json
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+
+class Message(NamedTuple):
+    path: str
+    headers: dict
+    body: bytes
+
+    @property
+    def id(self):
+        return self.headers["webhook-id"]
+
+    @property
+    def payload(self):
+        return json.loads(self.body)
+
+    @property
+    def type(self):
+        return self.payload["type"]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.receiver.messages.append(Message(self.path, headers, body))
+        self.server.receiver.answer(self)
+
+    def do_GET(self):  # what a redirect would lead to
+        self.do_POST()
+
+    def log_message(self, *args):
+        pass
+
+
+class Receiver:
+    """Keeps the messages that it is sent, and answers with `status`, or as `answer` is set to do it."""
+
+    def __init__(self, port=0, tls=None):
+        self.messages = []
+        self.status = 204
+        self.headers = {}
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.receiver = self
+        self.server.daemon_threads = True
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/hook"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=[0.02])
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc_info):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+    def answer(self, handler):
+        handler.send_response_only(self.status)
+        for name, value in self.headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+
+    @property
+    def types(self):
+        return [message.type for message in self.messages]
+
+
+def make_certificate(folder):
+    """Make a certificate for localhost, signed by itself; return the file with it and its key."""
+    file, key = folder / "certificate.pem", folder / "key.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command, *names, "-keyout", key, "-out", file], check=True, capture_output=True)
+    file.write_text(file.read_text() + key.read_text())
+    return file

@@ -1,0 +1,97 @@
+"""Where webhooks may go."""
+
+import socket
+
+import pytest
+
+from blogapi.addresses import AddressError, addresses_of
+
+LOOPBACK = [
+    "127.0.0.1",
+    "127.255.0.9",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "017700000001",
+    "0",
+    "0.0.0.0",
+    "::1",
+    "::",
+    "0:0:0:0:0:0:0:1",
+    "::ffff:127.0.0.1",
+    "::ffff:7f00:1",
+    "::127.0.0.1",
+    "64:ff9b::7f00:1",
+    "2002:7f00:1::",
+    "localhost",
+    "LocalHost",
+    "１２７.0.0.1",
+]
+PRIVATE = [
+    "10.0.0.1",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.1.1",
+    "3232235777",
+    "100.64.0.1",
+    "fc00::1",
+    "fd12:3456::1",
+    "::ffff:10.0.0.1",
+    "64:ff9b::10.0.0.1",
+    "198.18.0.1",
+    "192.0.2.1",
+    "2001:db8::1",
+]
+NEVER = [
+    "169.254.169.254",
+    "169.254.0.1",
+    "2852039166",
+    "0xa9fea9fe",
+    "0251.0376.0251.0376",
+    "::ffff:169.254.169.254",
+    "::ffff:a9fe:a9fe",
+    "64:ff9b::a9fe:a9fe",
+    "2002:a9fe:a9fe::",
+    "fe80::1",
+    "fe80::1%1",
+    "100.100.100.200",
+    "fd00:ec2::254",
+    "224.0.0.1",
+    "ff02::1",
+]
+PUBLIC = ["8.8.8.8", "134744072", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8"]
+
+
+@pytest.mark.parametrize("host", LOOPBACK + PRIVATE)
+def test_private_and_loopback_addresses_are_called_only_where_they_are_allowed(host):
+    with pytest.raises(AddressError, match="private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows"):
+        addresses_of(host, 80, private=False)
+    assert addresses_of(host, 80, private=True)
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("host", NEVER)
+def test_link_local_multicast_and_metadata_addresses_are_never_called(host, private):
+    with pytest.raises(AddressError, match="link-local, multicast or metadata address, which is never called"):
+        addresses_of(host, 80, private)
+
+
+@pytest.mark.parametrize("host", PUBLIC)
+def test_public_addresses_are_called(host):
+    assert len(addresses_of(host, 443, private=False)) == 1
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", "ü" * 64])
+def test_what_is_no_name_of_a_host_cannot_be_found(host):
+    with pytest.raises(AddressError, match="no valid name of a host"):
+        addresses_of(host, 80, private=False)
+
+
+def test_of_a_name_with_several_addresses_only_the_allowed_are_called(monkeypatch):
+    addresses = ["127.0.0.1", "8.8.8.8", "169.254.169.254"]
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)  # the resolver, which is not ours
+    assert addresses_of("name", 80, private=False) == ["8.8.8.8"]
+    assert addresses_of("name", 80, private=True) == ["127.0.0.1", "8.8.8.8"]

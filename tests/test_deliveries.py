@@ -1,0 +1,208 @@
+"""Webhooks of the real server: delivered through kills, beside the requests, and over a restart."""
+
+import json
+import os
+import random
+import signal
+import socket
+import sqlite3
+import ssl
+import statistics
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.receiver import Receiver, make_certificate
+from tests.service import Service, eventually
+
+POST = {"title": "A", "content": "B"}
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def service(tmp_path):
+    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1") as service:
+        yield service
+
+
+def subscribe(service, url, *events):
+    """Create a webhook; return its path."""
+    status, headers, webhook = service.request("POST", "/v1/webhooks", {"url": url, "events": events})
+    assert status == 201, webhook
+    return headers["Location"]
+
+
+def deliveries(service, webhook):
+    return service.request("GET", f"{webhook}/deliveries")[2]
+
+
+def states(service, webhook):
+    return [delivery["state"] for delivery in deliveries(service, webhook)]
+
+
+def test_200_events_arrive_through_ten_kills(service, receiver):
+    subscribe(service, receiver.url, "post.created")
+    created = set()
+    for victims in ["worker", "both"] * 5:
+        for _ in range(20):
+            created.add(service.request("POST", "/v1/posts", POST)[2]["id"])
+        time.sleep(random.uniform(0, 0.1))
+        if victims == "both":
+            service.kill()
+            service.start()
+        else:
+            os.kill(service.worker, signal.SIGKILL)
+        eventually(service.answers)
+    received = {}
+
+    def all_have_come():
+        for message in receiver.messages:
+            received.setdefault(message.payload["data"]["post"]["id"], set()).add(message.id)
+        return set(received) == created
+
+    eventually(all_have_come)
+    assert len(created) == 200
+    assert {len(ids) for ids in received.values()} == {1}
+    eventually(lambda: set(states(service, "/v1/webhooks/1")) == {"delivered"})
+
+
+def test_a_worker_killed_amid_a_delivery_makes_it_again_under_the_same_id(service, receiver):
+    receiver.answer = lambda handler: os.kill(service.worker, signal.SIGKILL) if len(receiver.messages) == 1 else None
+    subscribe(service, receiver.url, "post.created")
+    service.request("POST", "/v1/posts", POST)
+    eventually(lambda: len(receiver.messages) == 2)
+    assert receiver.messages[0].id == receiver.messages[1].id
+    assert receiver.messages[0].body == receiver.messages[1].body
+
+
+def schedule(service, seconds):
+    """Create a post and schedule it for the whole second that is at least so many seconds ahead; return that."""
+    due = int(time.time() + seconds) + 1
+    service.request("POST", "/v1/posts", POST)
+    change = {"status": "scheduled", "published_at": datetime.fromtimestamp(due, UTC).isoformat()}
+    assert service.request("PATCH", "/v1/posts/1", change)[0] == 200
+    return due
+
+
+def test_a_scheduled_post_is_announced_within_2_s_of_its_time(service, receiver):
+    subscribe(service, receiver.url, "post.published")
+    due = schedule(service, 0.5)
+    eventually(lambda: receiver.messages)
+    assert due <= time.time() < due + 2
+    post = receiver.messages[0].payload["data"]["post"]
+    assert (post["status"], post["id"]) == ("published", "1")
+    service.request("PATCH", "/v1/posts/1", {"title": "B"})
+    service.stop()
+    service.start()
+    assert states(service, "/v1/webhooks/1") == ["delivered"]
+    assert receiver.types == ["post.published"]
+
+
+def test_one_that_came_due_while_the_service_was_down_is_announced_after_the_start(service, receiver):
+    subscribe(service, receiver.url, "post.published")
+    due = schedule(service, 0.2)
+    service.stop()
+    time.sleep(max(0, due - time.time()))
+    assert receiver.messages == []
+    service.start()
+    started = time.monotonic()
+    eventually(lambda: receiver.messages)
+    assert time.monotonic() < started + 2
+    assert receiver.types == ["post.published"]
+
+
+def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
+    hanging = socket.create_server(("127.0.0.1", 0))
+    dripping = Receiver()
+
+    def drip(handler):
+        for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20:
+            handler.connection.send(bytes([byte]))
+            time.sleep(0.05)
+
+    dripping.answer = drip
+    with hanging, dripping:
+        hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
+        dripped = subscribe(service, dripping.url, "post.created")
+        subscribe(service, receiver.url, "post.created")
+        seconds = []
+        for number in range(1, 21):
+            begun = time.monotonic()
+            assert service.request("POST", "/v1/posts", POST)[0] == 201
+            seconds.append(time.monotonic() - begun)
+            eventually(lambda number=number: len(receiver.messages) == number, 1)
+        assert statistics.median(seconds) < 0.05
+        for webhook in (hung, dripped):
+            eventually(lambda webhook=webhook: deliveries(service, webhook)[-1]["attempts"] == 1)
+            first = deliveries(service, webhook)[-1]
+            assert (first["state"], first["last_error"]) == ("pending", "no answer within 1 s")
+            assert "last_status" not in first
+
+
+def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(tmp_path, receiver):
+    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", measured=True) as service:
+        hanging = socket.create_server(("127.0.0.1", 0))
+        hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
+        fine = subscribe(service, receiver.url, "post.created")
+        for _ in range(100):
+            service.request("POST", "/v1/posts", POST)
+        begun = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() < begun + 5
+        assert {path.name for path in tmp_path.glob("blog.db*")} == {"blog.db", "blog.db.lock"}
+        assert "Traceback" not in service.log
+        hanging.close()
+        before = len({message.id for message in receiver.messages})
+        service.start()
+        eventually(lambda: set(states(service, fine)) == {"delivered"})
+        assert len(receiver.messages) == len({message.id for message in receiver.messages}) == 100
+        assert before < 100
+        eventually(lambda: deliveries(service, hung)[-1]["attempts"] == 1)
+        assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
+
+
+def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(tmp_path):
+    certificate = make_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    settings = {"BLOGAPI_WEBHOOK_PRIVATE": "true", "SSL_CERT_FILE": certificate}
+    with Receiver(tls=context) as receiver, Service(tmp_path / "blog.db", **settings) as service:
+        receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(receiver, handler))
+        webhook = subscribe(service, f"https://localhost:{receiver.port}", "post.created")
+        service.request("POST", "/v1/posts", POST)
+        eventually(lambda: receiver.messages)
+        begun = time.monotonic()
+        assert service.request("GET", "/v1/posts")[0] == 200
+        assert time.monotonic() < begun + 0.5
+        eventually(lambda: states(service, webhook) == ["delivered"])
+
+
+def test_a_database_that_is_busy_for_long_loses_no_event_and_repeats_none(service, receiver):
+    webhook = subscribe(service, receiver.url, "post.created")
+    other = sqlite3.connect(service.database, isolation_level=None, check_same_thread=False)
+    receiver.answer = lambda handler: (other.execute("BEGIN IMMEDIATE"), Receiver.answer(receiver, handler))
+    service.request("POST", "/v1/posts", POST)
+    eventually(lambda: receiver.messages)
+    eventually(lambda: "webhooks wait for the database: database is locked" in service.log)
+    other.execute("COMMIT")
+    other.close()
+    eventually(lambda: states(service, webhook) == ["delivered"])
+    assert len(receiver.messages) == 1
+
+
+def test_secrets_and_urls_are_in_no_log(service, receiver):
+    webhook = service.request("POST", "/v1/webhooks", {"url": f"{receiver.url}?token=hidden"})[2]
+    service.request("GET", f"/v1/webhooks/{webhook['secret']}")
+    receiver.status = 500
+    service.request("POST", "/v1/webhooks/1/ping")
+    eventually(lambda: receiver.messages)
+    service.stop()
+    assert webhook["secret"][6:-1] not in service.log
+    assert "hidden" not in service.log
+    assert json.dumps(webhook["secret"]) not in service.log

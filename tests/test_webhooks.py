@@ -1,0 +1,335 @@
+"""Webhooks as their owner sees them, and the events that are recorded for them."""
+
+import json
+import re
+
+import pytest
+
+from blogapi.db import database
+from blogapi.models import Delivery, Event, Webhook
+from blogapi.schemas import EVENTS
+from blogapi.server import mask
+from tests.conftest import NOON, message
+
+URL = "https://203.0.114.1/hook"
+SHOWN = {"id": "1", "url": URL, "events": list(EVENTS), "active": True, "created_at": "2026-11-20T12:00:00Z"}
+MISSING = {"error": 404, "message": "no such webhook"}
+
+
+@pytest.fixture
+def webhook(client):
+    """Create a webhook; return it."""
+
+    def create(**fields):
+        answer = client.post("/v1/webhooks", json={"url": URL} | fields)
+        assert answer.status_code == 201, answer.text
+        return answer.json
+
+    return create
+
+
+def recorded():
+    """Type and payload of all events, in order."""
+    return [(event.type, json.loads(event.payload)) for event in Event.select().order_by(Event.id)]
+
+
+def types():
+    return [name for name, _ in recorded()]
+
+
+# The webhooks themselves
+
+
+def test_the_secret_is_shown_only_once(client):
+    answer = client.post("/v1/webhooks", json={"url": URL})
+    assert (answer.status_code, answer.headers["Location"]) == (201, "/v1/webhooks/1")
+    assert re.fullmatch("whsec_[A-Za-z0-9+/]{43}=", answer.json["secret"])
+    assert answer.json == SHOWN | {"secret": answer.json["secret"]}
+    assert client.get("/v1/webhooks").json == [SHOWN]
+    assert client.get("/v1/webhooks/1").json == SHOWN
+    assert client.patch("/v1/webhooks/1", json={}).json == SHOWN
+
+
+def test_the_log_masks_a_secret():
+    for text in ("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo=", "whsec_C2FVsBQI%2Fscc%2B"):
+        assert mask(f'"GET /{text}" 404') == '"GET /whsec_[masked]" 404'
+
+
+def test_every_webhook_has_a_secret_of_its_own(webhook):
+    assert webhook()["secret"] != webhook()["secret"]
+
+
+def test_events_are_chosen(client, webhook):
+    assert webhook(events=["post.deleted", "ping", "post.deleted"])["events"] == ["post.deleted", "ping"]
+    assert client.patch("/v1/webhooks/1", json={"events": ["post.created"]}).json["events"] == ["post.created"]
+
+
+def test_a_change_leaves_out_what_stays(client, webhook):
+    webhook()
+    changed = SHOWN | {"url": "http://8.8.8.8", "active": False}
+    answer = client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8", "active": False})
+    assert answer.json == changed == client.get("/v1/webhooks/1").json
+    merge_patch = {"Content-Type": "application/merge-patch+json"}
+    assert client.patch("/v1/webhooks/1", data='{"active": true}', headers=merge_patch).json["active"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, "url: missing"),
+        ({"url": None}, "url: must not be null"),
+        ({"url": ""}, "url: must have 1 to 2,048 characters"),
+        ({"url": "ftp://a.b"}, "url: must be an absolute http or https URL without white space"),
+        ({"url": "http://8.8.8.8:65536"}, "url: must have a valid host, and a port up to 65535"),
+        ({"url": "http://[1::2::3]"}, "url: must have a valid host, and a port up to 65535"),
+        (
+            {"url": "http://[::1]:80/"},
+            "url: ::1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",
+        ),
+        (
+            {"url": "http://0x7f.1/"},
+            "url: 127.0.0.1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",
+        ),
+        (
+            {"url": "http://2852039166/latest"},
+            "url: 169.254.169.254 is a link-local, multicast or metadata address, which is never called",
+        ),
+        ({"url": URL, "events": []}, "events: must have 1 to 5 events"),
+        ({"url": URL, "events": ["ping"] * 6}, "events: must have 1 to 5 events"),
+        ({"url": URL, "events": "ping"}, "events: must be an array of strings"),
+        ({"url": URL, "events": None}, "events: must not be null"),
+        ({"url": URL, "events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
+        ({"url": URL, "secret": "mine"}, "secret: unknown field"),
+        ({"url": URL, "active": True}, "active: unknown field"),
+    ],
+)
+def test_a_bad_webhook_is_refused(client, body, expected):
+    assert message(client.post("/v1/webhooks", json=body)) == expected
+    assert client.get("/v1/webhooks").json == []
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"active": 1}, "active: must be true or false"),
+        ({"active": None}, "active: must not be null"),
+        ({"url": None}, "url: must not be null"),
+        ({"events": None}, "events: must not be null"),
+        ({"id": "2"}, "id: unknown field"),
+        (
+            {"url": "http://localhost"},
+            "url: 127.0.0.1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",
+        ),
+    ],
+)
+def test_a_bad_change_is_refused(client, webhook, body, expected):
+    webhook()
+    assert message(client.patch("/v1/webhooks/1", json=body)) == expected
+    assert client.get("/v1/webhooks/1").json == SHOWN
+
+
+def test_there_are_at_most_50(client, webhook):
+    for _ in range(50):
+        webhook()
+    assert message(client.post("/v1/webhooks", json={"url": URL})) == "webhooks: there are 50 already; delete one first"
+    assert client.delete("/v1/webhooks/7").status_code == 204
+    assert webhook()["id"] == "51"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("POST", "/ping"),
+        ("GET", "/deliveries"),
+        ("POST", "/deliveries/msg_p5jXN8AQM9LWM0D4loKWxJ/redeliver"),
+    ],
+)
+@pytest.mark.parametrize("name", ["2", str(2**63)])
+def test_what_is_not_there_is_404(client, webhook, method, path, name):
+    webhook()
+    assert client.open(f"/v1/webhooks/{name}{path}", method=method).json == MISSING
+
+
+def test_a_delivery_that_is_not_there_is_404(client, webhook, post):
+    webhook(), webhook(events=["ping"])
+    post()
+    delivery = client.get("/v1/webhooks/1/deliveries").json[0]["id"]
+    for path in ("1/deliveries/x/redeliver", f"2/deliveries/{delivery}/redeliver"):
+        assert message(client.post(f"/v1/webhooks/{path}"), 404) == "no such delivery"
+
+
+def test_a_query_is_refused(client, webhook):
+    webhook()
+    assert message(client.get("/v1/webhooks?limit=1")) == "limit: unknown parameter"
+    assert message(client.delete("/v1/webhooks/1?x=1")) == "x: unknown parameter"
+
+
+# Events
+
+
+def test_without_webhooks_nothing_is_recorded(client, post):
+    statements = []
+    database.connection().set_trace_callback(statements.append)
+    post(status="published")
+    database.connection().set_trace_callback(None)
+    assert sum("webhook" in statement for statement in statements) == 1
+    assert Event.select().count() == 0
+
+
+def test_a_draft_is_created_and_the_payload_lacks_its_content(webhook, post):
+    webhook()
+    created = post(tags=["a"], excerpt="b")
+    created.pop("content")
+    payload = {"type": "post.created", "timestamp": "2026-11-20T12:00:00Z", "data": {"post": created}}
+    assert recorded() == [("post.created", payload)]
+
+
+def test_one_created_as_published_is_created_and_then_published(webhook, post):
+    webhook()
+    post(status="published")
+    assert types() == ["post.created", "post.published"]
+    assert [payload["data"]["post"]["status"] for _, payload in recorded()] == ["published"] * 2
+
+
+def test_a_change_is_an_update_and_sometimes_a_publication(client, webhook, post):
+    post()
+    webhook()
+    for change, expected in [
+        ({"title": "B"}, ["post.updated"]),
+        ({"status": "published"}, ["post.updated", "post.published"]),
+        ({"title": "C"}, ["post.updated"]),
+        ({"status": "archived"}, ["post.updated"]),
+        ({"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}, ["post.updated"]),
+    ]:
+        before = len(types())
+        changed = client.patch("/v1/posts/1", json=change).json
+        changed.pop("content")
+        assert types()[before:] == expected
+        assert recorded()[-1][1]["data"]["post"] == changed
+
+
+def test_a_deletion_tells_what_was_deleted(client, webhook, post):
+    created = post()
+    webhook()
+    client.delete("/v1/posts/1")
+    created.pop("content")
+    assert recorded() == [
+        ("post.deleted", {"type": "post.deleted", "timestamp": "2026-11-20T12:00:00Z", "data": {"post": created}})
+    ]
+
+
+@pytest.mark.parametrize("write", ["create", "change", "delete", "rename"])
+def test_the_next_write_records_a_scheduled_publication_once(client, webhook, post, clock, write):
+    post(tags=["a"])
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    webhook(events=["post.published"])
+    clock.now = NOON + 3600
+    for _ in range(2):
+        if write == "create":
+            post()
+        elif write == "change":
+            client.patch("/v1/posts/1", json={"title": "B"})
+        elif write == "delete":
+            client.delete("/v1/posts/1")
+        else:
+            client.patch("/v1/tags/a", json={"name": "A"})
+    assert types() == ["post.published"]
+    published = recorded()[0][1]["data"]["post"]
+    assert (published["status"], published["published_at"]) == ("published", "2026-11-20T13:00:00Z")
+
+
+def test_tags_record_nothing(client, webhook, post):
+    post(tags=["a"])
+    webhook()
+    client.patch("/v1/tags/a", json={"name": "b"})
+    client.delete("/v1/tags/b")
+    assert types() == []
+
+
+def test_what_is_refused_or_repeated_records_nothing(client, webhook, post):
+    post(slug="taken")
+    webhook()
+    assert client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"}).status_code == 400
+    assert client.patch("/v1/posts/1", json={"title": "B"}, headers={"If-Match": '"x"'}).status_code == 412
+    assert client.delete("/v1/posts/7").status_code == 404
+    once = {"headers": {"Idempotency-Key": "k"}, "json": {"title": "A", "content": "B"}}
+    assert [client.post("/v1/posts", **once).json["id"] for _ in range(2)] == ["2", "2"]
+    assert types() == ["post.created"]
+
+
+def test_what_is_rolled_back_after_it_was_recorded_is_no_event(webhook):
+    webhook()
+
+    def fail():
+        Event.record({"id": "1"}, "2026-11-20T12:00:00Z", "post.created")
+        assert Event.select().count() == 1
+        raise ValueError("rolled back")
+
+    with pytest.raises(ValueError, match="rolled back"):
+        database.write(fail)
+    assert types() == []
+    assert Delivery.select().count() == 0
+
+
+def test_only_active_webhooks_that_want_an_event_are_told(client, webhook, post):
+    webhook(events=["post.deleted"]), webhook(), webhook(events=["post.created", "ping"]), webhook()
+    client.patch("/v1/webhooks/4", json={"active": False})
+    post()
+    assert [len(client.get(f"/v1/webhooks/{number}/deliveries").json) for number in (1, 2, 3, 4)] == [0, 1, 1, 0]
+    assert Event.select().count() == 1
+
+
+def test_an_event_that_no_webhook_wants_is_not_recorded(webhook, post):
+    webhook(events=["post.deleted"])
+    post(status="published")
+    assert types() == []
+
+
+# Deliveries
+
+
+def test_deliveries_are_listed_newest_first_at_most_100(client, webhook, post):
+    webhook(events=["post.created"])
+    for _ in range(101):
+        post()
+    deliveries = client.get("/v1/webhooks/1/deliveries").json
+    ids = [event.message_id for event in Event.select().order_by(Event.id.desc())]
+    assert [delivery["id"] for delivery in deliveries] == ids[:100]
+    assert deliveries[0] == {
+        "id": ids[0],
+        "event": "post.created",
+        "created_at": "2026-11-20T12:00:00Z",
+        "state": "pending",
+        "attempts": 0,
+    }
+
+
+def test_a_ping_goes_to_one_webhook_whatever_its_events(client, webhook):
+    webhook(), webhook(events=["post.created"])
+    answer = client.post("/v1/webhooks/2/ping")
+    assert answer.status_code == 202
+    assert client.get("/v1/webhooks/2/deliveries").json == [answer.json]
+    assert (answer.json["event"], answer.json["state"], answer.json["attempts"]) == ("ping", "pending", 0)
+    assert client.get("/v1/webhooks/1/deliveries").json == []
+    assert recorded() == [("ping", {"type": "ping", "timestamp": "2026-11-20T12:00:00Z", "data": {}})]
+
+
+def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, webhook):
+    webhook()
+    delivery = client.post("/v1/webhooks/1/ping").json["id"]
+    client.patch("/v1/webhooks/1", json={"active": False})
+    for path in ("ping", f"deliveries/{delivery}/redeliver"):
+        answer = client.post(f"/v1/webhooks/1/{path}")
+        assert message(answer) == "active: is false, and nothing is sent; set it to true first"
+
+
+def test_with_the_last_webhook_its_events_are_gone(client, webhook, post):
+    webhook(events=["post.created"]), webhook()
+    post(status="published")
+    client.delete("/v1/webhooks/2")
+    assert types() == ["post.created"]
+    client.delete("/v1/webhooks/1")
+    assert (types(), Delivery.select().count(), Webhook.select().count()) == ([], 0, 0)
