@@ -1,6 +1,7 @@
 """The time: the application's clock, which tests hand in, and how a time is written."""
 
 import time
+from datetime import datetime, timedelta
 
 from flask import current_app
 
@@ -18,3 +19,8 @@ def timestamp() -> str:
 def rfc3339(seconds: float) -> str:
     """Write a Unix time as RFC 3339 in UTC, whole seconds: 2026-11-20T10:10:00Z."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def earlier(now: str, period: timedelta) -> str:
+    """Return the time that is so long before `now`, both as they are written."""
+    return (datetime.fromisoformat(now) - period).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
-from urllib3.util import Url, make_headers, parse_url
+from urllib3.util import Url, parse_url
 
 from blogapi.addresses import AddressError, addresses_of
 
@@ -101,9 +101,9 @@ class Receiver:
     def post(self, headers: dict[str, str], body: bytes, seconds: int) -> int:
         """POST, following no redirects; return the status. Raises one of FAILURES."""
         target = parse_url(self.url)
-        headers = headers | {"Host": target.netloc}
+        headers = headers | {"Host": target.netloc, "Connection": "close"}
         if target.auth:
-            headers |= make_headers(basic_auth=unquote(target.auth))
+            headers["Authorization"] = f"Basic {base64.b64encode(unquote_to_bytes(target.auth)).decode()}"
         connection = self.connect(target, seconds)
         try:
             connection.request("POST", target.request_uri, body, headers, preload_content=False)

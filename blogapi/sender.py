@@ -12,7 +12,7 @@ from peewee import PeeweeException
 
 from blogapi.clock import rfc3339
 from blogapi.db import database
-from blogapi.models import Delivery, Post, Schedule, Webhook
+from blogapi.models import Delivery, Idempotency, Post, Schedule, Webhook
 from blogapi.models.webhooks import GONE, Attempt, Message
 from blogapi.receiver import Receiver
 
@@ -100,15 +100,14 @@ class Sender:
         """Write down what came of the attempts so far, in one transaction."""
         attempts = self.attempts[:]
         if attempts:
-            now = rfc3339(self.clock())
-            database.write(lambda: Delivery.note(attempts, now))
+            database.write(lambda: Delivery.note(attempts))
             del self.attempts[: len(attempts)]
 
     def prune(self, now: str) -> None:
-        """Once an hour, delete what is too old, also of webhooks that nothing is sent to."""
+        """Once an hour, delete what is kept for some time only."""
         if self.clock() >= self.prune_at:
             self.prune_at = self.clock() + HOUR
-            database.write(lambda: Delivery.prune_all(now))
+            database.write(lambda: (Delivery.prune_old(now), Idempotency.forget(now)))
 
     def send(self, webhook_id: int, receiver: Receiver, messages: list[Message]) -> None:
         """Send messages one after another, as long as that goes quickly and nobody stops it."""

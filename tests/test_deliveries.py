@@ -181,6 +181,7 @@ def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(tmp_path):
         assert service.request("GET", "/v1/posts")[0] == 200
         assert time.monotonic() < begun + 0.5
         eventually(lambda: states(service, webhook) == ["delivered"])
+        assert "MonkeyPatchWarning" not in service.log
 
 
 def test_a_database_that_is_busy_for_long_loses_no_event_and_repeats_none(service, receiver):

@@ -11,7 +11,7 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from blogapi import receiver as receiver_module
-from blogapi.models import Delivery, Event, Webhook
+from blogapi.models import Delivery, Event, Idempotency, Webhook
 from blogapi.sender import RETRIES, Sender
 from tests.conftest import NOON
 from tests.receiver import Receiver, make_certificate
@@ -119,11 +119,11 @@ def test_first_attempts_go_in_the_order_of_the_events(webhook, post, send, recei
 
 
 def test_user_and_password_of_a_url_are_sent_as_basic_authentication(webhook, post, send, receiver):
-    webhook(f"http://a%40b:c@127.0.0.1:{receiver.port}/hook?x=ä#y")
+    webhook(f"http://a%40ü:c@127.0.0.1:{receiver.port}/hook?x=ä#y")
     post()
     send()
     (message,) = receiver.messages
-    assert message.headers["authorization"] == "Basic YUBiOmM="
+    assert message.headers["authorization"] == "Basic YUDDvDpj"
     assert message.headers["host"] == f"127.0.0.1:{receiver.port}"
     assert message.path == "/hook?x=%C3%A4"
 
@@ -460,3 +460,12 @@ def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver,
     clock.now = NOON + 60 * 24 * 3600
     send()
     assert [delivery.state for delivery in Delivery.select()] == ["pending"]
+
+
+def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sender, clock):
+    for key in ("a", "b"):
+        client.post("/v1/posts", json={"title": "A", "content": "B"}, headers={"Idempotency-Key": key})
+        clock.now += 3600
+    clock.now = NOON + 24 * 3600
+    sender.turn()
+    assert [known.name for known in Idempotency.select()] == ["b"]

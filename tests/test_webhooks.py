@@ -6,7 +6,7 @@ import re
 import pytest
 
 from blogapi.db import database
-from blogapi.models import Delivery, Event, Webhook
+from blogapi.models import Delivery, Event, Webhook, webhooks
 from blogapi.schemas import EVENTS
 from blogapi.server import mask
 from tests.conftest import NOON, message
@@ -88,6 +88,10 @@ def test_a_change_leaves_out_what_stays(client, webhook):
         ),
         (
             {"url": "http://0x7f.1/"},
+            "url: 127.0.0.1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",
+        ),
+        (
+            {"url": "http://%31%32%37.0.0.1/"},
             "url: 127.0.0.1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",
         ),
         (
@@ -333,3 +337,13 @@ def test_with_the_last_webhook_its_events_are_gone(client, webhook, post):
     assert types() == ["post.created"]
     client.delete("/v1/webhooks/1")
     assert (types(), Delivery.select().count(), Webhook.select().count()) == ([], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "scans"),
+    [("LISTING", []), ("FIND", []), ("DUE", []), ("DUE_WEBHOOKS", ["SCAN t1"]), ("FORGET", ["SCAN webhook"])],
+)
+def test_only_webhooks_are_gone_through_and_nothing_is_sorted(app, query, scans):
+    parameters = dict.fromkeys(("webhook_id", "event_id", "now", "limit"), 1)
+    plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {getattr(webhooks, query)}", parameters)]
+    assert [step for step in plan if "SCAN" in step or "TEMP" in step] == scans

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from peewee import (
     fn,
 )
 
+from blogapi.clock import earlier
 from blogapi.db import database
 from blogapi.fold import fold
 from blogapi.models.base import BaseModel, given, text_of
@@ -103,8 +104,7 @@ class Post(BaseModel):
 
         To be called in a transaction. Raises ValidationError if the request was another one, or its post is gone.
         """
-        forgotten = datetime.fromisoformat(now) - Idempotency.remembered
-        Idempotency.delete().where(Idempotency.created_at <= forgotten.strftime("%Y-%m-%dT%H:%M:%SZ")).execute()
+        Idempotency.forget(now)
         known = Idempotency.get_or_none(Idempotency.digest == once.digest, Idempotency.name == once.name)
         if known is None:
             once.post_id, document = cls.add(fields, now)
@@ -206,6 +206,11 @@ class Idempotency(BaseModel):
     class Meta:
         primary_key = CompositeKey("digest", "name")
         without_rowid = True
+
+    @classmethod
+    def forget(cls, now: str) -> None:
+        """Delete what needs to be remembered no longer. To be called in a transaction."""
+        cls.delete().where(cls.created_at <= earlier(now, cls.remembered)).execute()
 
 
 def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str | None:

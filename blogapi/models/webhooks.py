@@ -3,12 +3,13 @@
 import json
 import secrets
 from base64 import b64encode
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from marshmallow import ValidationError
 from peewee import SQL, AutoField, BooleanField, CompositeKey, IntegerField, TextField, fn
 
+from blogapi.clock import earlier
 from blogapi.db import database
 from blogapi.models.base import BaseModel, given, text_of
 
@@ -193,29 +194,28 @@ class Delivery(BaseModel):
         return [Message(*row) for row in database.rows(DUE, parameters)]
 
     @classmethod
-    def note(cls, attempts: list[Attempt], now: str) -> None:
+    def note(cls, attempts: list[Attempt]) -> None:
         """Write down what came of attempts; 410 turns a webhook off. To be called in a transaction."""
         database.execute_many(NOTE, [attempt._asdict() for attempt in attempts])
         gone = {attempt.webhook_id for attempt in attempts if attempt.status == GONE}
         Webhook.update(active=False).where(Webhook.id.in_(gone)).execute()
         for webhook_id in {attempt.webhook_id for attempt in attempts}:
-            cls.prune(webhook_id, now)
+            cls.prune(webhook_id)
 
     @classmethod
-    def prune(cls, webhook_id: int, now: str) -> None:
-        """Delete the finished deliveries of a webhook but the newest MAX_FINISHED, and those older than KEPT.
+    def prune(cls, webhook_id: int, old: str = "") -> None:
+        """Delete the finished deliveries of a webhook but the newest MAX_FINISHED, and all of events up to `old`.
 
         To be called in a transaction.
         """
-        old = (datetime.fromisoformat(now) - KEPT).strftime("%Y-%m-%dT%H:%M:%SZ")
         parameters = {"webhook_id": webhook_id, "old": old, "last": MAX_FINISHED - 1}
         Event.forget([event_id for (event_id,) in database.rows(PRUNE, parameters)])
 
     @classmethod
-    def prune_all(cls, now: str) -> None:
-        """Prune the deliveries of all webhooks. To be called in a transaction."""
+    def prune_old(cls, now: str) -> None:
+        """Delete the finished deliveries that are older than KEPT. To be called in a transaction."""
         for webhook in Webhook.select():
-            cls.prune(webhook.id, now)
+            cls.prune(webhook.id, earlier(now, KEPT))
 
 
 def answered(row: tuple) -> dict[str, Any]:
@@ -274,7 +274,7 @@ INSERT INTO delivery (webhook_id, event_id, state, attempts, next_attempt_at)
 SELECT webhook.id, :event_id, 'pending', 0, '' FROM webhook, json_each(events) WHERE active AND value = :type
 """
 REMOVE = "DELETE FROM delivery WHERE webhook_id = :webhook_id RETURNING event_id"
-# What is too old ends before the first event that is not. Few are before that one: this deletes them.
+# Events are in the order of their times: the first that is not too old ends those that are.
 PRUNE = """
 DELETE FROM delivery
 WHERE webhook_id = :webhook_id AND state <> 'pending' AND event_id < max(
@@ -287,8 +287,9 @@ WHERE webhook_id = :webhook_id AND state <> 'pending' AND event_id < max(
 )
 RETURNING event_id
 """
+# CROSS JOIN: of the few webhooks each is looked for, and not all deliveries gone through.
 FORGET = """
 DELETE FROM event WHERE id = :event_id AND NOT EXISTS (
-    SELECT 1 FROM webhook JOIN delivery ON webhook_id = webhook.id AND event_id = :event_id
+    SELECT 1 FROM webhook CROSS JOIN delivery ON webhook_id = webhook.id AND event_id = :event_id
 )
 """

@@ -12,7 +12,14 @@ from blogapi.db import database
 from blogapi.openapi import describe
 from blogapi.views.guard import JSON, PAGES, blueprint
 
-ADDRESSES = {"posts": "/v1/posts", "description": "/openapi.json", "documentation": "/docs", "health": "/healthz"}
+ADDRESSES = {
+    "posts": "/v1/posts",
+    "tags": "/v1/tags",
+    "webhooks": "/v1/webhooks",
+    "description": "/openapi.json",
+    "documentation": "/docs",
+    "health": "/healthz",
+}
 STATIC = Path(__file__).resolve().parent.parent / "static"
 SWAGGER_UI = str(files("flask_swagger_ui") / "dist")
 # Nothing but what the service itself sends. Swagger UI draws its icons from data: addresses.

@@ -1,6 +1,6 @@
 """The webhooks: list, create, get, change, delete, ping; and their deliveries: list, redeliver."""
 
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from flask import Response, current_app
 from marshmallow import ValidationError
@@ -82,8 +82,7 @@ def refuse_address(url: str) -> None:
     """
     try:
         target = urlsplit(url)
-        port = target.port or 80
-        addresses_of(target.hostname, port, current_app.extensions["config"].webhook_private)
+        addresses_of(unquote(target.hostname), target.port or 80, current_app.extensions["config"].webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port up to 65535", "url") from None
     except AddressError as error:
