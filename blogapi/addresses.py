@@ -3,10 +3,23 @@
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-# A cloud's metadata, beside the link-local 169.254.169.254: Alibaba's, and Amazon's by IPv6.
-METADATA = (ip_address("100.100.100.200"), ip_address("fd00:ec2::254"))
-# IPv6 addresses that stand for the IPv4 address in their last 32 bits (RFC 6052, RFC 4291)
-TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::/96"))
+# Where clouds have their metadata, beside the link-local 169.254.169.254: Alibaba, Oracle and Azure; by IPv6 Amazon,
+# Google, Oracle and Scaleway.
+METADATA = [
+    ip_address(address)
+    for address in (
+        "100.100.100.200",
+        "192.0.0.192",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fd00:c1::a9fe:a9fe",
+        "fd00:42::42",
+    )
+]
+PROTOCOLS = ip_network("192.0.0.0/24")  # RFC 6890; ipaddress takes some of it for global
+GLOBAL_UNICAST = ip_network("2000::/3")  # what IANA has given out of IPv6
+TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses, reached through NAT64 (RFC 6052)
 
 
 class AddressError(OSError):
@@ -20,6 +33,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
     makes of every spelling (127.1, 0x7f000001), and what is to be connected to: a second look-up may say otherwise.
     """
     try:
+        host.encode("idna")  # what getaddrinfo does; but under gevent its failure would be in the log, too
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("no valid name of a host") from None
@@ -35,19 +49,24 @@ def refusal(text: str, private: bool) -> str | None:
     meant = meanings(ip_address(text))
     if any(each.is_link_local or each.is_multicast or each in METADATA for each in meant):
         return f"{text} is a link-local, multicast or metadata address, which is never called"
-    if not private and not all(each.is_global for each in meant):
+    if not private and not all(map(is_public, meant)):
         return f"{text} is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these"
     return None
 
 
 def meanings(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
-    """Return the address, and the IPv4 address that it stands for."""
+    """Return the address, and the IPv4 address that it stands for or may be translated to."""
     if address.version == 4:
         return [address]
     if address.ipv4_mapped:
         return [address.ipv4_mapped]
-    if address.sixtofour:
-        return [address, address.sixtofour]
-    if any(address in network for network in TRANSLATED):
-        return [address, ip_address(int(address) & 0xFFFFFFFF)]
-    return [address]
+    if address in GLOBAL_UNICAST:
+        return [address, address.sixtofour] if address.sixtofour else [address]
+    return [address, ip_address(int(address) & 0xFFFFFFFF)]
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Tell whether an address is one that the whole Internet can reach."""
+    if address.version == 4:
+        return address.is_global and address not in PROTOCOLS
+    return address.is_global and (address in GLOBAL_UNICAST or address in TRANSLATED)

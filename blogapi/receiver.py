@@ -7,62 +7,75 @@ import base64
 import hashlib
 import hmac
 import http.client
-import io
 import logging
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import cache
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 from urllib3.util import Url, parse_url
+from urllib3.util.ssltransport import SSLTransport
 
 from blogapi.addresses import AddressError, addresses_of
 
-ANSWER_BYTES = 64 * 1024  # of an answer, its header included, are read
+RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and what TLS adds
 FAILURES = (OSError, HTTPError, http.client.HTTPException)
 
 log = logging.getLogger(__name__)
 
 
-class ShortReader(io.RawIOBase):
-    """Reads from a stream until ANSWER_BYTES have come; there it ends."""
+class ShortSocket(socket.socket):
+    """A socket that ends after RECEIVED_BYTES, whatever they are, and lets others have a turn before each read.
 
-    def __init__(self, stream: io.BufferedReader):
-        self.stream = stream
-        self.left = ANSWER_BYTES
+    A receiver that has always more to say would keep this process busy otherwise.
+    """
 
-    def readable(self) -> bool:
-        return True
+    left = RECEIVED_BYTES
 
-    def readinto(self, buffer: memoryview) -> int:
-        count = self.stream.readinto1(memoryview(buffer)[: self.left]) if self.left else 0
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        time.sleep(0)
+        data = super().recv(min(size, self.left), flags)
+        self.left -= len(data)
+        return data
+
+    def recv_into(self, buffer: memoryview, nbytes: int = 0, flags: int = 0) -> int:
+        time.sleep(0)
+        count = super().recv_into(memoryview(buffer)[: self.left], nbytes, flags)
         self.left -= count
         return count
 
-    def close(self) -> None:
-        self.stream.close()
-        super().close()
+
+class FinalResponse(http.client.HTTPResponse):
+    """An answer without the interim ones before it (RFC 9110, section 15.2), of which http.client knows 100 only."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        version, status, phrase = super()._read_status()
+        return version, 100 if 100 < status < 200 else status, phrase
 
 
-class ShortResponse(http.client.HTTPResponse):
-    """An answer that cannot be long: http.client alone would read 6 MB of header, and informational ones for ever."""
+class Connection(HTTPConnection):
+    """A connection to an address, with TLS if there is a `tls_host` to expect there.
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.fp = io.BufferedReader(ShortReader(self.fp))
+    TLS takes its bytes from memory: OpenSSL, reading from a socket, stays in it while there is anything but data.
+    """
 
+    response_class = FinalResponse
 
-class PlainConnection(HTTPConnection):
-    response_class = ShortResponse
+    def __init__(self, address: str, port: int, seconds: int, tls_host: str | None):
+        super().__init__(address, port, timeout=seconds)
+        self.tls_host = tls_host
 
-
-class SecureConnection(HTTPSConnection):
-    response_class = ShortResponse
+    def connect(self) -> None:
+        super().connect()
+        self.sock = ShortSocket(fileno=self.sock.detach())
+        self.sock.settimeout(self.timeout)
+        if self.tls_host:
+            self.sock = SSLTransport(self.sock, tls(), self.tls_host)
 
 
 class Receiver:
@@ -108,8 +121,8 @@ class Receiver:
         try:
             connection.request("POST", target.request_uri, body, headers, preload_content=False)
             response = connection.getresponse()
-            with suppress(*FAILURES):  # The rest only spares the receiver a reset.
-                response.read(ANSWER_BYTES)
+            with suppress(Exception):  # The status has come; to read the rest only spares the receiver a reset.
+                response.read(RECEIVED_BYTES)
             return response.status
         finally:
             connection.close()
@@ -119,10 +132,7 @@ class Receiver:
         host = target.host.strip("[]")
         port = target.port or (443 if target.scheme == "https" else 80)
         for address in addresses_of(host, port, self.private):
-            if target.scheme == "https":
-                connection = SecureConnection(address, port, timeout=seconds, ssl_context=tls(), server_hostname=host)
-            else:
-                connection = PlainConnection(address, port, timeout=seconds)
+            connection = Connection(address, port, seconds, host.rstrip(".") if target.scheme == "https" else None)
             try:
                 connection.connect()
                 return connection

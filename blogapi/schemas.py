@@ -31,7 +31,7 @@ SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 # An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 URL = (
-    rf"[Hh][Tt][Tt][Pp][Ss]?://([^{_BLANK}/?#@]*@)?(\[[0-9A-Fa-f:.]+\]|[^{_BLANK}/?#@:\[\]\\<>\"]+)(:[0-9]{{0,5}})?"
+    rf"[Hh][Tt][Tt][Pp][Ss]?://([^{_BLANK}/?#@\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^{_BLANK}/?#@:\[\]\\<>\"]+)(:[0-9]{{0,5}})?"
     rf"([/?#][^{_BLANK}]*)?"
 )
 URL_HINT = "must be an absolute http or https URL without white space"

@@ -118,8 +118,8 @@ class Sender:
             with self.pace:
                 time.sleep(PACE_SECONDS)
             status, error = receiver.send(message.id, message.payload, self.clock(), self.seconds, self.limit)
-            state, next_attempt_at = outcome(message.attempts, status, self.clock())
-            self.attempts.append(Attempt(webhook_id, message.event_id, status, error, state, next_attempt_at))
+            result = status, error, *outcome(message.attempts, status, self.clock())
+            self.attempts.append(Attempt(webhook_id, receiver.url, message.event_id, message.repeats, *result))
             if status == GONE:
                 break
         self.ended.set()

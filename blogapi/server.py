@@ -33,7 +33,7 @@ KEY = re.compile(r"(blog_)[A-Za-z0-9_-]{43}|(whsec_)[A-Za-z0-9+/%=]+")
 LOGGED = 1000  # characters of a target
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its answer says
 SHUTDOWN_SECONDS = 4.0
-RESOLVERS = 64  # threads that look up hosts: where some of the 50 webhooks' are slow to be found, others must not wait
+RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, others must not wait for a thread
 
 
 def mask(text: str) -> str:

@@ -64,6 +64,7 @@ CREATE TABLE delivery (
     attempts INTEGER NOT NULL,
     last_status INTEGER,
     last_error TEXT,
+    repeats INTEGER NOT NULL,  -- how often it was asked for again, so that this is seen also during an attempt
     next_attempt_at TEXT,  -- of a pending one; '' for at once, so that the clock does not change the order
     PRIMARY KEY (webhook_id, event_id)
 ) STRICT, WITHOUT ROWID;

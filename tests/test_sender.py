@@ -29,14 +29,24 @@ def sender(app, clock):
 
 
 @pytest.fixture
-def send(sender):
+def attempts(sender):
+    """Wait for the attempts that are under way."""
+
+    def wait():
+        for thread in sender.sending.values():
+            thread.join()
+
+    return wait
+
+
+@pytest.fixture
+def send(sender, attempts):
     """Send all that is due."""
 
     def send():
         sender.turn()
         while sender.sending:
-            for thread in sender.sending.values():
-                thread.join()
+            attempts()
             sender.turn()
 
     return send
@@ -224,6 +234,34 @@ def test_a_delivery_is_repeated_on_request(client, webhook, post, send, receiver
     assert len({message.id for message in receiver.messages}) == 1
 
 
+@pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "pending")])
+def test_one_that_is_asked_for_during_an_attempt_is_repeated(
+    client, webhook, post, sender, attempts, receiver, status, state
+):
+    webhook()
+    receiver.status = status
+    post()
+    sender.turn()
+    attempts()
+    client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # The first is not written down yet.
+    sender.turn()
+    attempts()
+    sender.turn()
+    assert len(receiver.messages) == 2
+    assert (Delivery.get().state, Delivery.get().attempts) == (state, 2)
+
+
+def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post, sender, attempts, receiver):
+    webhook()
+    receiver.status = 410
+    post()
+    sender.turn()
+    attempts()
+    client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8"})
+    sender.turn()
+    assert client.get("/v1/webhooks/1").json["active"] is True
+
+
 def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receiver, delivery):
     webhook()
     receiver.status = 500
@@ -234,12 +272,11 @@ def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receive
     assert delivery() == {"state": "failed", "attempts": 11, "last_status": 500}
 
 
-def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post, sender, receiver):
+def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post, sender, attempts, receiver):
     webhook()
     post()
     sender.turn()
-    for thread in sender.sending.values():
-        thread.join()
+    attempts()
     client.delete("/v1/webhooks/1")
     sender.turn()
     assert len(receiver.messages) == 1
@@ -355,6 +392,8 @@ def test_a_silent_receiver_is_given_up(webhook, post, send, delivery):
             b"HTTP/1.1 200 OK\r\n" + (b"X: " + b"y" * 60_000 + b"\r\n") * 90 + b"\r\n",
             {"state": "delivered", "last_status": 200},
         ),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 201 Created\r\n\r\n", {"last_status": 201}),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", {"state": "delivered"}),
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000 + b"HTTP/1.1 200 OK\r\n\r\n", {"state": "pending"}),
         (b"secret " * 10_000, {"state": "pending"}),
         (b"", {"state": "pending"}),
@@ -378,7 +417,7 @@ def test_of_an_answer_64_kib_are_read_and_the_status_is_kept(webhook, post, send
     told = delivery()
     assert told.items() >= state.items()
     assert "secret" not in json.dumps(told)
-    if state["state"] == "pending":
+    if told["state"] == "pending":
         assert told["last_error"] == "the connection broke off, or the answer was none in HTTP"
     assert sum(sent) < 8_000_000  # what the buffers of the kernel take, beyond the 64 KiB
 
@@ -418,6 +457,27 @@ def test_a_certificate_must_be_trusted_and_of_the_host(
     send()
     assert delivery().get("last_error") == error
     assert len(secure_receiver.messages) == (error is None)
+    receiver_module.tls.cache_clear()
+
+
+def test_by_tls_64_kib_are_read_as_well(webhook, post, send, secure_receiver, certificate, monkeypatch, delivery):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    receiver_module.tls.cache_clear()
+    sent = []
+
+    def flood(handler):
+        for _ in range(10_000):
+            try:
+                sent.append(handler.connection.send(b"X: y\r\n" * 160))
+            except OSError:
+                break
+
+    secure_receiver.answer = flood
+    webhook(f"https://localhost:{secure_receiver.port}")
+    post()
+    send()
+    assert delivery()["last_error"] == "the connection broke off, or the answer was none in HTTP"
+    assert 0 < sum(sent) < 8_000_000
     receiver_module.tls.cache_clear()
 
 

@@ -80,8 +80,10 @@ def test_a_change_leaves_out_what_stays(client, webhook):
         ({"url": None}, "url: must not be null"),
         ({"url": ""}, "url: must have 1 to 2,048 characters"),
         ({"url": "ftp://a.b"}, "url: must be an absolute http or https URL without white space"),
-        ({"url": "http://8.8.8.8:65536"}, "url: must have a valid host, and a port up to 65535"),
-        ({"url": "http://[1::2::3]"}, "url: must have a valid host, and a port up to 65535"),
+        ({"url": "http://8.8.8.8:65536"}, "url: must have a valid host, and a port from 1 to 65535"),
+        ({"url": "http://8.8.8.8:0"}, "url: must have a valid host, and a port from 1 to 65535"),
+        ({"url": "http://127.0.0.1\\@8.8.8.8/"}, "url: must be an absolute http or https URL without white space"),
+        ({"url": "http://[1::2::3]"}, "url: must have a valid host, and a port from 1 to 65535"),
         (
             {"url": "http://[::1]:80/"},
             "url: ::1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",

@@ -135,13 +135,16 @@ class Message(NamedTuple):
     id: str
     payload: str
     attempts: int  # so far
+    repeats: int
 
 
 class Attempt(NamedTuple):
     """What came of sending an event to a webhook: the status of the answer, or an error."""
 
     webhook_id: int
+    url: str
     event_id: int
+    repeats: int  # when it began
     status: int | None
     error: str | None
     state: str
@@ -157,6 +160,7 @@ class Delivery(BaseModel):
     attempts = IntegerField(default=0)
     last_status = IntegerField(null=True)
     last_error = TextField(null=True)
+    repeats = IntegerField(default=0)
     next_attempt_at = TextField(null=True)
 
     class Meta:
@@ -197,8 +201,8 @@ class Delivery(BaseModel):
     def note(cls, attempts: list[Attempt]) -> None:
         """Write down what came of attempts; 410 turns a webhook off. To be called in a transaction."""
         database.execute_many(NOTE, [attempt._asdict() for attempt in attempts])
-        gone = {attempt.webhook_id for attempt in attempts if attempt.status == GONE}
-        Webhook.update(active=False).where(Webhook.id.in_(gone)).execute()
+        gone = [attempt._asdict() for attempt in attempts if attempt.status == GONE]
+        database.execute_many(TURN_OFF, gone)
         for webhook_id in {attempt.webhook_id for attempt in attempts}:
             cls.prune(webhook_id)
 
@@ -245,7 +249,7 @@ DUE_WEBHOOKS = text_of(
     )
 )
 DUE = text_of(
-    Delivery.select(Event.id, Event.message_id, Event.payload, Delivery.attempts)
+    Delivery.select(Event.id, Event.message_id, Event.payload, Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
     .where(Delivery.webhook_id == given("webhook_id"), PENDING)
     .order_by(Delivery.next_attempt_at, Delivery.event_id)
@@ -253,12 +257,15 @@ DUE = text_of(
 )
 NOTE = """
 UPDATE delivery
-SET state = :state, attempts = attempts + 1, last_status = :status, last_error = :error,
-    next_attempt_at = :next_attempt_at
+SET attempts = attempts + 1, last_status = :status, last_error = :error,
+    state = iif(repeats = :repeats, :state, 'pending'),
+    next_attempt_at = iif(repeats = :repeats, :next_attempt_at, '')
 WHERE webhook_id = :webhook_id AND event_id = :event_id
 """
+# Not where the webhook has another url by now, whose receiver has not said that it wants no more.
+TURN_OFF = "UPDATE webhook SET active = 0 WHERE id = :webhook_id AND url = :url"
 REPEAT = """
-UPDATE delivery SET state = 'pending', next_attempt_at = ''
+UPDATE delivery SET state = 'pending', next_attempt_at = '', repeats = repeats + 1
 WHERE webhook_id = :webhook_id
 AND event_id IN (
     SELECT id FROM delivery JOIN event ON id = event_id WHERE webhook_id = :webhook_id AND message_id = :message_id
@@ -270,8 +277,8 @@ ADD_EVENT = """
 INSERT INTO event (message_id, type, payload, created_at) VALUES (:message_id, :type, :payload, :now)
 """
 DELIVER = """
-INSERT INTO delivery (webhook_id, event_id, state, attempts, next_attempt_at)
-SELECT webhook.id, :event_id, 'pending', 0, '' FROM webhook, json_each(events) WHERE active AND value = :type
+INSERT INTO delivery (webhook_id, event_id, state, attempts, repeats, next_attempt_at)
+SELECT webhook.id, :event_id, 'pending', 0, 0, '' FROM webhook, json_each(events) WHERE active AND value = :type
 """
 REMOVE = "DELETE FROM delivery WHERE webhook_id = :webhook_id RETURNING event_id"
 # Events are in the order of their times: the first that is not too old ends those that are.

@@ -82,9 +82,11 @@ def refuse_address(url: str) -> None:
     """
     try:
         target = urlsplit(url)
+        if target.port == 0:
+            raise ValueError
         addresses_of(unquote(target.hostname), target.port or 80, current_app.extensions["config"].webhook_private)
     except ValueError:
-        raise ValidationError("must have a valid host, and a port up to 65535", "url") from None
+        raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
         raise ValidationError(str(error), "url") from None
     except OSError:
