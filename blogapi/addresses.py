@@ -40,7 +40,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
     refusals = {address[0]: refusal(address[0], private) for *_, address in found}
     allowed = [address for address, reason in refusals.items() if reason is None]
     if not allowed:
-        raise AddressError("; ".join(filter(None, refusals.values())))
+        raise AddressError(next(iter(refusals.values())))
     return allowed
 
 

@@ -12,9 +12,9 @@ from peewee import PeeweeException
 
 from blogapi.clock import rfc3339
 from blogapi.db import database
+from blogapi.endpoint import Endpoint
 from blogapi.models import Delivery, Idempotency, Post, Schedule, Webhook
 from blogapi.models.webhooks import GONE, Attempt, Message
-from blogapi.receiver import Receiver
 
 MINUTE, HOUR = 60, 3600
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)  # seconds
@@ -42,7 +42,7 @@ class Sender:
         self.seconds = seconds
         self.limit: Callable[[int], AbstractContextManager] = nullcontext
         self.stopping = threading.Event()
-        self.ended = threading.Event()
+        self.wake = threading.Event()
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # that are not written down yet
@@ -57,15 +57,15 @@ class Sender:
     def stop(self) -> None:
         """Begin no more attempts. Those under way have SHUTDOWN_SECONDS; until then `thread` is alive."""
         self.stopping.set()
-        self.ended.set()
+        self.wake.set()
 
     def run(self) -> None:
         """Look at the outbox again and again, until told to stop."""
         while not self.stopping.is_set():
             try:
                 self.turn()
-                self.ended.wait(POLL_SECONDS)
-                self.ended.clear()
+                self.wake.wait(POLL_SECONDS)
+                self.wake.clear()
             except PeeweeException as error:
                 log.warning("webhooks wait for the database: %s", error)
                 self.stopping.wait(FAULT_SECONDS)
@@ -80,10 +80,8 @@ class Sender:
 
     def turn(self) -> None:
         """Write down what came of the attempts, publish what is due, and begin to send what there is."""
-        ended = [webhook_id for webhook_id, thread in self.sending.items() if not thread.is_alive()]
-        self.save()
-        for webhook_id in ended:  # Not before its attempts are written down, or they would be made again.
-            del self.sending[webhook_id]
+        self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
+        self.save()  # before anything is taken: what those that have ended have sent would be sent again
         now = rfc3339(self.clock())
         if Schedule.is_due(now):
             database.write(lambda: Post.publish_due(now))
@@ -91,8 +89,8 @@ class Sender:
         for webhook_id, url, secret in Webhook.due(now):
             if webhook_id not in self.sending:
                 messages = Delivery.due(webhook_id, now, BATCH)
-                receiver = Receiver(url, secret, self.private)
-                thread = threading.Thread(target=self.send, args=(webhook_id, receiver, messages), daemon=True)
+                endpoint = Endpoint(url, secret, self.private, self.seconds, self.limit)
+                thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()
 
@@ -109,20 +107,20 @@ class Sender:
             self.prune_at = self.clock() + HOUR
             database.write(lambda: (Delivery.prune_old(now), Idempotency.forget(now)))
 
-    def send(self, webhook_id: int, receiver: Receiver, messages: list[Message]) -> None:
+    def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
         """Send messages one after another, as long as that goes quickly and nobody stops it."""
         begun = time.monotonic()
         for message in messages:
-            if self.stopping.is_set() or time.monotonic() > begun + BATCH_SECONDS:
+            if self.stopping.is_set():
                 break
             with self.pace:
                 time.sleep(PACE_SECONDS)
-            status, error = receiver.send(message.id, message.payload, self.clock(), self.seconds, self.limit)
+            status, error = endpoint.send(message.id, message.payload, self.clock())
             result = status, error, *outcome(message.attempts, status, self.clock())
-            self.attempts.append(Attempt(webhook_id, receiver.url, message.event_id, message.repeats, *result))
-            if status == GONE:
+            self.attempts.append(Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, *result))
+            if status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break
-        self.ended.set()
+        self.wake.set()
 
 
 def outcome(attempts: int, status: int | None, now: float) -> tuple[str, str | None]:

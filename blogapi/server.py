@@ -29,7 +29,7 @@ from blogapi.connection import Connection, RequestBody
 from blogapi.errors import error_body
 from blogapi.refusals import refusal_for, refusal_of, wants_close
 
-KEY = re.compile(r"(blog_)[A-Za-z0-9_-]{43}|(whsec_)[A-Za-z0-9+/%=]+")
+SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{43}|(whsec_)[A-Za-z0-9+/%=]+")
 LOGGED = 1000  # characters of a target
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its answer says
 SHUTDOWN_SECONDS = 4.0
@@ -38,7 +38,7 @@ RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, 
 
 def mask(text: str) -> str:
     """Replace whatever looks like a key, or the secret of a webhook."""
-    return KEY.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
+    return SECRET.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
 class MaskedFormatter(logging.Formatter):

@@ -27,7 +27,10 @@ class Message(NamedTuple):
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # The service was killed before it had sent all.
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.receiver.messages.append(Message(self.path, headers, body))
         self.server.receiver.answer(self)

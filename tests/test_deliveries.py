@@ -7,8 +7,9 @@ import signal
 import socket
 import sqlite3
 import ssl
-import statistics
+import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -122,9 +123,10 @@ def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
     dripping = Receiver()
 
     def drip(handler):
-        for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20:
-            handler.connection.send(bytes([byte]))
-            time.sleep(0.05)
+        with suppress(OSError):  # once it is given up
+            for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20:
+                handler.connection.send(bytes([byte]))
+                time.sleep(0.05)
 
     dripping.answer = drip
     with hanging, dripping:
@@ -137,7 +139,7 @@ def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
             assert service.request("POST", "/v1/posts", POST)[0] == 201
             seconds.append(time.monotonic() - begun)
             eventually(lambda number=number: len(receiver.messages) == number, 1)
-        assert statistics.median(seconds) < 0.05
+        assert max(seconds) < 0.5
         for webhook in (hung, dripped):
             eventually(lambda webhook=webhook: deliveries(service, webhook)[-1]["attempts"] == 1)
             first = deliveries(service, webhook)[-1]
@@ -150,19 +152,29 @@ def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(
         hanging = socket.create_server(("127.0.0.1", 0))
         hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
         fine = subscribe(service, receiver.url, "post.created")
+        stopped = threading.Event()
+
+        def hold(handler):
+            if len(receiver.messages) > 50:
+                stopped.wait(10)
+            Receiver.answer(receiver, handler)
+
+        receiver.answer = hold
         for _ in range(100):
             service.request("POST", "/v1/posts", POST)
+        eventually(lambda: len(receiver.messages) == 51)
         begun = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() < begun + 5
         assert {path.name for path in tmp_path.glob("blog.db*")} == {"blog.db", "blog.db.lock"}
         assert "Traceback" not in service.log
         hanging.close()
-        before = len({message.id for message in receiver.messages})
+        stopped.set()
+        assert len(receiver.messages) == 51
         service.start()
-        eventually(lambda: set(states(service, fine)) == {"delivered"})
-        assert len(receiver.messages) == len({message.id for message in receiver.messages}) == 100
-        assert before < 100
+        eventually(lambda: states(service, fine) == ["delivered"] * 100)
+        ids = [message.id for message in receiver.messages]
+        assert (len(ids), len(set(ids))) == (101, 100)  # The one that was under way came again.
         eventually(lambda: deliveries(service, hung)[-1]["attempts"] == 1)
         assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from blogapi.db import database
-from blogapi.models import Delivery, Event, Webhook, webhooks
+from blogapi.models import Delivery, Event, Post, Webhook, webhooks
 from blogapi.schemas import EVENTS
 from blogapi.server import mask
 from tests.conftest import NOON, message
@@ -294,6 +294,31 @@ def test_an_event_that_no_webhook_wants_is_not_recorded(webhook, post):
     assert types() == []
 
 
+@pytest.mark.parametrize("write", ["create", "change", "delete", "due"])
+def test_an_event_is_written_in_the_transaction_of_the_change(client, webhook, post, clock, write):
+    post()
+    if write == "due":
+        client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    webhook()
+    clock.now = NOON + 3600
+    statements = []
+    database.connection().set_trace_callback(statements.append)
+    if write == "create":
+        post()
+    elif write == "change":
+        client.patch("/v1/posts/1", json={"title": "B"})
+    elif write == "delete":
+        client.delete("/v1/posts/1")
+    else:
+        database.write(lambda: Post.publish_due("2026-11-20T13:00:00Z"))
+    database.connection().set_trace_callback(None)
+    words = [" ".join(statement.replace('"', "").split()[:3]) for statement in statements]
+    change = {"create": "INSERT INTO post", "delete": "DELETE FROM post"}.get(write, "UPDATE post SET")
+    begin, commit = words.index("BEGIN IMMEDIATE"), words.index("COMMIT")
+    assert begin < words.index(change) < words.index("INSERT INTO event") < words.index("INSERT INTO delivery") < commit
+    assert (words.count("BEGIN IMMEDIATE"), words.count("COMMIT")) == (1, 1)
+
+
 # Deliveries
 
 
@@ -343,9 +368,18 @@ def test_with_the_last_webhook_its_events_are_gone(client, webhook, post):
 
 @pytest.mark.parametrize(
     ("query", "scans"),
-    [("LISTING", []), ("FIND", []), ("DUE", []), ("DUE_WEBHOOKS", ["SCAN t1"]), ("FORGET", ["SCAN webhook"])],
+    [
+        ("LISTING", []),
+        ("FIND", []),
+        ("DUE", []),
+        ("DUE_WEBHOOKS", ["SCAN t1"]),  # the webhooks
+        ("REPEAT", []),
+        ("REMOVE", []),
+        ("PRUNE", ["SCAN event"]),  # which ends at the first
+        ("FORGET", ["SCAN webhook"]),
+    ],
 )
 def test_only_webhooks_are_gone_through_and_nothing_is_sorted(app, query, scans):
-    parameters = dict.fromkeys(("webhook_id", "event_id", "now", "limit"), 1)
+    parameters = dict.fromkeys(("webhook_id", "event_id", "message_id", "now", "limit", "old", "last"), 1)
     plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {getattr(webhooks, query)}", parameters)]
     assert [step for step in plan if "SCAN" in step or "TEMP" in step] == scans

@@ -281,13 +281,14 @@ INSERT INTO delivery (webhook_id, event_id, state, attempts, repeats, next_attem
 SELECT webhook.id, :event_id, 'pending', 0, 0, '' FROM webhook, json_each(events) WHERE active AND value = :type
 """
 REMOVE = "DELETE FROM delivery WHERE webhook_id = :webhook_id RETURNING event_id"
-# Events are in the order of their times: the first that is not too old ends those that are.
+# Events are in the order of their times: the first that is not too old ends those that are. INDEXED BY: SQLite would
+# take the primary key, and go through all that is pending.
 PRUNE = """
-DELETE FROM delivery
+DELETE FROM delivery INDEXED BY delivery_finished
 WHERE webhook_id = :webhook_id AND state <> 'pending' AND event_id < max(
     ifnull((SELECT id FROM event WHERE created_at > :old ORDER BY id LIMIT 1), (SELECT max(id) + 1 FROM event)),
     ifnull((
-        SELECT event_id FROM delivery
+        SELECT event_id FROM delivery INDEXED BY delivery_finished
         WHERE webhook_id = :webhook_id AND state <> 'pending'
         ORDER BY event_id DESC LIMIT 1 OFFSET :last
     ), 0)

@@ -60,7 +60,7 @@ def refuse_query() -> None:
         load_query(no_query)
 
 
-def answer(body: dict | list, status: int = 200, **headers: str) -> Response:
+def json_response(body: dict | list, status: int = 200, **headers: str) -> Response:
     """Answer with JSON."""
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return Response(content, status, headers, mimetype=JSON)

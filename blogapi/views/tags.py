@@ -10,7 +10,7 @@ from blogapi.db import database
 from blogapi.fold import fold
 from blogapi.models import Post, Tag
 from blogapi.schemas import WHITE_SPACE, TagChange
-from blogapi.views.guard import answer, blueprint, no_content
+from blogapi.views.guard import blueprint, json_response, no_content
 
 tag_change = TagChange()
 
@@ -34,7 +34,7 @@ def add_converter(state: BlueprintSetupState) -> None:
 @blueprint.get("/v1/tags")
 def list_tags() -> Response:
     """List tags by name, with the number of posts that carry them."""
-    return answer(Tag.listing())
+    return json_response(Tag.listing())
 
 
 @blueprint.patch("/v1/tags/<tag:name>")
@@ -48,7 +48,7 @@ def change_tag(name: str) -> Response:
         Post.publish_due(time)
         return Tag.rename(name, change["name"], change["merge"])
 
-    return answer(database.write(rename))
+    return json_response(database.write(rename))
 
 
 @blueprint.delete("/v1/tags/<tag:name>")

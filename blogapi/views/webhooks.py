@@ -11,7 +11,7 @@ from blogapi.clock import timestamp
 from blogapi.db import database
 from blogapi.models import Delivery, Webhook
 from blogapi.schemas import NewWebhook, WebhookChange
-from blogapi.views.guard import answer, blueprint, no_content
+from blogapi.views.guard import blueprint, json_response, no_content
 
 new_webhook = NewWebhook()
 webhook_change = WebhookChange()
@@ -20,7 +20,7 @@ webhook_change = WebhookChange()
 @blueprint.get("/v1/webhooks")
 def list_webhooks() -> Response:
     """List webhooks, oldest first."""
-    return answer([webhook.fields() for webhook in Webhook.listing()])
+    return json_response([webhook.fields() for webhook in Webhook.listing()])
 
 
 @blueprint.post("/v1/webhooks")
@@ -30,13 +30,13 @@ def create_webhook() -> Response:
     refuse_address(fields["url"])
     time = timestamp()
     webhook = database.write(lambda: Webhook.add(fields["url"], fields["events"], time))
-    return answer(webhook.fields() | {"secret": webhook.secret}, 201, Location=f"/v1/webhooks/{webhook.id}")
+    return json_response(webhook.fields() | {"secret": webhook.secret}, 201, Location=f"/v1/webhooks/{webhook.id}")
 
 
 @blueprint.get("/v1/webhooks/<id:webhook_id>")
 def get_webhook(webhook_id: int) -> Response:
     """Get a webhook."""
-    return answer(Webhook.get_by_id(webhook_id).fields())
+    return json_response(Webhook.get_by_id(webhook_id).fields())
 
 
 @blueprint.patch("/v1/webhooks/<id:webhook_id>")
@@ -46,7 +46,7 @@ def change_webhook(webhook_id: int) -> Response:
     changes = load_body(webhook_change, read_json("application/merge-patch+json"))
     if "url" in changes:
         refuse_address(changes["url"])
-    return answer(database.write(lambda: Webhook.change(webhook_id, changes)).fields())
+    return json_response(database.write(lambda: Webhook.change(webhook_id, changes)).fields())
 
 
 @blueprint.delete("/v1/webhooks/<id:webhook_id>")
@@ -60,19 +60,19 @@ def delete_webhook(webhook_id: int) -> Response:
 def ping_webhook(webhook_id: int) -> Response:
     """Send a webhook a ping."""
     time = timestamp()
-    return answer(database.write(lambda: Webhook.ping(webhook_id, time)), 202)
+    return json_response(database.write(lambda: Webhook.ping(webhook_id, time)), 202)
 
 
 @blueprint.get("/v1/webhooks/<id:webhook_id>/deliveries")
 def list_deliveries(webhook_id: int) -> Response:
     """List the newest 100 deliveries of a webhook, newest first."""
-    return answer(Delivery.listing(webhook_id))
+    return json_response(Delivery.listing(webhook_id))
 
 
 @blueprint.post("/v1/webhooks/<id:webhook_id>/deliveries/<delivery_id>/redeliver")
 def redeliver(webhook_id: int, delivery_id: str) -> Response:
     """Send an event to a webhook again, whatever became of it so far."""
-    return answer(database.write(lambda: Delivery.repeat(webhook_id, delivery_id)), 202)
+    return json_response(database.write(lambda: Delivery.repeat(webhook_id, delivery_id)), 202)
 
 
 def refuse_address(url: str) -> None:

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: signed messages are posted to it (Standard Webhooks), and of its answer the status is kept.
+"""The endpoint of a webhook: signed messages are posted to it (Standard Webhooks), and the status of its answer kept.
 
 In a gevent process, whoever imports this must have had it patched before: urllib3 binds parts of ssl at its import.
 """
@@ -66,7 +66,7 @@ class Connection(HTTPConnection):
 
     response_class = FinalResponse
 
-    def __init__(self, address: str, port: int, seconds: int, tls_host: str | None):
+    def __init__(self, address: str, port: int, seconds: float, tls_host: str | None):
         super().__init__(address, port, timeout=seconds)
         self.tls_host = tls_host
 
@@ -78,21 +78,23 @@ class Connection(HTTPConnection):
             self.sock = SSLTransport(self.sock, tls(), self.tls_host)
 
 
-class Receiver:
-    """Whoever listens at a URL. `private` lets that be at a private or loopback address."""
+class Endpoint:
+    """Where a webhook's messages go. `private` lets that be a private or loopback address.
 
-    def __init__(self, url: str, secret: str, private: bool):
+    An attempt may take so many `seconds`; `limit(seconds)` is to raise TimeoutError in its block once they are over.
+    """
+
+    def __init__(
+        self, url: str, secret: str, private: bool, seconds: int, limit: Callable[[int], AbstractContextManager]
+    ):
         self.url = url
         self.secret = secret
         self.private = private
+        self.seconds = seconds
+        self.limit = limit
 
-    def send(
-        self, message_id: str, payload: str, now: float, seconds: int, limit: Callable[[int], AbstractContextManager]
-    ) -> tuple[int | None, str | None]:
-        """Send a message once; return the status of the answer, or what went wrong in its place.
-
-        `limit(seconds)` is to raise TimeoutError in its block once that has taken so long.
-        """
+    def send(self, message_id: str, payload: str, now: float) -> tuple[int | None, str | None]:
+        """Send a message once; return the status of the answer, or what went wrong in its place."""
         body = payload.encode()
         headers = {
             "Content-Type": "application/json",
@@ -102,46 +104,65 @@ class Receiver:
             "webhook-signature": signature(self.secret, message_id, int(now), body),
         }
         try:
-            with limit(seconds):
-                status = self.post(headers, body, seconds)
+            with self.limit(self.seconds):
+                status = self.post(headers, body)
             return status, "redirects are not followed; change the url" if 300 <= status < 400 else None
         except FAILURES as error:
-            return None, reason(error, seconds)
+            return None, self.reason(error)
         except Exception:  # An attempt that came to nothing would be made again at once, and for ever.
             log.exception("unexpected error in sending to a webhook")
             return None, "unexpected error; the log says more"
 
-    def post(self, headers: dict[str, str], body: bytes, seconds: int) -> int:
+    def post(self, headers: dict[str, str], body: bytes) -> int:
         """POST, following no redirects; return the status. Raises one of FAILURES."""
         target = parse_url(self.url)
         headers = headers | {"Host": target.netloc, "Connection": "close"}
         if target.auth:
-            headers["Authorization"] = f"Basic {base64.b64encode(unquote_to_bytes(target.auth)).decode()}"
-        connection = self.connect(target, seconds)
+            user, _, password = target.auth.partition(":")
+            credentials = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)  # RFC 7617
+            headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
+        connection = self.connect(target)
         try:
-            connection.request("POST", target.request_uri, body, headers, preload_content=False)
+            connection.request("POST", target.request_uri, body, headers, preload_content=False, decode_content=False)
             response = connection.getresponse()
             with suppress(Exception):  # The status has come; to read the rest only spares the receiver a reset.
-                response.read(RECEIVED_BYTES)
+                response.read()
             return response.status
         finally:
             connection.close()
 
-    def connect(self, target: Url, seconds: int) -> HTTPConnection:
+    def connect(self, target: Url) -> Connection:
         """Connect to an address that was checked: to connect by the name would be to look up another one."""
         host = target.host.strip("[]")
         port = target.port or (443 if target.scheme == "https" else 80)
-        for address in addresses_of(host, port, self.private):
+        addresses = addresses_of(host, port, self.private)
+        for address in addresses:
+            seconds = self.seconds / len(addresses)  # One that nobody answers at must leave time for the next.
             connection = Connection(address, port, seconds, host.rstrip(".") if target.scheme == "https" else None)
             try:
                 connection.connect()
+                connection.timeout = self.seconds
                 return connection
-            except NewConnectionError as error:
+            except ConnectTimeoutError as error:  # or it was refused
                 refused = error
             except BaseException:
                 connection.close()
                 raise
         raise refused
+
+    def reason(self, error: Exception) -> str:
+        """Say to a person what went wrong, and nothing of what the receiver sent."""
+        if isinstance(error, AddressError | LocationValueError):
+            return f"url: {error}"
+        if isinstance(error, socket.gaierror):
+            return f"url: the host cannot be found: {error.strerror}"
+        if isinstance(error, NewConnectionError):
+            return f"cannot connect: {getattr(error.__cause__, 'strerror', None) or 'unreachable'}"
+        if isinstance(error, TimeoutError | ConnectTimeoutError):
+            return f"no answer within {self.seconds} s"
+        if isinstance(error, ssl.SSLError):
+            return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
+        return "the connection broke off, or the answer was none in HTTP"
 
 
 @cache
@@ -155,18 +176,3 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
-
-
-def reason(error: Exception, seconds: int) -> str:
-    """Say to a person what went wrong, and nothing of what the receiver sent."""
-    if isinstance(error, AddressError | LocationValueError):
-        return f"url: {error}"
-    if isinstance(error, socket.gaierror):
-        return f"url: the host cannot be found: {error.strerror}"
-    if isinstance(error, NewConnectionError):
-        return f"cannot connect: {getattr(error.__cause__, 'strerror', None) or 'unreachable'}"
-    if isinstance(error, TimeoutError | ConnectTimeoutError):
-        return f"no answer within {seconds} s"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
-    return "the connection broke off, or the answer was none in HTTP"
