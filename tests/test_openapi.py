@@ -111,7 +111,7 @@ def schemathesis(service, folder):
         "--checks",
         "all",
     ]
-    command += ["--max-examples", "10", "--seed", "1"]
+    command += ["--max-examples", "8", "--seed", "1"]
     environ = unmeasured() | {
         "KEY": service.key,
         "SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks",
