@@ -70,6 +70,7 @@ class Worker(GeventWorker):
         self.limiter = self.wsgi.extensions["limiter"]
         self.settings = self.wsgi.extensions["config"]
         self.sender = self.wsgi.extensions["sender"]
+        self.wsgi.extensions["limit"] = partial(gevent.Timeout, exception=TimeoutError)
         self.second = 0
         gevent.get_hub().threadpool.maxsize = RESOLVERS
         # Every look at gunicorn's configuration goes through three calls, and a request takes about forty.
@@ -85,7 +86,7 @@ class Worker(GeventWorker):
         ]
         for server in servers:
             server.start()
-        self.sender.start(limit=partial(gevent.Timeout, exception=TimeoutError))
+        self.sender.start(self.wsgi.extensions["limit"])
         while self.alive:
             self.notify()
             gevent.sleep(0.1)

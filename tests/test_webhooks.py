@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import contextmanager
 
 import pytest
 
@@ -132,6 +133,17 @@ def test_a_bad_change_is_refused(client, webhook, body, expected):
     webhook()
     assert message(client.patch("/v1/webhooks/1", json=body)) == expected
     assert client.get("/v1/webhooks/1").json == SHOWN
+
+
+def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
+    @contextmanager
+    def limit(seconds):
+        assert seconds == 3
+        raise TimeoutError
+        yield
+
+    app.extensions["limit"] = limit
+    assert webhook(url="http://slow.example")["url"] == "http://slow.example"
 
 
 def test_there_are_at_most_50(client, webhook):

@@ -13,6 +13,8 @@ from blogapi.models import Delivery, Webhook
 from blogapi.schemas import NewWebhook, WebhookChange
 from blogapi.views.guard import blueprint, json_response, no_content
 
+LOOKUP_SECONDS = 3
+
 new_webhook = NewWebhook()
 webhook_change = WebhookChange()
 
@@ -78,16 +80,18 @@ def redeliver(webhook_id: int, delivery_id: str) -> Response:
 def refuse_address(url: str) -> None:
     """Raise ValidationError for a URL whose host has only addresses that webhooks must not go to.
 
-    A host that is not known now may be later: every delivery looks again.
+    A host that cannot be found now, or not in LOOKUP_SECONDS, may be later: every delivery looks again.
     """
+    private, limit = current_app.extensions["config"].webhook_private, current_app.extensions["limit"]
     try:
         target = urlsplit(url)
         if target.port == 0:
             raise ValueError
-        addresses_of(unquote(target.hostname), target.port or 80, current_app.extensions["config"].webhook_private)
+        with limit(LOOKUP_SECONDS):
+            addresses_of(unquote(target.hostname), target.port or 80, private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
         raise ValidationError(str(error), "url") from None
-    except OSError:
+    except OSError:  # TimeoutError is one.
         pass
