@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from functools import cache
 from urllib.parse import unquote_to_bytes
 
@@ -78,20 +79,15 @@ class Connection(HTTPConnection):
             self.sock = SSLTransport(self.sock, tls(), self.tls_host)
 
 
+@dataclass(frozen=True)
 class Endpoint:
-    """Where a webhook's messages go. `private` lets that be a private or loopback address.
+    """Where a webhook's messages go."""
 
-    An attempt may take so many `seconds`; `limit(seconds)` is to raise TimeoutError in its block once they are over.
-    """
-
-    def __init__(
-        self, url: str, secret: str, private: bool, seconds: int, limit: Callable[[int], AbstractContextManager]
-    ):
-        self.url = url
-        self.secret = secret
-        self.private = private
-        self.seconds = seconds
-        self.limit = limit
+    url: str
+    secret: str
+    private: bool  # whether it may be at a private or loopback address
+    seconds: int  # that an attempt may take
+    limit: Callable[[int], AbstractContextManager]  # limit(seconds) raises TimeoutError in its block when they are over
 
     def send(self, message_id: str, payload: str, now: float) -> tuple[int | None, str | None]:
         """Send a message once; return the status of the answer, or what went wrong in its place."""
@@ -135,9 +131,10 @@ class Endpoint:
         """Connect to an address that was checked: to connect by the name would be to look up another one."""
         host = target.host.strip("[]")
         port = target.port or (443 if target.scheme == "https" else 80)
+        deadline = time.monotonic() + self.seconds
         addresses = addresses_of(host, port, self.private)
-        for address in addresses:
-            seconds = self.seconds / len(addresses)  # One that nobody answers at must leave time for the next.
+        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            seconds = max(0.1, (deadline - time.monotonic()) / left)  # Where nobody answers, the others have time left.
             connection = Connection(address, port, seconds, host.rstrip(".") if target.scheme == "https" else None)
             try:
                 connection.connect()
