@@ -131,6 +131,16 @@ class Service:
         return len(list(Path(f"/proc/{self.worker}/fd").iterdir()))
 
     @property
+    def connections(self):
+        """How many connections the worker has open."""
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        listening, closed = "0A", "0"  # states of a socket; the inode of one that no process has any more
+        return sum(
+            local.endswith(f":{self.port:04X}") and state != listening and inode != closed
+            for _, local, _, state, *_, inode in (row[:10] for row in rows)
+        )
+
+    @property
     def memory(self):
         """The memory of master and worker in MB, shared pages counted once (PSS)."""
         rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, self.worker)]
