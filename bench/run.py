@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from blogapi.auth import digest_of, new_key
 from blogapi.db import database
+from blogapi.fields import POST_EVENTS
 from blogapi.models import ApiKey, Post, Webhook
-from blogapi.schemas import POST_EVENTS
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent

@@ -14,6 +14,7 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask
 from marshmallow import fields
 
+from blogapi.fields import EVENTS, ID, WHITE_SPACE, Events, Moment, PostId, Tag, Tags, Text, Whole
 from blogapi.operations import (
     ALWAYS,
     DESCRIPTION,
@@ -30,7 +31,6 @@ from blogapi.operations import (
     WITH_BODY,
     Operation,
 )
-from blogapi.schemas import EVENTS, ID, WHITE_SPACE, Events, Moment, PostId, Tag, Tags, Text, Whole
 
 
 def describe(app: Flask) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from typing import Any
 
 from marshmallow import Schema
 
+from blogapi.fields import DELIVERY_ID, ID
 from blogapi.schemas import (
-    DELIVERY_ID,
-    ID,
     CreatedWebhook,
     Delivery,
     Error,

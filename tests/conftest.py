@@ -1,11 +1,16 @@
-"""What the tests share: a clock that they set, the application with a key, and the real server."""
+"""What the tests share: a clock that they set, the application with a key, the real server, and a receiver."""
+
+import ssl
 
 import pytest
 from hypothesis import settings
 
-from blogapi import create_app
+from blogapi import create_app, endpoint
 from blogapi.config import Config
 from blogapi.db import database
+from blogapi.models import Webhook
+from blogapi.sender import Sender
+from tests.receiver import Receiver, make_certificate
 from tests.service import Service, add_key
 
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
@@ -93,3 +98,84 @@ def service(tmp_path):
     """The real server on a real socket, stopped at the end."""
     with Service(tmp_path / "blog.db") as service:
         yield service
+
+
+# Webhooks
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def sender(app, clock):
+    return Sender(clock, private=True, seconds=1)
+
+
+@pytest.fixture
+def attempts(sender):
+    """Wait for the attempts that are under way."""
+
+    def wait():
+        for thread in sender.sending.values():
+            thread.join()
+
+    return wait
+
+
+@pytest.fixture
+def send(sender, attempts):
+    """Send all that is due."""
+
+    def send():
+        sender.turn()
+        while sender.sending:
+            attempts()
+            sender.turn()
+
+    return send
+
+
+@pytest.fixture
+def webhook(app, receiver):
+    """Create a webhook, by default for the receiver; return its secret."""
+
+    def create(url=None, events=("post.created", "post.published")):
+        return Webhook.add(url or receiver.url, list(events), "2026-11-20T12:00:00Z").secret
+
+    return create
+
+
+@pytest.fixture
+def delivery(client):
+    """The newest delivery of a webhook, without what it says of the event."""
+
+    def newest(webhook=1):
+        delivery = client.get(f"/v1/webhooks/{webhook}/deliveries").json[0]
+        return {name: value for name, value in delivery.items() if name not in ("id", "event", "created_at")}
+
+    return newest
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture
+def trust(certificate, monkeypatch):
+    """Let the certificate be one that this system trusts."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    endpoint.tls.cache_clear()
+    yield
+    endpoint.tls.cache_clear()
+
+
+@pytest.fixture
+def secure_receiver(certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with Receiver(tls=context) as receiver:
+        yield receiver

@@ -9,7 +9,7 @@ import re
 
 import schemathesis
 
-from blogapi.schemas import SLUG, URL
+from blogapi.fields import SLUG, URL
 
 number = itertools.count()
 

@@ -21,12 +21,6 @@ POST = {"title": "A", "content": "B"}
 
 
 @pytest.fixture
-def receiver():
-    with Receiver() as receiver:
-        yield receiver
-
-
-@pytest.fixture
 def service(tmp_path):
     with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1") as service:
         yield service

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from blogapi.db import database
+from blogapi.fields import STATUSES
 from blogapi.models import Post
 from blogapi.models.posts import page_sql
-from blogapi.schemas import STATUSES
 
 UNKNOWN = "unknown parameter"
 WHOLE = "must be a whole number from 1"

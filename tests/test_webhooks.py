@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from blogapi.db import database
+from blogapi.fields import EVENTS
 from blogapi.models import Delivery, Event, Post, Webhook, webhooks
-from blogapi.schemas import EVENTS
 from blogapi.server import mask
 from tests.conftest import NOON, message
 

@@ -24,12 +24,12 @@ from peewee import (
 
 from blogapi.clock import earlier
 from blogapi.db import database
+from blogapi.fields import MAX_ID, STATUSES
 from blogapi.fold import fold
 from blogapi.models.base import BaseModel, given, text_of
 from blogapi.models.slugs import free_slug
 from blogapi.models.tags import PostTag, Tag
 from blogapi.models.webhooks import Event
-from blogapi.schemas import MAX_ID, STATUSES
 
 PAGE_BYTES = 4 * 1024 * 1024
 

@@ -8,9 +8,9 @@ from marshmallow import ValidationError
 from peewee import EXCLUDED, SQL, Case, CompositeKey, IntegerField, TextField, fn
 
 from blogapi.db import database
+from blogapi.fields import STATUSES
 from blogapi.fold import fold
 from blogapi.models.base import BaseModel, given, text_of
-from blogapi.schemas import STATUSES
 
 DECODER = json.JSONDecoder()
 MARK = '"tags":'  # Quotes inside a string are escaped in JSON, so that this is nowhere but before the tags.

@@ -9,8 +9,9 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.auth import key_required
 from blogapi.body import load_query
+from blogapi.fields import ID, MAX_ID
 from blogapi.limiter import rate_limited
-from blogapi.schemas import ID, MAX_ID, NoQuery
+from blogapi.schemas import NoQuery
 
 JSON = "application/json"
 PAGES = {"/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"}

@@ -7,9 +7,10 @@ from werkzeug.routing import BaseConverter
 from blogapi.body import load_body, read_json
 from blogapi.clock import timestamp
 from blogapi.db import database
+from blogapi.fields import WHITE_SPACE
 from blogapi.fold import fold
 from blogapi.models import Post, Tag
-from blogapi.schemas import WHITE_SPACE, TagChange
+from blogapi.schemas import TagChange
 from blogapi.views.guard import blueprint, json_response, no_content
 
 tag_change = TagChange()

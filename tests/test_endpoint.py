@@ -1,0 +1,213 @@
+"""Attempts: where they may go, what can go wrong with them, and what is kept of an answer."""
+
+import json
+import socket
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from blogapi.endpoint import RECEIVED_BYTES
+
+
+def closed_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        (f"http://127.0.0.1:{closed_port()}/", "cannot connect: Connection refused"),
+        ("http://☃☃.invalid/", "url: Failed to parse: Name '☃☃' is not a valid IDNA label"),
+        (f"http://{'a' * 64}/", "url: no valid name of a host"),
+        (
+            "http://169.254.169.254/",
+            "url: 169.254.169.254 is a link-local, multicast or metadata address, which is never called",
+        ),
+        ("https://127.0.0.1:{port}/", "TLS: wrong version number"),
+    ],
+)
+def test_an_error_is_told_in_place_of_a_status(webhook, post, send, receiver, delivery, url, error):
+    webhook(url.replace("{port}", str(receiver.port)))
+    post()
+    send()
+    state = delivery()
+    state.pop("next_attempt_at")
+    assert state == {"state": "pending", "attempts": 1, "last_error": error}
+
+
+def test_a_private_address_is_not_called_unless_that_is_allowed(webhook, post, send, sender, receiver, delivery):
+    sender.private = False
+    webhook()
+    post()
+    send()
+    assert receiver.messages == []
+    assert delivery()["last_error"] == (
+        "url: 127.0.0.1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these"
+    )
+
+
+@pytest.fixture
+def resolver(monkeypatch):
+    """The resolver's answers for "moving.example", one after another; an empty one is that there is none."""
+    look_up, answers = socket.getaddrinfo, []
+
+    def getaddrinfo(host, *args, **kwargs):
+        address = answers.pop(0) if host == "moving.example" else host
+        if not address:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return look_up(address, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return answers
+
+
+def test_a_name_that_comes_to_mean_a_private_address_is_caught(
+    client, post, send, sender, receiver, resolver, delivery
+):
+    sender.private = False
+    resolver += ["8.8.8.8", "127.0.0.1"]
+    assert client.post("/v1/webhooks", json={"url": f"http://moving.example:{receiver.port}"}).status_code == 201
+    post()
+    send()
+    assert receiver.messages == []
+    assert "127.0.0.1 is a private" in delivery()["last_error"]
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_called(webhook, post, send, receiver, resolver):
+    resolver += ["127.0.0.1", "169.254.169.254"]
+    webhook(f"http://moving.example:{receiver.port}")
+    post()
+    send()
+    assert len(receiver.messages) == 1
+    assert receiver.messages[0].headers["host"] == f"moving.example:{receiver.port}"
+    assert resolver == ["169.254.169.254"]
+
+
+def test_a_name_that_means_nothing_now_may_do_so_later(client, post, send, receiver, resolver, delivery, clock):
+    resolver += ["", "", "127.0.0.1"]
+    assert client.post("/v1/webhooks", json={"url": f"http://moving.example:{receiver.port}"}).status_code == 201
+    post()
+    send()
+    assert delivery()["last_error"] == "url: the host cannot be found: Name or service not known"
+    clock.now += 6
+    send()
+    assert delivery()["state"] == "delivered"
+
+
+@pytest.fixture
+def two_addresses(monkeypatch, receiver):
+    """The URL of a name that means 127.0.0.2, and then the receiver's address."""
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{last}", receiver.port)) for last in (2, 1)]
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *a, **k: found if host == "two.x" else look_up(host, *a, **k)
+    )
+    return f"http://two.x:{receiver.port}"
+
+
+def test_the_next_address_is_tried_where_one_refuses(webhook, post, send, receiver, two_addresses):
+    webhook(two_addresses)
+    post()
+    send()
+    assert len(receiver.messages) == 1
+
+
+def test_the_next_address_is_tried_where_nobody_answers_at_one(webhook, post, send, receiver, two_addresses):
+    with socket.create_server(("127.0.0.2", receiver.port), backlog=0) as full, ExitStack() as stack:
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        webhook(two_addresses)
+        post()
+        begun = time.monotonic()
+        send()
+    assert 0.5 <= time.monotonic() - begun < 1
+    assert len(receiver.messages) == 1
+
+
+def test_a_silent_receiver_is_given_up(webhook, post, send, delivery):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        webhook(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        post()
+        begun = time.monotonic()
+        send()
+    assert 1 <= time.monotonic() - begun < 2
+    assert delivery()["last_error"] == "no answer within 1 s"
+
+
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+FINAL = b"HTTP/1.1 200 OK\r\n\r\n"
+ENDED = "the connection broke off, or the answer was none in HTTP"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (FINAL + b"secret" * 2_000_000, 200),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nsecret", 200),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", 200),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 201 Created\r\n\r\n", 201),
+        (b"HTTP/1.1 200 OK\r\n" + b"secret: y\r\n" * 1_000_000, ENDED),
+        (b"secret " * 10_000, ENDED),
+        (b"", ENDED),
+    ],
+)
+def test_of_an_answer_the_status_is_kept_and_nothing_else(webhook, post, send, receiver, delivery, answer, expected):
+    receiver.answer = lambda handler: pour(handler, answer)
+    webhook()
+    post()
+    send()
+    assert expected in (delivery().get("last_status"), delivery().get("last_error"))
+    assert "secret" not in json.dumps(delivery())
+
+
+def pour(handler, answer):
+    """Send an answer, as far as it is taken."""
+    with suppress(OSError):
+        handler.connection.sendall(answer)
+
+
+@pytest.mark.parametrize(("more", "state"), [(0, "delivered"), (1, "pending")])
+@pytest.mark.parametrize("tls", [False, True])
+def test_of_an_answer_64_kib_are_read(
+    webhook, post, send, receiver, secure_receiver, trust, delivery, tls, more, state
+):
+    count, rest = divmod(RECEIVED_BYTES - len(FINAL), len(INTERIM))
+    padding = INTERIM[:-4] + b" " * rest + b"\r\n\r\n"
+    answer = INTERIM * (count - 1 + more) + padding + FINAL
+    assert (len(answer) == RECEIVED_BYTES) is (more == 0)
+    if tls:
+        answer = answer[len(INTERIM) * (0 if more else 100) :]  # What TLS adds counts as well.
+    for each in (receiver, secure_receiver):
+        each.answer = lambda handler: pour(handler, answer)
+    webhook(f"https://localhost:{secure_receiver.port}" if tls else receiver.url)
+    post()
+    send()
+    assert delivery()["state"] == state
+
+
+# TLS
+
+
+@pytest.mark.parametrize(
+    ("host", "error"),
+    [("localhost", None), ("127.0.0.1", "TLS: IP address mismatch, certificate is not valid for '127.0.0.1'.")],
+)
+def test_a_certificate_must_be_of_the_host(webhook, post, send, secure_receiver, trust, delivery, host, error):
+    webhook(f"https://{host}:{secure_receiver.port}")
+    post()
+    send()
+    assert delivery().get("last_error") == error
+    assert len(secure_receiver.messages) == (error is None)
+
+
+def test_a_certificate_must_be_trusted(webhook, post, send, secure_receiver, delivery):
+    webhook(f"https://localhost:{secure_receiver.port}")
+    post()
+    send()
+    assert delivery()["last_error"] == "TLS: self-signed certificate"
+    assert secure_receiver.messages == []
