@@ -64,7 +64,7 @@ CREATE TABLE webhook (
     created_at TEXT NOT NULL
 ) STRICT;
 
--- What there is to tell, once for all webhooks; kept as long as there is a delivery of it.
+-- What happened, once for all webhooks; kept as long as there is a delivery of it.
 CREATE TABLE event (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     message_id TEXT NOT NULL,  -- random: the ids of a restored backup would come again, for other events

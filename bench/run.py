@@ -17,20 +17,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from blogapi.auth import digest_of, new_key
-from blogapi.db import database
-from blogapi.fields import POST_EVENTS
-from blogapi.models import ApiKey, Post, Webhook
+from peewee import fn
+
+from blogapi.storage import keys, posts, webhooks
+from blogapi.storage.database import Database
+from blogapi.storage.models import POST_EVENTS, Post
+from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.transaction import Transaction
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 SERVER_CORE, CLIENT_CORE = {0}, {1}
-NOW = "2026-11-20T10:10:00Z"
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
 POST = "/v1/posts/1"
 LISTS = {
@@ -123,15 +125,14 @@ class Server:
 class Blog(Server):
     """The service with a database of so many posts."""
 
-    def __init__(self, folder: Path, posts: int):
-        self.database = folder / f"{posts}.db"
-        self.posts = posts
+    def __init__(self, folder: Path, count: int):
+        self.database = folder / f"{count}.db"
+        self.posts = count
         self.new_post = folder / "new.json"
-        key = new_key()
-        database.open(self.database)
-        database.write(lambda: ApiKey.add("bench", digest_of(key), key[-4:], NOW))
-        database.close()
-        self.add(posts)
+        key = keys.new_key()
+        with opened(self.database) as database:
+            database.write(keys.add, "bench", key)
+        self.add(count)
         fields = {
             "title": "A new post, NUMBER",
             "content": CONTENT,
@@ -144,11 +145,10 @@ class Blog(Server):
 
     def add(self, count: int) -> int:
         """Add posts of about 1 kB with three tags each; return the id of the first."""
-        database.open(self.database)
-        first = database.execute_sql("SELECT ifnull(max(id), 0) + 1 FROM post").fetchone()[0]
-        for start in range(first, first + count, 10_000):
-            database.write(lambda start=start: [add(n) for n in range(start, min(start + 10_000, first + count))])
-        database.close()
+        with opened(self.database) as database:
+            first = (database.row(Post.select(fn.MAX(Post.id)))[0] or 0) + 1
+            for start in range(first, first + count, 10_000):
+                database.write(add, range(start, min(start + 10_000, first + count)))
         return first
 
     def list(self, connections: int, seconds: int, path: str = LISTS["list"]) -> Result:
@@ -161,12 +161,22 @@ class Blog(Server):
         return self.load(connections, seconds, "delete", str(self.add(seconds * 7000)))
 
 
-def add(number: int) -> None:
-    """Add a post: one of three a draft, the first 25 archived."""
-    status = "archived" if number <= 25 else "published" if number % 3 else "draft"
-    names = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
-    fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": CONTENT, "status": status}
-    Post.add(fields | {"tags": {name: name for name in names}}, NOW)
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open a database for a while."""
+    engine = Sqlite(path)
+    engine.open()
+    yield Database(engine)
+    engine.close()
+
+
+def add(tx: Transaction, numbers: Iterable[int]) -> None:
+    """Add posts: one of three a draft, the first 25 archived."""
+    for number in numbers:
+        status = "archived" if number <= 25 else "published" if number % 3 else "draft"
+        tags = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
+        fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": CONTENT, "status": status}
+        posts.add(tx, fields | {"tags": tags})
 
 
 @contextmanager
@@ -240,10 +250,9 @@ def beside_none(blog: Blog, runs: int, seconds: int) -> None:
     creations = [lambda c=connections: blog.create(c, seconds) for connections in (1, 16)]
     without = medians(runs, *creations)
     with receiver() as url:
-        database.open(blog.database)
-        for _ in range(10):
-            database.write(lambda: Webhook.add(url, list(POST_EVENTS), NOW))
-        database.close()
+        with opened(blog.database) as database:
+            for _ in range(10):
+                database.write(webhooks.add, url, list(POST_EVENTS))
         results = medians(runs, *creations)
     for connections, base, result in zip((1, 16), without, results, strict=True):
         name = f"create with ten webhooks, {connections} connections"

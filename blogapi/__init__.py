@@ -1,23 +1,18 @@
 """blogapi: a JSON HTTP API for managing the posts of a blog."""
 
-import logging
 import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
 from flask import Flask, Request
-from peewee import DatabaseError
 from werkzeug.routing import MapAdapter
 
-from blogapi import errors, limiter
-from blogapi.clock import rfc3339
 from blogapi.config import Config
-from blogapi.db import database
-from blogapi.models import Post
-from blogapi.views import blueprint
-
-log = logging.getLogger(__name__)
+from blogapi.storage.database import Database
+from blogapi.storage.sqlite import Sqlite
+from blogapi.web import errors, guard, limiter
+from blogapi.web.views import blueprint
 
 
 class Application(Flask):
@@ -33,20 +28,18 @@ class Application(Flask):
 def create_app(config: Config | None = None, clock: Callable[[], float] = time.time) -> Flask:
     """Make the WSGI application, by default with the settings of the environment.
 
-    Opens the database, which is set up where it is missing; raises peewee.DatabaseError if it cannot be used.
+    Opens the database, which is set up where it is missing; raises Unavailable if it cannot be used.
     """
     config = config or Config.from_environ(os.environ)
+    engine = Sqlite(config.database)
+    engine.open()
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    # limit(seconds) bounds its block in time where the server can do that; by itself nothing does.
-    app.extensions.update(config=config, clock=clock, limit=nullcontext)
-    database.open(config.database)
-    try:
-        database.write(lambda: Post.publish_due(rfc3339(clock())))
-    except DatabaseError as error:  # Reads see to it themselves, and the next write will do it.
-        log.warning("scheduled posts are not turned over yet: %s", error)
+    # timeout(seconds) raises TimeoutError in its block once they are over, where the server can do that.
+    app.extensions.update(config=config, clock=clock, database=Database(engine, clock), timeout=nullcontext)
     errors.init_app(app)
+    guard.init_app(app)
     limiter.init_app(app, config.rate_limit, clock)
     app.register_blueprint(blueprint)
     return app

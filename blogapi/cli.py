@@ -3,21 +3,20 @@
 import json
 import os
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from flask import Flask
-from peewee import PeeweeException
 
-from blogapi.auth import digest_of, new_key
-from blogapi.clock import rfc3339
 from blogapi.config import Config
-from blogapi.db import database
-from blogapi.models import ApiKey
-from blogapi.openapi import describe
-from blogapi.views import blueprint
+from blogapi.storage import keys as api_keys
+from blogapi.storage.database import Database
+from blogapi.storage.errors import KeyName, Unavailable
+from blogapi.storage.sqlite import Sqlite
+from blogapi.web.openapi.description import describe
+from blogapi.web.views import blueprint
 
 WELCOME = """\
 {database} is set up, with a first key that is shown only now:
@@ -38,7 +37,7 @@ def main() -> None:
     """Run the command line; a failure is one line and the exit status 1."""
     try:
         commands()
-    except (OSError, PeeweeException, ValueError) as error:
+    except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
 
 
@@ -51,23 +50,25 @@ def commands() -> None:
 def init() -> None:
     """Set up the database where there is none, with a first key; bring an older one up to date."""
     config = Config.from_environ(os.environ)
-    if database.open(config.database):
+    engine = Sqlite(config.database)
+    if engine.open():
         host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
         url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
-        add_key(
-            "first", lambda key: WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key))
-        )
+        key = api_keys.new_key()
+        show(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
+        Database(engine).write(api_keys.add, "first", key)
+    engine.close()
 
 
 @commands.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(file: Path) -> None:
     """Write a consistent copy of the database to FILE, also beside a running server. FILE must not exist yet."""
-    open_database()
-    try:
-        database.backup(file)
-    except OSError as error:
-        raise ValueError(f"cannot write the backup {file}: {error.strerror}") from error
+    with opened() as database:
+        try:
+            database.backup(file)
+        except OSError as error:
+            raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
 
 
 @commands.command()
@@ -87,18 +88,18 @@ def keys() -> None:
 @click.argument("name")
 def create_key(name: str) -> None:
     """Create a key called NAME and print it. It is shown only now."""
-    open_database(create=True)
-    add_key(name)
+    with opened(create=True) as database:
+        api_keys.check_free(database, name)
+        put_in_force(database, api_keys.add, name)
 
 
 @keys.command("list")
 def list_keys() -> None:
     """List the keys: name, last four characters, when made, day of the last use."""
-    open_database()
-    rows = [("NAME", "LAST FOUR", "MADE", "LAST USED")]
-    rows += [(key.name, key.last_four, key.created_at, key.last_used_on or "never") for key in ApiKey.listing()]
-    width = max(len(row[0]) for row in rows)
-    for name, last_four, created_at, last_used_on in rows:
+    with opened() as database:
+        rows = [(*key[:-1], key.last_used_on or "never") for key in api_keys.listing(database)]
+    width = max(len(name) for name, *_ in [("NAME",), *rows])
+    for name, last_four, created_at, last_used_on in [("NAME", "LAST FOUR", "MADE", "LAST USED"), *rows]:
         click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {last_used_on}")
 
 
@@ -106,42 +107,45 @@ def list_keys() -> None:
 @click.argument("name")
 def regenerate_key(name: str) -> None:
     """Replace the key called NAME by a new one and print that. The old one is dead at once."""
-    open_database()
-    key = new_key()
-
-    def renew() -> None:
-        ApiKey.renew(name, digest_of(key), key[-4:], rfc3339(time.time()))
-        show(key)
-
-    database.write(renew)
+    with opened() as database:
+        api_keys.check_known(database, name)
+        put_in_force(database, api_keys.replace, name)
 
 
 @keys.command("revoke")
 @click.argument("name")
 def revoke_key(name: str) -> None:
     """Revoke the key called NAME. It is dead at once."""
-    open_database()
-    database.write(lambda: ApiKey.remove(name))
+    with opened() as database:
+        database.write(api_keys.remove, name)
 
 
-def open_database(create: bool = False) -> None:
-    """Open the database that the environment names."""
-    database.open(Config.from_environ(os.environ).database, create)
+@contextmanager
+def opened(create: bool = False) -> Iterator[Database]:
+    """Open the database that the environment names for a while."""
+    engine = Sqlite(Config.from_environ(os.environ).database)
+    engine.open(create)
+    try:
+        yield Database(engine)
+    finally:
+        engine.close()
 
 
-def add_key(name: str, text: Callable[[str], str] = str) -> None:
-    """Create a key and show it, in `text`."""
-    key = new_key()
+def put_in_force(database: Database, write: Callable, name: str) -> None:
+    """Show a new key, then write it down: a key that was never shown must not be in force.
 
-    def add() -> None:
-        ApiKey.add(name, digest_of(key), key[-4:], rfc3339(time.time()))
-        show(text(key))
-
-    database.write(add)
+    It is shown outside the transaction, which a terminal that is stopped (Ctrl-S) would keep open.
+    """
+    key = api_keys.new_key()
+    show(key)
+    try:
+        database.write(write, name, key)
+    except (KeyName, Unavailable) as error:
+        raise ValueError(f"the key that was shown is not in force: {error}") from error
 
 
 def show(text: str) -> None:
-    """Print what is shown only once. Called before the commit: a key that was not shown is not made."""
+    """Print what is shown only once; raise OSError if that cannot be done."""
     if sys.stdout is None:
         raise OSError("standard output is closed: nothing was changed")
     try:

@@ -1,15 +1,17 @@
 """What the tests share: a clock that they set, the application with a key, the real server, and a receiver."""
 
 import ssl
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
+from peewee import SQL, fn
 
-from blogapi import create_app, endpoint
+from blogapi import create_app
 from blogapi.config import Config
-from blogapi.db import database
-from blogapi.models import Webhook
-from blogapi.sender import Sender
+from blogapi.storage import webhooks
+from blogapi.webhooks import endpoint
+from blogapi.webhooks.sender import Sender
 from tests.receiver import Receiver, make_certificate
 from tests.service import Service, add_key
 
@@ -59,13 +61,51 @@ def config(tmp_path):
 
 @pytest.fixture
 def app(config, clock):
-    yield create_app(config, clock)
-    database.close()
+    app = create_app(config, clock)
+    yield app
+    app.extensions["database"].close()
 
 
 @pytest.fixture
-def key(app):
-    return add_key("tests")
+def database(app):
+    return app.extensions["database"]
+
+
+@pytest.fixture
+def count(database):
+    """Count the rows of a table, named by its model."""
+    return lambda model: database.row(model.select(fn.COUNT(SQL("*"))))[0]
+
+
+@pytest.fixture
+def statements(database):
+    """Collect the statements that run in a block."""
+
+    @contextmanager
+    def collect():
+        collected = []
+        database.engine.connection.set_trace_callback(collected.append)
+        yield collected
+        database.engine.connection.set_trace_callback(None)
+
+    return collect
+
+
+@pytest.fixture
+def plan(database):
+    """Return the steps by which SQLite runs a query."""
+
+    def plan(query):
+        text, parameters = database.engine.statement(query)
+        steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {text}", [1] * len(parameters))
+        return [row[3] for row in steps]
+
+    return plan
+
+
+@pytest.fixture
+def key(database):
+    return add_key(database, "tests")
 
 
 @pytest.fixture
@@ -110,8 +150,8 @@ def receiver():
 
 
 @pytest.fixture
-def sender(app, clock):
-    return Sender(clock, private=True, seconds=1)
+def sender(database, clock):
+    return Sender(database, clock, private=True, seconds=1)
 
 
 @pytest.fixture
@@ -139,11 +179,11 @@ def send(sender, attempts):
 
 
 @pytest.fixture
-def webhook(app, receiver):
+def webhook(database, receiver):
     """Create a webhook, by default for the receiver; return its secret."""
 
     def create(url=None, events=("post.created", "post.published")):
-        return Webhook.add(url or receiver.url, list(events), "2026-11-20T12:00:00Z").secret
+        return database.write(webhooks.add, url or receiver.url, list(events))[1]
 
     return create
 

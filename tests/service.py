@@ -12,18 +12,18 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from blogapi.auth import digest_of, new_key
-from blogapi.db import database
-from blogapi.models import ApiKey
+from blogapi.storage import keys
+from blogapi.storage.database import Database
+from blogapi.storage.sqlite import Sqlite
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 
-def add_key(name):
-    """Add a key to the database that is open; return it."""
-    key = new_key()
-    database.write(lambda: ApiKey.add(name, digest_of(key), key[-4:], "2026-11-20T12:00:00Z"))
+def add_key(database, name):
+    """Put a key in force; return it."""
+    key = keys.new_key()
+    database.write(keys.add, name, key)
     return key
 
 
@@ -62,9 +62,10 @@ class Service:
         self.key = None
 
     def __enter__(self):
-        database.open(self.database)
-        self.key = add_key("tests")
-        database.close()
+        engine = Sqlite(self.database)
+        engine.open()
+        self.key = add_key(Database(engine), "tests")
+        engine.close()
         try:
             self.start()
         except BaseException:

@@ -7,9 +7,10 @@ import stat
 import threading
 
 import pytest
-from peewee import OperationalError
 
-from blogapi.db import database
+from blogapi.storage.database import Database
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.sqlite import Sqlite
 
 
 def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
@@ -58,16 +59,17 @@ def test_a_backup_overwrites_nothing(service, tmp_path):
 
 
 def test_a_backup_that_fails_leaves_nothing(tmp_path):
-    database.open(tmp_path / "blog.db")
+    engine = Sqlite(tmp_path / "blog.db")
+    engine.open()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))  # as good as a full disk
     try:
-        with pytest.raises(OperationalError):
-            database.backup(tmp_path / "copy.db")
+        with pytest.raises(Unavailable):
+            Database(engine).backup(tmp_path / "copy.db")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.glob("copy*"))
-    database.close()
+    engine.close()
 
 
 def test_a_backup_of_no_database_is_refused_and_none_made(service, tmp_path):

@@ -8,8 +8,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.db import database
-from blogapi.models import ApiKey
+from blogapi.storage.models import ApiKey
 from tests.conftest import NOON
 from tests.service import add_key
 
@@ -69,26 +68,24 @@ def test_the_scheme_is_case_insensitive(stranger, key, header):
     assert stranger.get("/v1/posts", headers={"Authorization": header.format(key)}).status_code == 200
 
 
-def test_the_database_holds_the_digest_and_not_the_key(config, client, key):
-    row = ApiKey.get()
-    assert row.digest == hashlib.sha256(key.encode()).digest()
-    assert row.last_four == key[-4:]
+def test_the_database_holds_the_digest_and_not_the_key(config, database, client, key):
+    row = database.row(ApiKey.select(ApiKey.digest, ApiKey.last_four))
+    assert row == (hashlib.sha256(key.encode()).digest(), key[-4:])
     database.close()
     for path in config.database.parent.iterdir():
         assert key[5:-4].encode() not in path.read_bytes()
 
 
-def test_the_day_of_the_last_use_is_written_once_a_day(client, clock):
-    statements = []
-    database.connection().set_trace_callback(statements.append)
-    for _ in range(3):
-        client.get("/v1/posts")
-    assert sum(statement.startswith("UPDATE") for statement in statements) == 1
-    assert ApiKey.get().last_used_on == "2026-11-20"
+def test_the_day_of_the_last_use_is_written_once_a_day(client, clock, database, statements):
+    used = ApiKey.select(ApiKey.last_used_on)
+    with statements() as collected:
+        for _ in range(3):
+            client.get("/v1/posts")
+    assert sum(statement.startswith("UPDATE") for statement in collected) == 1
+    assert database.row(used) == ("2026-11-20",)
     clock.now += 86_400
     client.get("/v1/posts")
-    assert ApiKey.get().last_used_on == "2026-11-21"
-    database.connection().set_trace_callback(None)
+    assert database.row(used) == ("2026-11-21",)
 
 
 # The rate limit
@@ -102,12 +99,13 @@ def limited(tmp_path, clock):
     def send(key, path="/v1/posts", method="GET"):
         return app.test_client().open(path, method=method, headers={"Authorization": f"Bearer {key}"})
 
+    send.database = app.extensions["database"]
     yield send
-    database.close()
+    send.database.close()
 
 
 def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
-    key = add_key("a")
+    key = add_key(limited.database, "a")
     clock.now = NOON + 20.7
     assert [quota(limited(key)) for _ in range(3)] == [[3, left, NOON + 60] for left in (2, 1, 0)]
     answer = limited(key)
@@ -122,21 +120,21 @@ def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
 
 
 def test_every_request_with_a_key_counts_whatever_its_answer(limited):
-    key = add_key("a")
+    key = add_key(limited.database, "a")
     answers = [limited(key, "/nothing"), limited(key, "/v1/posts", "PUT"), limited(key, "/v1/posts?x=1"), limited(key)]
     assert [answer.status_code for answer in answers] == [404, 405, 400, 429]
     assert [quota(answer)[1] for answer in answers] == [2, 1, 0, 0]
 
 
 def test_a_request_over_the_limit_is_not_carried_out(limited):
-    key = add_key("a")
+    key = add_key(limited.database, "a")
     answers = [limited(key, "/v1/posts/1", "DELETE").status_code for _ in range(4)]
     assert answers == [404, 404, 404, 429]
     assert limited(key, "/nothing").status_code == 429
 
 
 def test_each_key_has_a_count_of_its_own_and_no_key_none(limited):
-    one, other = add_key("one"), add_key("other")
+    one, other = (add_key(limited.database, name) for name in ("one", "other"))
     assert quota(limited(one))[1] == 2
     assert quota(limited("blog_" + "x" * 43))[1] == 3
     assert quota(limited(other))[1] == 2

@@ -2,15 +2,15 @@
 
 import pytest
 
-from blogapi.models import Post, PostTag
+from blogapi.storage.models import Post, PostTag
 
 
-def test_a_post_is_deleted_once(client, post):
+def test_a_post_is_deleted_once(client, post, count):
     post(tags=["a", "b"])
     answer = client.delete("/v1/posts/1")
     assert (answer.status_code, answer.data) == (204, b"")
     assert "Content-Type" not in answer.headers
-    assert (Post.select().count(), PostTag.select().count()) == (0, 0)
+    assert (count(Post), count(PostTag)) == (0, 0)
 
 
 def test_a_second_delete_is_404(client, post):
@@ -48,14 +48,14 @@ def test_the_slug_is_free_again_and_the_id_is_not(client, post):
         "a",
     ],
 )
-def test_only_the_id_as_written_names_a_post(client, post, spelling):
+def test_only_the_id_as_written_names_a_post(client, post, spelling, count):
     post()
     assert client.delete(f"/v1/posts/{spelling}").status_code in (404, 405 if spelling == "" else 404)
-    assert Post.select().count() == 1
+    assert count(Post) == 1
 
 
 @pytest.mark.parametrize("query", ["force=1", "status=draft", "=", "a"])
-def test_a_query_is_refused_and_nothing_deleted(client, post, query):
+def test_a_query_is_refused_and_nothing_deleted(client, post, query, count):
     post()
     assert client.delete(f"/v1/posts/1?{query}").status_code == 400
-    assert Post.select().count() == 1
+    assert count(Post) == 1

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from blogapi.endpoint import RECEIVED_BYTES
+from blogapi.webhooks.endpoint import RECEIVED_BYTES
 
 
 def closed_port():

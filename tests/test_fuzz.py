@@ -6,8 +6,8 @@ from collections import Counter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blogapi.fields import STATUSES
-from blogapi.fold import fold
+from blogapi.storage.fold import fold
+from blogapi.storage.models import STATUSES
 
 FUZZ = settings(
     deadline=None,

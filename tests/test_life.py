@@ -1,14 +1,12 @@
 """GET and PATCH /posts/{id}: read, change, schedule, archive; conditional requests; Idempotency-Key."""
 
 import hashlib
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi import create_app, db
-from blogapi.db import database
-from blogapi.models import Idempotency, Post, Schedule
+from blogapi.storage import posts
+from blogapi.storage.models import Idempotency, Post, Schedule
 from tests.conftest import NOON, message
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
@@ -240,44 +238,36 @@ def seen(client):
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clock):
+def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clock, count):
     clock.now = LATER_SECONDS - 1
     assert seen(client) == (["2"], ["1"], "scheduled")
     clock.now = LATER_SECONDS
     assert seen(client) == (["2", "1"], [], "published")
-    assert Schedule.select().count() == 1
+    assert count(Schedule) == 1
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_a_write_turns_it_over_and_nobody_sees_a_difference(client, post, clock):
+def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database, clock, count):
     clock.now = LATER_SECONDS
     before = client.get("/v1/posts/1")
-    post()
+    assert database.write(posts.publish_due) == []
     after = client.get("/v1/posts/1")
     assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
     assert seen(client) == (["2", "1"], [], "published")
-    assert (Schedule.select().count(), Post.get_by_id(1).status) == (0, "published")
+    assert (count(Schedule), database.row(Post.select(Post.status).where(Post.id == 1))) == (0, ("published",))
     clock.now = NOON  # It stays so, though the clock went back.
     assert seen(client) == (["2", "1"], [], "published")
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_the_start_turns_it_over(config, clock):
+def test_a_write_publishes_no_post_but_its_own(client, post, patch, clock, count):
+    post(tags=["a"])
+    client.patch("/v1/posts/3", json={"status": "scheduled", "published_at": LATER})
     clock.now = LATER_SECONDS
-    create_app(config, clock)
-    assert (Schedule.select().count(), Post.get_by_id(1).status) == (0, "published")
-
-
-@pytest.mark.usefixtures("scheduled")
-def test_a_start_while_another_program_writes_leaves_it_to_the_next_write(config, clock, client, monkeypatch, caplog):
-    monkeypatch.setattr(db, "BUSY_SECONDS", 0.05)
-    clock.now = LATER_SECONDS
-    other = sqlite3.connect(config.database, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    create_app(config, clock)
-    other.close()
-    assert "not turned over yet" in caplog.text
-    assert seen(client) == (["2", "1"], [], "published")
+    post()
+    assert count(Schedule) == 2
+    patch(title="B")
+    assert count(Schedule) == 1
 
 
 @pytest.mark.usefixtures("scheduled")
@@ -292,11 +282,11 @@ def test_a_page_of_due_posts_is_in_order(client, post, patch, clock):
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_a_deleted_schedule_publishes_nothing(client, clock):
+def test_a_deleted_schedule_publishes_nothing(client, clock, count):
     client.delete("/v1/posts/1")
     clock.now = LATER_SECONDS
     assert listed(client) == ["2"]
-    assert Schedule.select().count() == 0
+    assert count(Schedule) == 0
 
 
 # If-Match
@@ -390,13 +380,13 @@ def test_a_post_that_was_deleted_is_not_made_again(client, once):
     assert message(once()) == "Idempotency-Key: the post it made has been deleted"
 
 
-def test_it_is_remembered_for_24_hours(client, once, clock):
+def test_it_is_remembered_for_24_hours(client, once, clock, count):
     once()
     clock.now += 24 * 3600 - 1
     assert once().json["id"] == "1"
     clock.now += 1
     assert once().json["id"] == "2"
-    assert Idempotency.select().count() == 1
+    assert count(Idempotency) == 1
 
 
 def test_errors_are_not_remembered(client, once):
@@ -427,10 +417,8 @@ def test_the_same_request_twenty_times_at_once_makes_one_post(service):
     assert len(service.request("GET", "/v1/posts")[2]) == 1
 
 
-def test_what_it_costs_is_a_few_statements(client, post):
+def test_what_it_costs_is_a_few_statements(client, post, statements):
     post()
-    statements = []
-    database.connection().set_trace_callback(statements.append)
-    client.get("/v1/posts/1")
-    database.connection().set_trace_callback(None)
-    assert [statement.split()[0] for statement in statements] == ["SELECT", "SELECT"]
+    with statements() as collected:
+        client.get("/v1/posts/1")
+    assert [statement.split()[0] for statement in collected] == ["SELECT", "SELECT"]

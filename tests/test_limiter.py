@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.limiter import FixedWindow
+from blogapi.web.limiter import FixedWindow
 from tests.conftest import Clock
 
 

@@ -7,9 +7,10 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from blogapi import sender as sender_module
-from blogapi.models import Delivery, Event, Idempotency, Webhook
-from blogapi.sender import RETRIES
+from blogapi.storage import webhooks
+from blogapi.storage.models import Delivery, Event, Idempotency
+from blogapi.webhooks import sender as sender_module
+from blogapi.webhooks.sender import RETRIES
 from tests.conftest import NOON
 
 # Messages
@@ -104,7 +105,7 @@ def test_a_message_is_retried_for_four_days_and_then_failed(client, webhook, pos
     assert RETRIES == (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 
 
-def test_jitter_spreads_what_failed_at_the_same_time(webhook, post, send, receiver, clock):
+def test_jitter_spreads_what_failed_at_the_same_time(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"])
     receiver.status = 500
     for _ in range(20):
@@ -112,7 +113,7 @@ def test_jitter_spreads_what_failed_at_the_same_time(webhook, post, send, receiv
     send()
     clock.now += 6
     send()
-    assert len({delivery.next_attempt_at for delivery in Delivery.select()}) > 5
+    assert len(set(database.rows(Delivery.select(Delivery.next_attempt_at)))) > 5
 
 
 def test_a_retry_that_succeeds_is_the_last(webhook, post, send, receiver, clock, delivery):
@@ -175,7 +176,7 @@ def test_a_delivery_is_repeated_on_request(client, webhook, post, send, receiver
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "pending")])
 def test_one_that_is_asked_for_during_an_attempt_is_repeated(
-    client, webhook, post, sender, attempts, receiver, status, state
+    client, webhook, post, sender, attempts, receiver, status, state, database
 ):
     webhook()
     receiver.status = status
@@ -187,7 +188,7 @@ def test_one_that_is_asked_for_during_an_attempt_is_repeated(
     attempts()
     sender.turn()
     assert len(receiver.messages) == 2
-    assert (Delivery.get().state, Delivery.get().attempts) == (state, 2)
+    assert database.row(Delivery.select(Delivery.state, Delivery.attempts)) == (state, 2)
 
 
 def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post, sender, attempts, receiver):
@@ -202,29 +203,31 @@ def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post
 
 
 def test_a_change_of_the_webhook_counts_for_what_a_slow_receiver_has_not_been_sent_yet(
-    webhook, post, sender, attempts, send, receiver, monkeypatch
+    webhook, post, sender, attempts, send, receiver, monkeypatch, database
 ):
     monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)  # Every receiver is slow.
     webhook(events=["post.created"])
     post(), post()
     sender.turn()
     attempts()
-    Webhook.change(1, {"url": f"{receiver.url}/2"})
+    database.write(webhooks.change, 1, {"url": f"{receiver.url}/2"})
     send()
     assert [message.path for message in receiver.messages] == ["/hook", "/hook/2"]
 
 
-def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receiver, delivery):
+def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receiver, delivery, database):
     webhook()
     receiver.status = 500
     post()
-    Delivery.update(state="failed", attempts=10, next_attempt_at=None).execute()
-    client.post(f"/v1/webhooks/1/deliveries/{Event.get().message_id}/redeliver")
+    failed = Delivery.update(state="failed", attempts=10, next_attempt_at=None)
+    database.write(lambda tx: tx.execute(failed))
+    (message_id,) = database.row(Event.select(Event.message_id))
+    client.post(f"/v1/webhooks/1/deliveries/{message_id}/redeliver")
     send()
     assert delivery() == {"state": "failed", "attempts": 11, "last_status": 500}
 
 
-def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post, sender, attempts, receiver):
+def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post, sender, attempts, receiver, count):
     webhook()
     post()
     sender.turn()
@@ -232,32 +235,36 @@ def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post
     client.delete("/v1/webhooks/1")
     sender.turn()
     assert len(receiver.messages) == 1
-    assert (Event.select().count(), Delivery.select().count(), sender.attempts) == (0, 0, [])
+    assert (count(Event), count(Delivery), sender.attempts) == (0, 0, [])
 
 
 # What is kept
 
 
-def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, client):
+def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, client, database):
     webhook(events=["post.created"]), webhook(events=["post.deleted"])
-    Event.insert_many(
-        {"message_id": f"msg_{n}", "type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
-        for n in range(1, 1503)
-    ).execute()
-    rows = [{"webhook_id": 1, "event_id": n, "state": "delivered"} for n in range(1, 1502)]
-    Delivery.insert_many([*rows, {"webhook_id": 2, "event_id": 1, "state": "delivered"}]).execute()
-    Delivery.insert(webhook_id=1, event_id=1502, state="pending", next_attempt_at="9").execute()
-    Delivery.update(state="pending", next_attempt_at="9").where(
-        Delivery.event_id == 5, Delivery.webhook_id == 1
-    ).execute()
+    written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
+    event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
+    rows = [{"webhook_id": 1, "event_id": number, "state": "delivered"} for number in range(1, 1502)]
+    rows += [{"webhook_id": 2, "event_id": 1, "state": "delivered"}]
+    pending = {"state": "pending", "next_attempt_at": "9"}
+
+    def write(tx):
+        tx.execute(Event.insert_many(event_rows))
+        tx.execute(Delivery.insert_many(rows))
+        tx.execute(Delivery.insert({"webhook_id": 1, "event_id": 1502} | pending))
+        tx.execute(Delivery.update(pending).where(Delivery.event_id == 5, Delivery.webhook_id == 1))
+
+    database.write(write)
     post()
     send()
-    kept = [d.event_id for d in Delivery.select().where(Delivery.webhook_id == 1).order_by(Delivery.event_id)]
+    of_first = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == 1).order_by(Delivery.event_id)
+    kept = [event_id for (event_id,) in database.rows(of_first)]
     assert kept == [5, *range(503, 1504)]
-    assert [event.id for event in Event.select().order_by(Event.id)] == [1, *kept]
+    assert list(database.rows(Event.select(Event.id).order_by(Event.id))) == [(1,), *((each,) for each in kept)]
 
 
-def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver, clock):
+def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver, clock, count, database):
     webhook(events=["post.created"])
     post()
     send()
@@ -267,19 +274,19 @@ def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver,
     receiver.status = 500
     post()
     send()
-    assert Event.select().count() == 3
+    assert count(Event) == 3
     clock.now = NOON + 30 * 24 * 3600
     send()
-    assert [event.id for event in Event.select()] == [2, 3]
+    assert list(database.rows(Event.select(Event.id))) == [(2,), (3,)]
     clock.now = NOON + 60 * 24 * 3600
     send()
-    assert [delivery.state for delivery in Delivery.select()] == ["pending"]
+    assert list(database.rows(Delivery.select(Delivery.state))) == [("pending",)]
 
 
-def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sender, clock):
+def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sender, clock, database):
     for key in ("a", "b"):
         client.post("/v1/posts", json={"title": "A", "content": "B"}, headers={"Idempotency-Key": key})
         clock.now += 3600
     clock.now = NOON + 24 * 3600
     sender.turn()
-    assert [known.name for known in Idempotency.select()] == ["b"]
+    assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]

@@ -1,0 +1,42 @@
+"""A copy of a SQLite database, as one file."""
+
+import errno
+import os
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from blogapi.storage.errors import Unavailable
+
+
+def write_backup(connection: sqlite3.Connection, path: Path) -> None:
+    """Write a consistent copy of the database of `connection` to `path`, of mode 0600.
+
+    Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, or Unavailable if the copy is not sound.
+    Half a copy never has the name `path`.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
+    os.close(file)
+    try:
+        connection.execute("VACUUM INTO ?", (part,))
+        with closing(sqlite3.connect(part)) as copy:
+            found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Unavailable(f"the database is damaged: {found}")
+        _sync(part)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # Somebody may have been faster.
+        os.replace(part, path)
+        _sync(path.parent)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _sync(path: str | Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,81 @@
+"""The database: the one door for all that is read and written."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from blogapi.clock import rfc3339
+from blogapi.storage.group_commit import BUSY_SECONDS, GroupCommit, commit_alone
+from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.transaction import Reader, Transaction
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Database(Reader):
+    """Reads and writes; every failure is Unavailable.
+
+    `run_in_thread(function, arguments)` is to return what the function does. A server that must not stop meanwhile
+    sets it to something that runs the function in a thread of the operating system.
+    """
+
+    def __init__(self, engine: Sqlite, clock: Callable[[], float] = time.time):
+        super().__init__(engine)
+        self._clock = clock
+        self._group = GroupCommit(engine, clock)
+        self.run_in_thread: Callable[[Callable, tuple], Any] = lambda function, arguments: function(*arguments)
+
+    @property
+    def now(self) -> str:
+        """The time, in RFC 3339: what is due by then is published for all that read."""
+        return rfc3339(self._clock())
+
+    def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result once that is on disk.
+
+        Raises what it raises, of which nothing is kept.
+        """
+        return self._group.run(partial(_call, operation, args, kwargs))
+
+    def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
+        """Run an operation as `write` does, but raise Unavailable rather than wait for anybody."""
+        return commit_alone(self.engine, self._clock, partial(_call, operation, args, {}))
+
+    def write_aside(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation as `write` does, by a connection of its own in a thread: others can read meanwhile.
+
+        For what takes longer than 100 ms.
+        """
+        return self.run_in_thread(self._write_aside, (partial(_call, operation, args, kwargs),))
+
+    def check(self) -> None:
+        """Raise Unavailable unless the database can be read and written, its file in its place."""
+        if not self.engine.check():
+            self.write(self.engine.probe)
+
+    def backup(self, path: Path) -> None:
+        """Write a consistent copy, one file of mode 0600, also while others write.
+
+        Raises FileExistsError rather than overwrite; OSError, or Unavailable if the copy is not sound.
+        """
+        self.engine.backup(path)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.engine.close()
+
+    def _write_aside(self, operation: Callable[[Transaction], T]) -> T:
+        engine = self.engine.another(BUSY_SECONDS)
+        try:
+            result = commit_alone(engine, self._clock, operation)
+            engine.shrink()
+            return result
+        finally:
+            engine.close()
+
+
+def _call(operation: Callable, args: tuple, kwargs: dict, transaction: Transaction) -> Any:
+    return operation(transaction, *args, **kwargs)

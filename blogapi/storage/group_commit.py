@@ -1,0 +1,120 @@
+"""Group commit: writes that wait at the same time share one transaction, and so one wait for the disk."""
+
+import threading
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, TypeVar
+
+from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.transaction import Transaction
+
+BUSY_SECONDS = 2.0  # how long a write waits for another program's
+POLL_SECONDS = 0.005  # between two looks at whether that has ended
+
+T = TypeVar("T")
+
+
+class State(Enum):
+    """How far a write has come."""
+
+    WAITING = auto()  # for the transaction before its own
+    RUNNING = auto()
+    ENDED = auto()
+
+
+class Write:
+    """An operation that is to run in a transaction, and what came of it."""
+
+    def __init__(self, operation: Callable[[Transaction], Any]):
+        self.operation = operation
+        self.deadline = time.monotonic() + BUSY_SECONDS
+        self.state = State.WAITING
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
+class GroupCommit:
+    """Runs operations in transactions of one connection, one transaction at a time.
+
+    Whoever comes while a transaction runs waits for its end. The first of those then runs the operations of all of
+    them, each in its own savepoint: one that raises leaves nothing behind, and does not disturb the others.
+    """
+
+    def __init__(self, engine: Sqlite, clock: Callable[[], float]):
+        self._engine = engine
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: list[Write] = []
+
+    def run(self, operation: Callable[[Transaction], Any]) -> Any:
+        """Run `operation` in a transaction; return its result once that is on disk.
+
+        Raises what it raises; Unavailable if the lock was not to be had in time, or the database failed.
+        """
+        write = Write(operation)
+        self._waiting.append(write)
+        try:
+            with self._lock:
+                if write.state is State.WAITING:
+                    self._commit(write)
+        finally:
+            if write.state is State.WAITING:  # It goes away, and its operation does not run.
+                self._waiting.remove(write)
+        try:
+            if write.error is not None:
+                raise write.error
+            return write.result
+        finally:
+            del write  # The error knows this frame: a cycle would keep for a while what the operation was given.
+
+    def _commit(self, first: Write) -> None:
+        time.sleep(0)  # Requests that have arrived meanwhile join.
+        self._begin(first.deadline)
+        batch, self._waiting = self._waiting, []  # From here to the end of the transaction nothing yields.
+        for write in batch:
+            write.state = State.RUNNING
+        error: Exception | None = None
+        try:
+            self._run(batch)
+            self._engine.commit()
+        except Exception as failure:
+            error = failure
+            self._engine.recover(failure)
+        for write in batch:
+            write.error = error or write.error
+            write.state = State.ENDED
+
+    def _begin(self, deadline: float) -> None:
+        while not self._engine.begin():
+            if time.monotonic() > deadline:
+                raise self._engine.busy()
+            time.sleep(POLL_SECONDS)
+
+    def _run(self, batch: list[Write]) -> None:
+        transaction = Transaction(self._engine, self._clock())
+        if len(batch) == 1:  # Alone it needs no savepoint: an error ends the transaction.
+            batch[0].result = batch[0].operation(transaction)
+            return
+        for write in batch:
+            self._engine.savepoint()
+            try:
+                write.result = write.operation(transaction)
+            except Exception as error:
+                if self._engine.is_everybodys(error):
+                    raise
+                write.error = error
+            self._engine.release(undo=write.error is not None)
+
+
+def commit_alone(engine: Sqlite, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
+    """Run `operation` in a transaction of a connection that nobody shares; raise as GroupCommit does."""
+    if not engine.begin():
+        raise engine.busy()
+    try:
+        result = operation(Transaction(engine, clock()))
+        engine.commit()
+        return result
+    except Exception as error:
+        engine.recover(error)
+        raise

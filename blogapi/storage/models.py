@@ -1,0 +1,119 @@
+"""The tables of schema.sql as Peewee models."""
+
+from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, Model, TextField
+
+STATUSES = ("published", "draft", "scheduled", "archived")
+POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
+EVENTS = (*POST_EVENTS, "ping")
+MAX_ID = 2**63 - 1
+
+
+class BaseModel(Model):
+    class Meta:
+        legacy_table_names = False
+        strict_tables = True
+
+
+class ApiKey(BaseModel):
+    """A key that may use the API, known by its SHA-256 only."""
+
+    digest = BlobField(primary_key=True)
+    name = TextField(unique=True)
+    last_four = TextField()
+    created_at = TextField()
+    last_used_on = TextField(null=True)
+
+    class Meta:
+        without_rowid = True
+
+
+class Post(BaseModel):
+    """A post. `document` is its JSON as it is answered; slug and status are copies of what stands there."""
+
+    id = AutoField()
+    slug = TextField(unique=True)
+    status = TextField()
+    document = TextField()
+
+
+class PostTag(BaseModel):
+    """A tag of a post, with the post's status beside it, so that the key answers for both together."""
+
+    tag = TextField()
+    status = TextField()
+    post_id = IntegerField()
+
+    class Meta:
+        primary_key = CompositeKey("tag", "status", "post_id")
+        without_rowid = True
+
+
+class Tag(BaseModel):
+    """A tag that some post carries. Kept with every change of a post: to count the posts would take seconds."""
+
+    tag = TextField(primary_key=True)
+    name = TextField()
+    newest = IntegerField()
+    posts = IntegerField()
+
+    class Meta:
+        without_rowid = True
+
+
+class Schedule(BaseModel):
+    """When a scheduled post is to be published."""
+
+    post_id = IntegerField(primary_key=True)
+    published_at = TextField()
+
+
+class Idempotency(BaseModel):
+    """What a request with an Idempotency-Key has made."""
+
+    digest = BlobField()
+    name = TextField()
+    request = BlobField()
+    post_id = IntegerField()
+    created_at = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("digest", "name")
+        without_rowid = True
+
+
+class Webhook(BaseModel):
+    """An address that is told of events."""
+
+    id = AutoField()
+    url = TextField()
+    events = TextField()
+    active = BooleanField()
+    secret = TextField()
+    created_at = TextField()
+
+
+class Event(BaseModel):
+    """Something that happened, written in the very transaction in which it did: the outbox."""
+
+    id = AutoField()
+    message_id = TextField()
+    type = TextField()
+    payload = TextField()
+    created_at = TextField()
+
+
+class Delivery(BaseModel):
+    """What became, or is to become, of an event at a webhook."""
+
+    webhook_id = IntegerField()
+    event_id = IntegerField()
+    state = TextField()
+    attempts = IntegerField(default=0)
+    last_status = IntegerField(null=True)
+    last_error = TextField(null=True)
+    repeats = IntegerField(default=0)
+    next_attempt_at = TextField(null=True)
+
+    class Meta:
+        primary_key = CompositeKey("webhook_id", "event_id")
+        without_rowid = True

@@ -1,0 +1,41 @@
+"""Queries that are built once: building one takes Peewee about 95 µs, most of what a small request takes."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from peewee import ColumnBase, Context, Database, Node
+
+
+class Param(ColumnBase):
+    """A value of a query that is given when the query runs."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
+
+    def __sql__(self, ctx: Context) -> Context:
+        ctx._values.append(self)
+        return ctx.literal(ctx.state.param or "?")
+
+
+class Prepared:
+    """A query whose text is built once, with its constants in it; what differs from run to run are `Param`s."""
+
+    def __init__(self, query: Node):
+        self.query = query
+
+
+class Statement(NamedTuple):
+    """The text of a query, and its parameters in order: values, or `Param`s that stand for them."""
+
+    text: str
+    parameters: list[Any]
+
+    @classmethod
+    def of(cls, query: Node, dialect: Database, **options: Any) -> "Statement":
+        """Build the text of `query` in the dialect of a database."""
+        return cls(*dialect.get_sql_context(**options).sql(query).query())
+
+    def bind(self, values: Mapping[str, Any]) -> list[Any]:
+        """Return the values of the parameters."""
+        return [values[each.name] if type(each) is Param else each for each in self.parameters]

@@ -1,0 +1,49 @@
+"""What an operation reads with and writes with."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from peewee import Node
+
+from blogapi.clock import rfc3339
+from blogapi.storage.query import Prepared, Statement
+from blogapi.storage.sqlite import Sqlite
+
+Query = Prepared | Statement | Node
+
+
+class Reader:
+    """What can be asked: the Database, or a Transaction. `now` is the time, in RFC 3339, for which is answered."""
+
+    now: str
+
+    def __init__(self, engine: Sqlite):
+        self.engine = engine
+
+    def row(self, query: Query, **values: Any) -> tuple | None:
+        """Run a query with the values of its Params; return its first row, or None."""
+        return self.engine.row(query, values)
+
+    def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
+        """Run a query with the values of its Params; give its rows one by one."""
+        return self.engine.rows(query, values)
+
+
+class Transaction(Reader):
+    """What an operation does between BEGIN and COMMIT: all of it is kept, or nothing. It must not yield."""
+
+    def __init__(self, engine: Sqlite, seconds: float):
+        super().__init__(engine)
+        self.now = rfc3339(seconds)  # taken when the lock was had: whoever waited must not write an earlier time
+
+    def execute(self, query: Query, **values: Any) -> int:
+        """Run a statement; return how many rows it changed. Raises NotUnique where a constraint says so."""
+        return self.engine.run(query, values).rowcount
+
+    def insert(self, query: Query, **values: Any) -> int:
+        """Run an INSERT; return the id of the new row. Raises NotUnique where a constraint says so."""
+        return self.engine.run(query, values).lastrowid
+
+    def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run a statement once for each of `rows`. Raises NotUnique where a constraint says so."""
+        self.engine.run_many(query, rows)

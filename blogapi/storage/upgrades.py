@@ -1,0 +1,134 @@
+"""The set-up of a SQLite database, and its upgrades."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.fold import fold
+
+SCHEMA = Path(__file__).resolve().parent.parent.parent / "schema.sql"
+APPLICATION_ID = 0x626C6F67  # as in schema.sql
+VERSION = 3  # as in schema.sql
+
+
+def set_up(connection: sqlite3.Connection) -> bool:
+    """Set a database up where it is empty, upgrade it where it is older; return whether it was set up.
+
+    Raises Unavailable if it is not ours, or newer than this program.
+    """
+    application_id, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    if application_id == APPLICATION_ID and version == VERSION:
+        return False
+    foreign = application_id != APPLICATION_ID or version < 1
+    if foreign and (application_id or version or _has_tables(connection)):
+        raise Unavailable("it belongs to another program")
+    if version > VERSION:
+        raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:  # commits, or rolls back
+        created = not _has_tables(connection)  # asked again: another process may have been faster
+        if created:
+            _run(connection, SCHEMA.read_text())
+        connection.create_function("fold", 1, fold, deterministic=True)
+        for version in range(_pragma(connection, "user_version"), VERSION):
+            _run(connection, UPGRADES[version])
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+    return created
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    for statement in _statements(script):
+        connection.execute(statement)
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+# n has the statements that make version n + 1 of version n. Tables and indexes are as in schema.sql, to the letter, so
+# that an upgraded database is like a fresh one.
+UPGRADES = {
+    1: """
+CREATE TABLE tag (
+    tag TEXT NOT NULL PRIMARY KEY,  -- folded, as in post_tag
+    name TEXT NOT NULL,  -- the spelling in the newest post carrying it
+    newest INTEGER NOT NULL,  -- that post
+    posts INTEGER NOT NULL  -- how many carry it: to count them would take seconds
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE schedule (
+    post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled
+    published_at TEXT NOT NULL  -- a copy of the post's
+) STRICT;
+
+CREATE INDEX schedule_due ON schedule (published_at);
+
+CREATE TABLE idempotency (
+    digest BLOB NOT NULL,  -- of the API key
+    name TEXT NOT NULL,  -- the Idempotency-Key
+    request BLOB NOT NULL,  -- SHA-256 of the body
+    post_id INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (digest, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+INSERT INTO tag (tag, name, newest, posts)
+SELECT
+    tag,
+    (SELECT value FROM post, json_each(document, '$.tags') WHERE post.id = newest AND fold(value) = tag),
+    newest,
+    posts
+FROM (SELECT tag, max(post_id) AS newest, count(*) AS posts FROM post_tag GROUP BY tag);
+""",
+    2: """
+CREATE TABLE webhook (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,  -- a JSON array of the types that it is sent
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
+    secret TEXT NOT NULL,  -- itself and no digest: every delivery is signed with it
+    created_at TEXT NOT NULL
+) STRICT;
+
+-- What there is to tell, once for all webhooks; kept as long as there is a delivery of it.
+CREATE TABLE event (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    message_id TEXT NOT NULL,  -- random: the ids of a restored backup would come again, for other events
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,  -- JSON, just as it is sent
+    created_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE delivery (
+    webhook_id INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts INTEGER NOT NULL,
+    last_status INTEGER,
+    last_error TEXT,
+    repeats INTEGER NOT NULL,  -- how often it was asked for again, so that this is seen also during an attempt
+    next_attempt_at TEXT,  -- of a pending one; '' for at once, so that the clock does not change the order
+    PRIMARY KEY (webhook_id, event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
+
+CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
+""",
+}

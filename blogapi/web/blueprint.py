@@ -1,0 +1,50 @@
+"""The blueprint of all views, and what their paths can hold."""
+
+from flask import Blueprint
+from flask.blueprints import BlueprintSetupState
+from werkzeug.routing import BaseConverter
+
+from blogapi.storage.fold import fold
+from blogapi.storage.models import MAX_ID
+from blogapi.web.schemas.fields import DELIVERY_ID, ID, WHITE_SPACE
+
+blueprint = Blueprint("api", __name__)
+
+
+class IdConverter(BaseConverter):
+    """An id, only as the service writes it; anything else names nothing."""
+
+    regex = ID
+    schema = {"type": "string", "pattern": f"^{ID}$"}
+    example = "1"
+
+    def to_python(self, value: str) -> int:
+        return int(value) if int(value) <= MAX_ID else 0  # which nothing has
+
+
+class DeliveryIdConverter(BaseConverter):
+    """The id of a delivery."""
+
+    schema = {"type": "string", "pattern": f"^{DELIVERY_ID}$"}
+    example = "msg_p5jXN8AQM9LWM0D4loKWxJ"
+
+
+class TagConverter(BaseConverter):
+    """A tag, slashes and all; folded."""
+
+    regex = ".+"
+    part_isolating = False
+    schema = {"type": "string", "minLength": 1, "description": "The tag, percent-encoded; letter case does not matter."}
+    example = "travel"
+
+    def to_python(self, value: str) -> str:
+        return fold(value.strip(WHITE_SPACE))
+
+
+CONVERTERS = {"id": IdConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}
+
+
+@blueprint.record
+def add_converters(state: BlueprintSetupState) -> None:
+    """Let the routes speak of these."""
+    state.app.url_map.converters.update(CONVERTERS)

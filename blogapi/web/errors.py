@@ -1,0 +1,86 @@
+"""Errors: every failure becomes the one body, {"error": <status>, "message": <said to a person>}."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Flask, Response, request
+from marshmallow import ValidationError
+from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, NotFound, ServiceUnavailable
+
+from blogapi.storage import errors as storage
+from blogapi.web.responses import JSON
+
+MAX_MESSAGE = 500
+MAX_NAME = 60
+MESSAGES = {
+    404: "no such path",
+    405: "the method is not allowed for this path; the Allow header names those that are",
+    500: "an error on the server's side; its log says more",
+}
+
+log = logging.getLogger(__name__)
+
+
+def error_body(status: int, message: str) -> bytes:
+    """Return the Error as JSON, its message without anything unprintable and cut to 500 characters."""
+    if not message.isprintable():
+        message = "".join(
+            character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in message
+        )
+    if len(message) > MAX_MESSAGE:
+        message = message[: MAX_MESSAGE - 1] + "…"
+    return json.dumps({"error": status, "message": message}, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def init_app(app: Flask) -> None:
+    """Let every failure of the application be answered with the Error body."""
+    app.register_error_handler(HTTPException, error_response)
+    app.register_error_handler(ValidationError, invalid)
+    app.register_error_handler(storage.Conflict, lambda error: error_response(BadRequest(str(error))))
+    app.register_error_handler(storage.NotFound, lambda error: error_response(NotFound(str(error))))
+    app.register_error_handler(storage.Unavailable, unavailable)
+    app.register_error_handler(Exception, crash)
+
+
+def error_response(error: HTTPException) -> Response:
+    """Answer an HTTP error; Allow, WWW-Authenticate and Retry-After stay as the exception has them."""
+    own = error.description != type(error).description
+    message = error.description if own else MESSAGES.get(error.code, error.name)
+    headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
+    return Response(error_body(error.code, message), error.code, headers, mimetype=JSON)
+
+
+def invalid(error: ValidationError) -> Response:
+    """Answer 400 with every field that is wrong, and what would be right."""
+    error.__traceback__ = None  # marshmallow's frame refers to the error: a cycle that would keep 4 MB for a while
+    return error_response(BadRequest("; ".join(_sentences(error.normalized_messages()))))
+
+
+def unavailable(error: storage.Unavailable) -> Response:
+    """Answer 503 where the database fails; the line that the log has of the request says why."""
+    request.environ["blogapi.cause"] = str(error)
+    if error.maybe_changed:
+        message = "the database failed at the end; it may have been changed: look before you try again"
+    elif error.retry_after:
+        message = "the database is busy; nothing was changed"
+    else:
+        message = "the database cannot do this now; nothing was changed"
+    return error_response(ServiceUnavailable(message, retry_after=error.retry_after))
+
+
+def crash(error: Exception) -> Response:
+    """Answer 500; the log gets the traceback."""
+    log.exception("unexpected error")
+    return error_response(InternalServerError())
+
+
+def _sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
+    """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
+    for key, value in messages.items():
+        name = f"{prefix}[{key}]" if isinstance(key, int) else key[:MAX_NAME] or '""'
+        if isinstance(value, dict):
+            yield from _sentences(value, name)
+        else:
+            yield f"{name}: {', '.join(value)}"

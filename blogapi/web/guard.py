@@ -1,0 +1,39 @@
+"""The guard, which stands before everything."""
+
+from flask import Flask, request
+from werkzeug.exceptions import NotFound
+
+from blogapi.web.auth import key_required
+from blogapi.web.limiter import rate_limited
+
+# The paths that need no key, all of them outside /v1.
+PUBLIC = {
+    "/",
+    "/healthz",
+    "/openapi.json",
+    "/docs",
+    "/docs/docs.js",
+    "/docs/swagger-ui.css",
+    "/docs/swagger-ui-bundle.js",
+}
+
+
+def init_app(app: Flask) -> None:
+    """Let the guard stand before all that the application does."""
+    app.before_request(guard)
+
+
+def guard() -> None:
+    """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
+    if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
+        check_path()
+
+
+@key_required
+@rate_limited
+def check_path() -> None:
+    """Refuse a path that is not UTF-8: the router would see U+FFFD in it, which can be the name of a tag."""
+    try:
+        request.environ["PATH_INFO"].encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise NotFound from None

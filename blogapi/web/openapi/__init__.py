@@ -1,0 +1,1 @@
+"""The description of the API, made from what is declared at the views."""

@@ -1,0 +1,170 @@
+"""The description of the API (OpenAPI 3.1), made from the routes and from what is declared at their views."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
+from flask import Flask
+from werkzeug.routing import Rule
+
+from blogapi.web.blueprint import CONVERTERS
+from blogapi.web.openapi.components import (
+    ALWAYS,
+    ERRORS,
+    EVENT_HEADERS,
+    EVENTS,
+    HEADERS,
+    RATE_LIMIT,
+    REQUEST_HEADERS,
+    WITH_BODY,
+    Described,
+)
+from blogapi.web.openapi.operation import Operation
+from blogapi.web.responses import JSON
+from blogapi.web.schemas.base import ErrorSchema, StrictSchema
+from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema
+
+INTRODUCTION = """\
+Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
+keys (`blogapi keys create NAME`).
+
+Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
+fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
+"""
+PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
+
+
+class Converter(OpenAPIConverter):
+    """apispec's, with the examples of our schemas."""
+
+    def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
+        return super().schema2jsonschema(schema) | {"example": schema.example}
+
+
+class Plugin(MarshmallowPlugin):
+    Converter = Converter
+
+
+def describe(app: Flask) -> dict[str, Any]:
+    """Return the description of the application's operations."""
+    plugin = Plugin(schema_name_resolver=lambda schema: type(schema).__name__.removesuffix("Schema"))
+    spec = APISpec(
+        "blogapi",
+        version("blogapi"),
+        "3.1.0",
+        plugins=[plugin],
+        info={"description": INTRODUCTION, "license": {"name": "MIT", "identifier": "MIT"}},
+        servers=[{"url": "/", "description": "this server"}],
+        security=[{"key": []}],
+        tags=[{"name": "posts"}, {"name": "tags"}, {"name": "webhooks"}],
+    )
+    declare_components(spec)
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        view = app.view_functions[rule.endpoint]
+        if hasattr(view, "operation"):
+            path = PLACE.sub(r"{\2}", rule.rule)
+            spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
+    event, ping = map(plugin.converter.resolve_nested_schema, (PostEventSchema(), PingSchema()))
+    spec.options["webhooks"] = {
+        name: describe_event(description, ping if name == "ping" else event) for name, description in EVENTS.items()
+    }
+    return spec.to_dict()
+
+
+def declare_components(spec: APISpec) -> None:
+    """Declare what the operations refer to."""
+    spec.components.security_scheme("key", {"type": "http", "scheme": "bearer", "description": "An API key."})
+    for name, (description, schema) in HEADERS.items():
+        spec.components.header(name, {"description": description, "schema": schema, "required": name in RATE_LIMIT})
+    for status, (description, message, headers) in ERRORS.items():
+        content = {"schema": ErrorSchema(), "example": {"error": status, "message": message}}
+        response = {
+            "description": description,
+            "headers": refer_to([*RATE_LIMIT, *headers]),
+            "content": {JSON: content},
+        }
+        spec.components.response(str(status), response)
+
+
+def refer_to(headers: Iterable[str]) -> dict[str, Any]:
+    """Return references to headers."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
+
+
+def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
+    """Return the OpenAPI operation of a view."""
+    operation: Operation = view.operation
+    described = {
+        "operationId": view.__name__,
+        "summary": view.__doc__.partition("\n")[0],
+        "description": f"```sh\n{curl(rule, operation)}\n```",
+        "tags": [rule.rule.split("/")[2]],
+        "parameters": list(parameters(rule, operation)),
+        "responses": responses(operation),
+    }
+    if operation.body:
+        content = {content_type: {"schema": operation.body} for content_type in operation.content_types}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
+
+
+def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
+    """Give the parameters of an operation in its path, header and query."""
+    for converter, name in PLACE.findall(rule.rule):
+        yield {"in": "path", "name": name, "required": True, "schema": CONVERTERS[converter].schema}
+    for name in operation.request_headers:
+        yield parameter("header", name, REQUEST_HEADERS[name])
+    yield {"in": "query", "schema": operation.query}
+
+
+def parameter(place: str, name: str, described: Described, **more: Any) -> dict[str, Any]:
+    """Return the OpenAPI parameter for a header."""
+    description, schema = described
+    return {"in": place, "name": name, "description": description, "schema": schema} | more
+
+
+def responses(operation: Operation) -> dict[str, Any]:
+    """Return the responses of an operation by status."""
+    answer = operation.answer
+    headers = refer_to([*RATE_LIMIT, *answer.headers])
+    success: dict[str, Any] = {"description": answer.description, "headers": headers}
+    if answer.schema:
+        success["content"] = {JSON: {"schema": answer.schema}}
+    errors = {*ALWAYS, *operation.errors, *(WITH_BODY if operation.body else ())}
+    found: dict[str, Any] = {str(answer.status): success, **{str(status): str(status) for status in errors}}
+    if "If-None-Match" in operation.request_headers:
+        found["304"] = {"description": "The post still has the entity tag.", "headers": headers}
+    return dict(sorted(found.items()))
+
+
+def curl(rule: Rule, operation: Operation) -> str:
+    """Return a curl line that does the operation."""
+    path = PLACE.sub(lambda match: CONVERTERS[match[1]].example, rule.rule)
+    words = ["curl", f"http://127.0.0.1:8000{path}", '-H "Authorization: Bearer $KEY"']
+    if operation.method not in ("GET", "POST") or (operation.method == "POST" and not operation.body):
+        words.insert(1, f"-X {operation.method}")
+    if operation.body:
+        words += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(operation.body.example)}'"]
+    return " ".join(words)
+
+
+def describe_event(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI path item of what receivers are sent on an event."""
+    return {
+        "post": {
+            "summary": description,
+            "parameters": [parameter("header", name, header, required=True) for name, header in EVENT_HEADERS.items()],
+            "requestBody": {"required": True, "content": {JSON: {"schema": schema}}},
+            "responses": {
+                "2XX": {"description": "Delivered. Anything else, or nothing in time, and it is tried again."},
+                "410": {"description": "No more is wanted: the webhook is turned off."},
+            },
+            "security": [],
+            "tags": ["webhooks"],
+        }
+    }

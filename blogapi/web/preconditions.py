@@ -1,0 +1,41 @@
+"""What a request demands of the post that it is about (RFC 9110, section 13.1)."""
+
+import hashlib
+import re
+from collections.abc import Callable
+
+from flask import g, request
+from marshmallow import ValidationError
+from werkzeug.exceptions import PreconditionFailed
+
+from blogapi.storage.documents import etag
+from blogapi.storage.idempotency import IdempotencyKey
+
+IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
+
+
+def precondition() -> Callable[[bytes], None]:
+    """Return what raises PreconditionFailed for a document that the request is not meant for."""
+    wanted = request.if_match if "If-Match" in request.headers else None
+    unwanted = request.if_none_match if request.method not in ("GET", "HEAD") else None
+
+    def check(document: bytes) -> None:
+        if wanted is not None and not wanted.contains(etag(document)):
+            raise PreconditionFailed("If-Match: the post has been changed since; get it again")
+        if unwanted is not None and unwanted.contains_weak(etag(document)):
+            raise PreconditionFailed("If-None-Match: the post still has this entity tag")
+
+    return check
+
+
+def idempotency_key() -> IdempotencyKey | None:
+    """Return by what the request, whose body is loaded, is known when it comes again; None if it does not ask for it.
+
+    Raises ValidationError for an Idempotency-Key that is none.
+    """
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if name is None:
+        return None
+    if not IDEMPOTENCY_KEY.fullmatch(name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    return IdempotencyKey(g.api_key, name, hashlib.sha256(g.body).digest())

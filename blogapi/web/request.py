@@ -1,0 +1,100 @@
+"""What a request carries, read strictly: its query and its JSON body, each loaded by the schema that is declared."""
+
+import json
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+from flask import g, request
+from marshmallow import Schema, ValidationError
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_FIELDS = 100  # far beyond what any operation knows; each unknown one would make a message
+
+
+def load_query(schema: Schema) -> dict[str, Any]:
+    """Load the query by `schema`; raise ValidationError for unknown, repeated or invalid parameters.
+
+    What it returns is shared: not to be changed.
+    """
+    return _load_query(schema, request.environ["QUERY_STRING"])
+
+
+@lru_cache(maxsize=256)  # Nothing but the text decides. Scripts repeat themselves: 7 % of a list.
+def _load_query(schema: Schema, query: str) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise BadRequest("query: must be percent-encoded UTF-8") from None
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValidationError("given more than once", name)
+        values[name] = value
+    return schema.load(values)
+
+
+def load_body() -> dict[str, Any]:
+    """Load the body as the operation declares it; `g.body` has its bytes.
+
+    Raises ValidationError, or the HTTP error that says what is wrong with it.
+    """
+    check_content_type(g.operation.content_types)
+    g.body = read_body()
+    return g.operation.body.load(parse_json(g.body))
+
+
+def check_content_type(content_types: tuple[str, ...]) -> None:
+    """Raise UnsupportedMediaType unless the body is said to be of one of these types, in UTF-8 and not encoded."""
+    charset = request.mimetype_params.get("charset", "utf-8").lower()
+    if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
+        raise UnsupportedMediaType(f"Content-Type: must be {' or '.join(content_types)}")
+    if request.headers.get("Content-Encoding", "").lower() not in ("", "identity"):
+        raise UnsupportedMediaType("Content-Encoding: must be left out")
+
+
+def read_body() -> bytes:
+    """Read the body whole: raise RequestEntityTooLarge past MAX_BODY_BYTES, BadRequest if it ends early."""
+    length = request.content_length
+    if length is not None and length > MAX_BODY_BYTES:
+        raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
+    body = request.environ["wsgi.input"].read(MAX_BODY_BYTES + 1 if length is None else length)
+    if len(body) > MAX_BODY_BYTES:
+        raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
+    if length is not None and len(body) < length:
+        raise BadRequest("body: shorter than its Content-Length")
+    return body
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object strictly (RFC 8259); raise BadRequest saying what is wrong with it."""
+    try:
+        text = body.decode()
+        if text.startswith("\ufeff"):
+            raise BadRequest("body: must not begin with a byte order mark")
+        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise BadRequest("body: must be UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise BadRequest(f"body: must be JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise BadRequest("body: must not be nested so deeply") from None
+    except ValueError:  # from int()
+        raise BadRequest("body: must not have a number of so many digits") from None
+    if not isinstance(data, dict):
+        raise BadRequest("body: must be a JSON object")
+    if len(data) > MAX_FIELDS:
+        raise BadRequest("body: must not have so many fields")
+    return data
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise BadRequest("body: must not have the same name twice in an object")
+    return values
+
+
+def _no_constant(name: str) -> None:
+    raise BadRequest(f"body: must be JSON, which has no {name}")

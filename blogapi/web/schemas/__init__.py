@@ -1,0 +1,1 @@
+"""What a request may carry, and what is answered and sent, as marshmallow schemas."""

@@ -1,0 +1,24 @@
+"""The tags on the wire."""
+
+from marshmallow import fields
+from marshmallow.validate import Range
+
+from blogapi.web.schemas.base import StrictSchema
+from blogapi.web.schemas.fields import Flag
+from blogapi.web.schemas.posts import tag_name
+
+
+class TagSchema(StrictSchema):
+    """A tag, as it is answered."""
+
+    example = {"name": "Travel", "posts": 3}
+    name = tag_name(required=True)
+    posts = fields.Integer(required=True, strict=True, validate=Range(min=1))
+
+
+class TagChangeSchema(StrictSchema):
+    """The body of PATCH /tags/{name}."""
+
+    example = {"name": "Journeys"}
+    name = tag_name(required=True)
+    merge = Flag(load_default=False)

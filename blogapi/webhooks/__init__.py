@@ -1,0 +1,1 @@
+"""Webhooks: what was recorded for them is sent to their receivers."""

@@ -1,0 +1,388 @@
+"""The database: set-up, upgrades, what is left alone, and writes."""
+
+import json
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from blogapi import create_app
+from blogapi.config import Config
+from blogapi.storage import group_commit, keys, posts, tags, upgrades, webhooks
+from blogapi.storage.database import Database
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.fold import fold
+from blogapi.storage.models import BaseModel, Delivery, Post
+from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.upgrades import APPLICATION_ID, SCHEMA, VERSION
+
+
+def contents(path):
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").fetchall()
+    finally:
+        connection.close()
+
+
+def set_up(path):
+    """Open a database once; return whether it was set up."""
+    engine = Sqlite(path)
+    created = engine.open()
+    engine.close()
+    return created
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "blog.db"
+
+
+@pytest.fixture
+def engine(path):
+    engine = Sqlite(path)
+    engine.open()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def database(engine):
+    return Database(engine)
+
+
+@pytest.fixture
+def pragma(engine):
+    return lambda text: engine.connection.execute(f"PRAGMA {text}").fetchone()[0]
+
+
+@pytest.fixture
+def other(engine, path):
+    """Another program's connection to the database."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0)
+    yield connection
+    connection.close()
+
+
+# Set-up
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_missing_or_empty_database_is_set_up(path, exists):
+    if exists:
+        path.touch()
+    assert set_up(path) is True
+    connection = sqlite3.connect(path)
+    marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+    connection.close()
+    assert marks == [APPLICATION_ID, VERSION]
+    assert set_up(path) is False
+
+
+def test_the_connection_is_durable(pragma):
+    assert [pragma(name) for name in ("journal_mode", "synchronous", "busy_timeout")] == ["wal", 2, 0]
+
+
+@pytest.mark.parametrize("model", BaseModel.__subclasses__())
+def test_the_models_mirror_the_schema(engine, model):
+    columns = engine.connection.execute(f"PRAGMA table_info({model._meta.table_name})").fetchall()
+    fields = model._meta.sorted_fields
+    assert [(name, not strict) for _, name, _, strict, *_ in columns] == [(f.column_name, f.null) for f in fields]
+    keys = [name for _, name, *_, key in sorted(columns, key=lambda column: column[-1]) if key]
+    assert keys == [field.column_name for field in model._meta.get_primary_keys()]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "CREATE TABLE theirs (a)",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 3",
+        f"PRAGMA application_id = {APPLICATION_ID}",
+    ],
+)
+def test_a_database_of_another_program_is_left_alone(path, mark):
+    sqlite3.connect(path).execute(mark).connection.close()
+    before = path.read_bytes()
+    with pytest.raises(Unavailable, match="it belongs to another program"):
+        set_up(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_left_alone(path):
+    path.write_text("Dear diary," * 100)
+    with pytest.raises(Unavailable, match=f"cannot use the database {path}: file is not a database"):
+        set_up(path)
+    assert path.read_text() == "Dear diary," * 100
+
+
+def test_a_folder_is_no_database(tmp_path):
+    with pytest.raises(Unavailable, match="Is a directory"):
+        set_up(tmp_path)
+
+
+def test_a_newer_database_is_refused(path):
+    set_up(path)
+    sqlite3.connect(path).execute(f"PRAGMA user_version = {VERSION + 1}").connection.close()
+    with pytest.raises(Unavailable, match=f"its version {VERSION + 1} is newer than this program's {VERSION}"):
+        set_up(path)
+
+
+def test_an_older_database_is_brought_up_to_date(path, monkeypatch):
+    set_up(path)
+    monkeypatch.setattr(upgrades, "VERSION", VERSION + 2)
+    monkeypatch.setitem(upgrades.UPGRADES, VERSION, "CREATE TABLE one (a);\nCREATE TABLE two (b);")
+    monkeypatch.setitem(upgrades.UPGRADES, VERSION + 1, "DROP TABLE one;")
+    assert set_up(path) is False
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION + 2,)
+    connection.close()
+    assert {row[1] for row in contents(path)} >= {"two", "post"}
+
+
+def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path):
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "upgrades" / "1.sql").read_text())
+    old.execute("INSERT INTO api_key VALUES (x'00', 'mine', 'abcd', '2026-11-20T12:00:00Z', NULL)")
+    for number, names in enumerate((["Go", "Straße"], ["STRASSE"], []), 1):
+        document = json.dumps({"id": str(number), "tags": names}, separators=(",", ":"))
+        old.execute("INSERT INTO post VALUES (?, ?, 'draft', ?)", (number, f"slug-{number}", document))
+        for tag in names:
+            old.execute("INSERT INTO post_tag VALUES (?, 'draft', ?)", (fold(tag), number))
+    old.commit()
+    old.close()
+    engine = Sqlite(path)
+    assert engine.open() is False
+    database = Database(engine)
+    assert list(tags.listing(database)) == [("Go", 1), ("STRASSE", 2)]
+    assert [key.name for key in keys.listing(database)] == ["mine"]
+    assert list(database.rows(Post.select(Post.slug))) == [("slug-1",), ("slug-2",), ("slug-3",)]
+    engine.close()
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, version):
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "upgrades" / f"{version}.sql").read_text())
+    old.close()
+    database = create_app(Config(database=path)).extensions["database"]
+    database.write(webhooks.add, "http://a", ["post.created"])
+    database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
+    assert len(list(database.rows(Delivery.select(Delivery.state)))) == 1
+    database.close()
+    set_up(tmp_path / "fresh.db")
+    assert contents(path) == contents(tmp_path / "fresh.db")
+
+
+def test_an_upgrade_that_fails_changes_nothing(path, monkeypatch):
+    set_up(path)
+    before = contents(path)
+    monkeypatch.setattr(upgrades, "VERSION", VERSION + 1)
+    monkeypatch.setitem(upgrades.UPGRADES, VERSION, "CREATE TABLE one (a);\nCREATE TABLE post (b);")
+    with pytest.raises(Unavailable, match="already exists"):
+        set_up(path)
+    assert contents(path) == before
+
+
+def test_the_schema_says_its_version():
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA.read_text())
+    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    connection.close()
+
+
+# Writes
+
+
+def add(tx, slug):
+    return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
+
+
+@pytest.fixture
+def slugs(database):
+    return lambda: [slug for (slug,) in database.rows(Post.select(Post.slug).order_by(Post.id))]
+
+
+def test_a_write_is_committed_and_returns_its_result(database, other):
+    assert database.write(add, "a") == 1
+    assert other.execute("SELECT slug FROM post").fetchall() == [("a",)]
+
+
+def test_an_operation_that_raises_leaves_nothing(database, slugs):
+    def operation(tx):
+        add(tx, "a")
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        database.write(operation)
+    assert slugs() == []
+    assert database.write(add, "b") == 1
+
+
+def test_a_write_is_dated_when_it_has_the_lock_and_not_when_it_was_asked_for(engine, other):
+    now = 1000.0
+    other.execute("BEGIN IMMEDIATE")
+    database = Database(engine, lambda: now)
+    written = []
+    writer = threading.Thread(target=lambda: written.append(database.write(lambda tx: tx.now)))
+    writer.start()
+    now = 2000.0
+    other.execute("COMMIT")
+    writer.join()
+    assert written == ["1970-01-01T00:33:20Z"]
+
+
+def write_together(database, other, operations):
+    """Let operations wait for the same transaction; return results or errors by name, and the number of commits."""
+    commits, outcomes = [], {}
+
+    def write(name, operation):
+        try:
+            outcomes[name] = database.write(operation)
+        except Exception as error:
+            outcomes[name] = error
+
+    database.engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    other.execute("BEGIN IMMEDIATE")
+    threads = [threading.Thread(target=write, args=item) for item in operations.items()]
+    for thread in threads:
+        thread.start()
+    while len(database._group._waiting) < len(operations):
+        pass
+    other.execute("COMMIT")
+    for thread in threads:
+        thread.join(5)
+    database.engine.connection.set_trace_callback(None)
+    return outcomes, len(commits)
+
+
+def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs):
+    def bad(tx):
+        add(tx, "bad")
+        raise LookupError("bad")
+
+    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
+    outcomes, commits = write_together(database, other, operations)
+    assert commits == 1
+    assert type(outcomes["bad"]) is LookupError
+    assert sorted(slugs()) == ["a", "b"]
+
+
+def test_a_statement_that_fails_is_the_affair_of_its_own_operation(database, other, slugs):
+    def bad(tx):
+        add(tx, "bad")
+        tx.execute(Post.update(status="no status"))
+
+    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
+    outcomes, commits = write_together(database, other, operations)
+    assert commits == 1
+    assert (type(outcomes["bad"]), str(outcomes["bad"])[:23]) == (Unavailable, "CHECK constraint failed")
+    assert sorted(slugs()) == ["a", "b"]
+
+
+def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine, other, pragma, slugs):
+    def fill(tx):
+        for number in range(99):
+            add(tx, f"{number}" + "x" * 999)
+
+    pragma(f"max_page_count = {pragma('page_count')}")
+    outcomes, commits = write_together(database, other, {"a": fill, "b": lambda tx: add(tx, "b")})
+    assert commits == 0
+    assert [str(error) for error in outcomes.values()] == ["database or disk is full"] * 2
+    pragma("max_page_count = 1000000")
+    database.write(add, "c")
+    assert slugs() == ["c"]
+
+
+def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs, monkeypatch):
+    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0.05)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="locked") as caught:
+        database.write(add, "a")
+    assert caught.value.retry_after == 1
+    other.execute("ROLLBACK")
+    database.write(add, "b")
+    assert slugs() == ["b"]
+
+
+def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkeypatch):
+    class GoneAway(BaseException):
+        """What a server raises in a request whose client has gone."""
+
+    def interrupted(seconds):
+        raise GoneAway
+
+    other.execute("BEGIN IMMEDIATE")
+    with monkeypatch.context() as context:
+        context.setattr(group_commit.time, "sleep", interrupted)
+        with pytest.raises(GoneAway):
+            database.write(add, "a")
+    other.execute("ROLLBACK")
+    database.write(add, "b")
+    assert slugs() == ["b"]
+
+
+def test_a_write_aside_leaves_others_reading_meanwhile(database, slugs):
+    def operation(tx):
+        add(tx, "a")
+        return slugs()
+
+    assert database.write_aside(operation) == []
+    assert slugs() == ["a"]
+
+
+def test_a_write_aside_that_raises_leaves_nothing(database, slugs):
+    def operation(tx):
+        add(tx, "a")
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        database.write_aside(operation)
+    assert slugs() == []
+
+
+def test_a_file_that_is_moved_away_takes_no_writes_until_it_is_back(database, path, slugs):
+    database.write(add, "a")
+    path.rename(path.with_name("away.db"))
+    with pytest.raises(Unavailable, match="not at its path"):
+        database.write(add, "b")
+    with pytest.raises(Unavailable, match="not at its path"):
+        database.check()
+    assert slugs() == ["a"]
+    path.with_name("away.db").rename(path)
+    database.check()
+    database.write(add, "c")
+    assert slugs() == ["a", "c"]
+
+
+def test_another_file_in_its_place_takes_no_writes_ever(database, path, caplog):
+    path.rename(path.with_name("away.db"))
+    path.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="another file"):
+            database.write(add, "a")
+    path.unlink()
+    path.with_name("away.db").rename(path)
+    with pytest.raises(Unavailable, match="another file"):
+        database.check()
+    assert len(caplog.records) == 1
+
+
+def test_a_full_disk_loses_the_write_and_nothing_else(database, pragma, slugs):
+    database.write(add, "a")
+    pragma(f"max_page_count = {pragma('page_count')}")
+    with pytest.raises(Unavailable, match="full"):
+        database.write(lambda tx: [add(tx, f"b{number}" + "x" * 999) for number in range(99)])
+    assert slugs() == ["a"]
+    pragma("max_page_count = 1000000")
+    database.write(add, "c")
+    assert slugs() == ["a", "c"]
+
+
+def test_a_connection_that_is_lost_is_made_anew(database, engine, pragma, slugs):
+    engine.close()
+    database.write(add, "a")
+    assert slugs() == ["a"]
+    assert pragma("synchronous") == 2
