@@ -4,7 +4,7 @@ import os
 import sys
 
 from blogapi.config import Config
-from blogapi.master import on_starting, when_ready, worker_exit  # noqa: F401 (gunicorn calls them)
+from blogapi.server.hooks import on_starting, when_ready, worker_exit  # noqa: F401 (gunicorn calls them)
 
 try:
     _config = Config.from_environ(os.environ)
@@ -14,8 +14,8 @@ except ValueError as error:
 wsgi_app = "app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
 workers = 1  # the rate limit is exact because one process counts
-worker_class = "blogapi.server.Worker"
-logger_class = "blogapi.server.MaskedLogger"
+worker_class = "blogapi.server.worker.Worker"
+logger_class = "blogapi.server.log.MaskedLogger"
 worker_connections = 8192  # slow and silent clients cost a little memory and nothing else
 graceful_timeout = 5  # seconds; the worker itself gives up after 4
 limit_request_line = 8190  # bytes

@@ -39,8 +39,8 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    # limit(seconds) bounds its block in time where the server can do that; by itself nothing does.
-    app.extensions.update(config=config, clock=clock, limit=nullcontext)
+    # timeout(seconds) bounds its block in time where the server can do that; by itself nothing does.
+    app.extensions.update(config=config, clock=clock, timeout=nullcontext)
     database.open(config.database)
     try:
         database.write(lambda: Post.publish_due(rfc3339(clock())))

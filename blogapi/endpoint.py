@@ -87,7 +87,9 @@ class Endpoint:
     secret: str
     private: bool  # whether it may be at a private or loopback address
     seconds: int  # that an attempt may take
-    limit: Callable[[int], AbstractContextManager]  # limit(seconds) raises TimeoutError in its block when they are over
+    timeout: Callable[
+        [int], AbstractContextManager
+    ]  # timeout(seconds) raises TimeoutError in its block once they are over
 
     def send(self, message_id: str, payload: str, now: float) -> tuple[int | None, str | None]:
         """Send a message once; return the status of the answer, or what went wrong in its place."""
@@ -100,7 +102,7 @@ class Endpoint:
             "webhook-signature": signature(self.secret, message_id, int(now), body),
         }
         try:
-            with self.limit(self.seconds):
+            with self.timeout(self.seconds):
                 status = self.post(headers, body)
             return status, "redirects are not followed; change the url" if 300 <= status < 400 else None
         except FAILURES as error:

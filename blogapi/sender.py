@@ -40,7 +40,7 @@ class Sender:
         self.clock = clock
         self.private = private
         self.seconds = seconds
-        self.limit: Callable[[int], AbstractContextManager] = nullcontext
+        self.timeout: Callable[[int], AbstractContextManager] = nullcontext
         self.stopping = threading.Event()
         self.wake = threading.Event()
         self.pace = threading.Lock()
@@ -48,9 +48,9 @@ class Sender:
         self.attempts: list[Attempt] = []  # that are not written down yet
         self.prune_at = 0.0  # Unix time
 
-    def start(self, limit: Callable[[int], AbstractContextManager]) -> None:
-        """Run in the background; `limit(seconds)` is to raise TimeoutError in its block once that has taken so long."""
-        self.limit = limit
+    def start(self, timeout: Callable[[int], AbstractContextManager]) -> None:
+        """Run in the background; `timeout(seconds)` raises TimeoutError once its block has taken so long."""
+        self.timeout = timeout
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -89,7 +89,7 @@ class Sender:
         for webhook_id, url, secret in Webhook.due(now):
             if webhook_id not in self.sending:
                 messages = Delivery.due(webhook_id, now, BATCH)
-                endpoint = Endpoint(url, secret, self.private, self.seconds, self.limit)
+                endpoint = Endpoint(url, secret, self.private, self.seconds, self.timeout)
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()

@@ -9,7 +9,7 @@ import pytest
 from blogapi.db import database
 from blogapi.fields import EVENTS
 from blogapi.models import Delivery, Event, Post, Webhook, webhooks
-from blogapi.server import mask
+from blogapi.server.log import mask
 from tests.conftest import NOON, message
 
 URL = "https://203.0.114.1/hook"
@@ -137,12 +137,12 @@ def test_a_bad_change_is_refused(client, webhook, body, expected):
 
 def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
     @contextmanager
-    def limit(seconds):
+    def timeout(seconds):
         assert seconds == 3
         raise TimeoutError
         yield
 
-    app.extensions["limit"] = limit
+    app.extensions["timeout"] = timeout
     assert webhook(url="http://slow.example")["url"] == "http://slow.example"
 
 

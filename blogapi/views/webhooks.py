@@ -82,12 +82,12 @@ def refuse_address(url: str) -> None:
 
     A host that cannot be found now, or not in LOOKUP_SECONDS, may be later: every delivery looks again.
     """
-    private, limit = current_app.extensions["config"].webhook_private, current_app.extensions["limit"]
+    private, timeout = current_app.extensions["config"].webhook_private, current_app.extensions["timeout"]
     try:
         target = urlsplit(url)
         if target.port == 0:
             raise ValueError
-        with limit(LOOKUP_SECONDS):
+        with timeout(LOOKUP_SECONDS):
             addresses_of(unquote(target.hostname), target.port or 80, private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None

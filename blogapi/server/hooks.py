@@ -1,20 +1,16 @@
-"""What the gunicorn master sees to: that one server, with one worker, has the database; and a clean end."""
+"""The hooks that gunicorn calls: one server, with one worker, has the database, and ends cleanly."""
 
-import fcntl
 import os
 import resource
 import signal
 import socket
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
 from blogapi.config import Config
 from blogapi.db import database
-from blogapi.server import Worker
-
-LOCK_SECONDS = 3.0  # the worker of a master that was killed lives on for a second
+from blogapi.server.lock import lock
+from blogapi.server.worker import Worker
 
 
 def on_starting(server: Any) -> None:
@@ -66,24 +62,3 @@ def refuse_taken_address(host: str, port: int) -> None:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", "no valid name of a host")
         raise OSError(f"cannot listen on {host} port {port}: {reason}; set HOST or PORT") from error
-
-
-def lock(path: Path) -> int:
-    """Return a file whose lock keeps a second server off the database at `path`, until this process and its worker end.
-
-    The lock (flock) is on a file of its own: one on the database would go with whatever file is moved into its place,
-    and closing that file would drop the locks that SQLite has on it. Raises OSError if another server has it.
-    """
-    try:
-        file = os.open(f"{os.path.realpath(path)}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise OSError(f"cannot lock the database {path}: {error.strerror}") from error
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise OSError(f"another server is using the database {path}") from None
-        time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What is wrong with a request that does not reach the application: status and message for each cause."""
+"""Requests that the server refuses itself: the status and message for each cause."""
 
 import re
 

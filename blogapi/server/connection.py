@@ -72,7 +72,7 @@ class Connection:
         return data
 
     def send(self, data: bytes) -> None:
-        """Send an answer; raise TimeoutError if the client does not take it, or too slowly."""
+        """Send bytes; raise TimeoutError if the client does not take it, or too slowly."""
         deadline = time.monotonic() + self.body_seconds + len(data) / BYTES_A_SECOND
         rest = memoryview(data)
         while rest:  # Mostly once: gevent's sendall() would first ask for the buffer's size.
