@@ -207,8 +207,12 @@ def test_the_look_ups_for_a_slug_grow_with_the_logarithm(post, database, stateme
         (b'{"title": -Infinity}', "body: must be JSON, which has no -Infinity"),
         (b'{"title": "a", "title": "b"}', "body: must not have the same name twice in an object"),
         (b'{"tags": [{"a": 1, "a": 2}]}', "body: must not have the same name twice in an object"),
-        (b"[" * 30_000, "body: must not be nested so deeply"),
-        (b'{"a":' * 30_000, "body: must not be nested so deeply"),
+        (b"[" * 9_000, "body: must not be nested so deeply"),
+        (b'{"a":' * 4_000, "body: must not be nested so deeply"),
+        (b"[" * 30_000, "body: must not have so many values"),
+        (b'{"tags": [' + b"[]," * 10_000 + b'""]}', "body: must not have so many values"),
+        (b'{"a": "x", ' + b"1," * 10_000, "body: must not have so many values"),
+        (b'"a,' * 30_000, "body: must not have so many values"),
         (b"9" * 5_000, "body: must not have a number of so many digits"),
         ("{}".encode("utf-16"), "body: must be UTF-8"),
         (b'{"title": "\xff"}', "body: must be UTF-8"),
@@ -220,6 +224,11 @@ def test_json_is_strict(client, body, message):
     answer = client.post("/v1/posts", data=body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.json == {"error": 400, "message": message}
+
+
+@pytest.mark.parametrize("content", ["[{," * 20_000, '"' * 20_000, '\\",[' * 9_000])
+def test_what_looks_like_many_values_is_one_text(post, content):
+    assert post(content=content)["content"] == content
 
 
 @pytest.mark.parametrize(

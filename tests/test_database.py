@@ -155,7 +155,7 @@ def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path):
     engine = Sqlite(path)
     assert engine.open() is False
     database = Database(engine)
-    assert list(tags.listing(database)) == [("Go", 1), ("STRASSE", 2)]
+    assert tags.page(database, 9).tags == [("Go", 1), ("STRASSE", 2)]
     assert [key.name for key in keys.listing(database)] == ["mine"]
     assert list(database.rows(Post.select(Post.slug))) == [("slug-1",), ("slug-2",), ("slug-3",)]
     engine.close()

@@ -37,6 +37,25 @@ def test_a_new_window_forgets_the_old_one(clock):
     assert window._hits == {"a": 1}
 
 
+def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
+    window = FixedWindow(1, 60, clock)
+    clock.now = 181.0
+    assert window.hit("a").remaining == 0
+    for clock.now in (179.0, 121.0, 180.0):
+        assert window.hit("a")[1:3] == (0, 240)
+        assert window.hit("a").exceeded
+    clock.now = 240.0
+    assert not window.hit("a").exceeded
+
+
+def test_a_clock_that_is_set_back_far_starts_anew(clock):
+    window = FixedWindow(1, 60, clock)
+    clock.now = 3600.0
+    window.hit("a")
+    clock.now = 120.0
+    assert window.hit("a")[1:4] == (0, 180, 60)
+
+
 def test_a_look_counts_nothing(clock):
     window = FixedWindow(5, 60, clock)
     assert [window.peek().remaining for _ in range(3)] == [5, 5, 5]

@@ -5,7 +5,8 @@ from urllib.parse import quote, unquote_to_bytes
 import pytest
 
 from blogapi.storage import posts
-from blogapi.storage.models import PostTag, Schedule
+from blogapi.storage import tags as stored_tags
+from blogapi.storage.models import PostTag, Schedule, Tag
 
 
 def tags(client):
@@ -44,6 +45,48 @@ def test_without_posts_there_are_none(client):
 @pytest.mark.usefixtures("some")
 def test_they_are_listed_by_name_with_counts_and_the_newest_spelling(client):
     assert tags(client) == [("go", 3), ("STRASSE", 2), ("zebra", 1)]
+
+
+@pytest.mark.usefixtures("some")
+@pytest.mark.parametrize(
+    ("path", "pages"),
+    [
+        ("/v1/tags?limit=2", [["go", "STRASSE"], ["zebra"]]),
+        ("/v1/tags?limit=1&after=GO", [["STRASSE"], ["zebra"]]),
+        ("/v1/tags?limit=3", [["go", "STRASSE", "zebra"]]),
+        ("/v1/tags?after=zebra", [[]]),
+        ("/v1/tags?after=a", [["go", "STRASSE", "zebra"]]),
+    ],
+)
+def test_links_lead_through_all_tags(client, path, pages):
+    found = []
+    while path:
+        answer = client.get(path)
+        found.append([tag["name"] for tag in answer.json])
+        path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
+    assert found == pages
+
+
+def test_at_most_1000_tags_are_listed_at_once(client, database):
+    rows = [{"tag": f"{number:04}", "name": f"{number:04}", "newest": 1, "posts": 1} for number in range(1001)]
+    database.write(lambda tx: tx.execute(Tag.insert_many(rows)))
+    for path in ("/v1/tags", "/v1/tags?limit=5000"):
+        answer = client.get(path)
+        assert [tag["name"] for tag in answer.json] == [f"{number:04}" for number in range(1000)]
+        assert answer.headers["Link"] == '</v1/tags?limit=1000&after=0999>; rel="next"'
+
+
+def test_a_page_of_tags_neither_scans_nor_sorts(plan):
+    assert plan(stored_tags._tags_after) == ["SEARCH t1 USING PRIMARY KEY (tag>?)"]
+
+
+@pytest.mark.usefixtures("some")
+def test_a_tag_that_an_older_python_folded_in_another_way_is_found_all_the_same(client, database, post):
+    post(tags=["other"])
+    database.write(lambda tx: tx.execute(PostTag.update(tag="old zebra").where(PostTag.tag == "zebra")))
+    database.write(lambda tx: tx.execute(Tag.update(tag="old zebra").where(Tag.tag == "zebra")))
+    client.patch("/v1/posts/3", json={"tags": ["go"]})
+    assert tags(client) == [("go", 3), ("other", 1), ("Straße", 1)]
 
 
 @pytest.mark.usefixtures("some")

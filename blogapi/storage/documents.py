@@ -27,9 +27,9 @@ def etag(document: bytes) -> str:
 
 
 def is_due(document: bytes, now: str) -> bool:
-    """Tell whether the time of a scheduled post has come."""
-    _, _, rest = document.partition(PUBLISHED_AT)
-    return rest[:TIME_LENGTH].decode() <= now
+    """Tell whether the time of a scheduled post has come; raise ValueError if it has none."""
+    start = document.index(PUBLISHED_AT) + len(PUBLISHED_AT)
+    return document[start : start + TIME_LENGTH].decode() <= now
 
 
 def published(document: bytes) -> bytes:

@@ -19,8 +19,8 @@ from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 
 PAGE_BYTES = 4 * 1024 * 1024
-PUBLISHED_POSTS = 100  # at most, in one transaction, of those that are due
-PUBLISHED_BYTES = 1024 * 1024  # after which that transaction ends: others wait for it
+PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
+PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
 
 Check = Callable[[bytes], None]
 
@@ -55,11 +55,14 @@ def page(reader: Reader, limit: int, status: str | None = None, tag: str | None 
     for post_id, document_status, document in reader.rows(query, now=now, tag=tag, before=before, limit=limit + 1):
         if len(found) == limit or size > PAGE_BYTES:
             return Page(found, last)
+        last = post_id
         if document_status == "scheduled" or document is None:
-            document = _as_of(now, document_status, document)
+            try:
+                document = _as_of(now, document_status, document)
+            except Damaged:  # It is passed over, and can be deleted.
+                continue
         found.append(document)
         size += len(document)
-        last = post_id
     return Page(found, None)
 
 
@@ -131,9 +134,11 @@ def _as_of(now: str, status: str, document: bytes | None) -> bytes:
     """Return a document as it is to be shown at a time."""
     if document is None:  # in a NOT NULL column: SQLite has no checksums
         raise Damaged
-    if status == "scheduled" and documents.is_due(document, now):
-        return documents.published(document)
-    return document
+    try:
+        is_due = status == "scheduled" and documents.is_due(document, now)
+    except ValueError as error:
+        raise Damaged from error
+    return documents.published(document) if is_due else document
 
 
 # Write

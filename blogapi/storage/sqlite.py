@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,6 +36,7 @@ EVERYBODYS = DISTRUSTED | {
 }
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 RETRY_SECONDS = 1
+ROOM_BYTES = 256 * 1024  # on a disk; with less than that it is as good as full
 
 log = logging.getLogger(__name__)
 
@@ -208,8 +210,13 @@ class Sqlite:
         return Unavailable("database is locked", RETRY_SECONDS)
 
     def check(self) -> bool:
-        """Return whether the last write came to the disk; raise Unavailable if the database cannot be read."""
+        """Return whether the last write came to the disk.
+
+        Raises Unavailable if the database cannot be read, its file is not in its place, or the disk is full.
+        """
         self._check_files()
+        if shutil.disk_usage(self.path.parent).free < ROOM_BYTES:
+            raise Unavailable("the disk is full")
         self.row(Statement("SELECT 1 FROM post LIMIT 1", []), {})
         return not self._write_failed
 

@@ -1,6 +1,6 @@
 """The tags: which posts carry them, how many, and how they are spelt."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from operator import add as unite
 from typing import NamedTuple
@@ -22,12 +22,23 @@ class CountedTag(NamedTuple):
     posts: int
 
 
-def listing(reader: Reader) -> Iterator[CountedTag]:
-    """Give every tag by its folded name."""
-    return map(CountedTag._make, reader.rows(_all_tags))
+class Page(NamedTuple):
+    """Some tags of a list, and the folded name of the last one if more follow."""
+
+    tags: list[CountedTag]
+    last: str | None
 
 
-_all_tags = Prepared(Tag.select(Tag.name, Tag.posts).order_by(Tag.tag))
+def page(reader: Reader, limit: int, after: str = "") -> Page:
+    """Return the tags whose folded names follow `after`, by these; at most `limit`. Costs O(limit)."""
+    rows = list(reader.rows(_tags_after, after=after, limit=limit + 1))
+    last = rows[limit - 1][0] if len(rows) > limit else None
+    return Page([CountedTag(name, posts) for _, name, posts in rows[:limit]], last)
+
+
+_tags_after = Prepared(
+    Tag.select(Tag.tag, Tag.name, Tag.posts).where(Tag.tag > Param("after")).order_by(Tag.tag).limit(Param("limit"))
+)
 
 
 def find(reader: Reader, tag: str) -> CountedTag:

@@ -1,6 +1,7 @@
 """What a request carries, read strictly: its query and its JSON body, each loaded by the schema that is declared."""
 
 import json
+import re
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -10,6 +11,8 @@ from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_VALUES = 10_000
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 MAX_FIELDS = 100  # far beyond what any operation knows; each unknown one would make a message
 
 
@@ -73,6 +76,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
         text = body.decode()
         if text.startswith("\ufeff"):
             raise BadRequest("body: must not begin with a byte order mark")
+        _check_size(text)
         data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
@@ -87,6 +91,20 @@ def parse_json(body: bytes) -> dict[str, Any]:
     if len(data) > MAX_FIELDS:
         raise BadRequest("body: must not have so many fields")
     return data
+
+
+def _check_size(text: str) -> None:
+    """Raise BadRequest for far more values than any operation takes: 4 MiB of brackets would take a second to parse."""
+    if sum(map(text.count, '[{,"')) < MAX_VALUES:
+        return
+    values = end = 0
+    for string in STRING.finditer(text):
+        values += 1 + sum(map(text[end : string.start()].count, "[{,"))
+        end = string.end()
+        if values > MAX_VALUES:
+            break
+    if values + sum(map(text[end:].count, "[{,")) > MAX_VALUES:
+        raise BadRequest("body: must not have so many values")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

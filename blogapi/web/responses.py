@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from flask import Response, request
 
@@ -24,6 +25,11 @@ def post_response(document: bytes, status: int = 200, **headers: str) -> Respons
     response = Response(document, status, headers, mimetype=JSON)
     response.set_etag(tag)
     return response
+
+
+def next_link(path: str, query: dict[str, Any]) -> str:
+    """Return the Link header that leads on (RFC 8288): path-absolute, and never made from Host."""
+    return f'<{path}?{urlencode(query, quote_via=quote, safe="")}>; rel="next"'
 
 
 def no_content() -> Response:

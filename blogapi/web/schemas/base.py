@@ -7,6 +7,8 @@ from marshmallow.validate import Length, OneOf
 
 from blogapi.web.schemas.fields import NOT_NULL
 
+MAX_PAGE_SIZE = 1000  # posts, or tags
+
 
 class StrictSchema(Schema):
     """A schema that refuses what it does not know. `example` is one that it takes."""

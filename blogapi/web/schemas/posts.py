@@ -6,10 +6,9 @@ from marshmallow import pre_load
 
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES
-from blogapi.web.schemas.base import NoQuerySchema, StrictSchema, choice
+from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
 from blogapi.web.schemas.fields import Distinct, FoldedTag, Line, PageSize, Pattern, PostId, Text, Time, length, visible
 
-MAX_PAGE_SIZE = 1000
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 # An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
 URL = (

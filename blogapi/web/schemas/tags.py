@@ -3,9 +3,16 @@
 from marshmallow import fields
 from marshmallow.validate import Range
 
-from blogapi.web.schemas.base import StrictSchema
-from blogapi.web.schemas.fields import Flag
+from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema
+from blogapi.web.schemas.fields import Flag, FoldedTag, PageSize
 from blogapi.web.schemas.posts import tag_name
+
+
+class TagsQuerySchema(NoQuerySchema):
+    """The query of GET /tags."""
+
+    limit = PageSize(MAX_PAGE_SIZE, load_default=MAX_PAGE_SIZE)
+    after = FoldedTag()
 
 
 class TagSchema(StrictSchema):

@@ -1,7 +1,5 @@
 """The posts: list, create, get, change, delete."""
 
-from urllib.parse import quote
-
 from flask import Response, g
 
 from blogapi.storage import idempotency, posts
@@ -9,7 +7,7 @@ from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
 from blogapi.web.request import load_body
-from blogapi.web.responses import JSON, no_content, post_response
+from blogapi.web.responses import JSON, next_link, no_content, post_response
 from blogapi.web.schemas.posts import ListQuerySchema, NewPostSchema, PostChangeSchema, PostSchema
 
 post_schema = PostSchema()
@@ -26,7 +24,7 @@ def list_posts() -> Response:
     page = posts.page(database(), **query)
     response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
     if page.last is not None:
-        response.headers["Link"] = next_link(**query | {"before": page.last})
+        response.headers["Link"] = next_link("/v1/posts", query | {"before": page.last})
     return response
 
 
@@ -79,13 +77,3 @@ def delete_post(post_id: int) -> Response:
     """Delete a post."""
     database().write(posts.remove, post_id, precondition())
     return no_content()
-
-
-def next_link(before: int, limit: int, status: str | None = None, tag: str | None = None) -> str:
-    """Return the Link header that leads on (RFC 8288), path-absolute and with the same filters."""
-    filters = f"limit={limit}"
-    if status is not None:
-        filters += f"&status={status}"
-    if tag is not None:
-        filters += f"&tag={quote(tag, safe='')}"
-    return f'</v1/posts?{filters}&before={before}>; rel="next"'

@@ -1,19 +1,28 @@
 """The tags: list, rename, delete."""
 
-from flask import Response
+from flask import Response, g
 
 from blogapi.storage import tags
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import load_body
-from blogapi.web.responses import json_response, no_content
-from blogapi.web.schemas.tags import TagChangeSchema, TagSchema
+from blogapi.web.responses import json_response, next_link, no_content
+from blogapi.web.schemas.tags import TagChangeSchema, TagSchema, TagsQuerySchema
 
 
-@operation("GET /v1/tags", Answer(200, "The tags, by name.", TagSchema(many=True)))
+@operation(
+    "GET /v1/tags",
+    Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link",)),
+    query=TagsQuerySchema(),
+)
 def list_tags() -> Response:
     """List tags by name, with the number of posts that carry them."""
-    return json_response([tag._asdict() for tag in tags.listing(database())])
+    query = g.query
+    page = tags.page(database(), **query)
+    response = json_response([tag._asdict() for tag in page.tags])
+    if page.last is not None:
+        response.headers["Link"] = next_link("/v1/tags", query | {"after": page.last})
+    return response
 
 
 @operation(

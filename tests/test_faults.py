@@ -1,0 +1,235 @@
+"""Faults of the machine, of the database and of whoever operates it: what is told, and what goes on all the same."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.service import BIN, Service, eventually
+
+POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
+LATER = "2099-01-01T00:00:00Z"
+
+
+def create(service, **fields):
+    return service.request("POST", "/v1/posts", POST | fields)
+
+
+def update(service, statement, *parameters):
+    """Change the database beside the service, as nothing of ours would."""
+    connection = sqlite3.connect(service.database, timeout=10)
+    with connection:
+        connection.execute(statement, parameters)
+    connection.close()
+
+
+# Files
+
+
+def test_a_deleted_wal_loses_nothing_and_the_log_tells(service):
+    acknowledged = {create(service)[2]["id"] for _ in range(3)}
+    service.database.with_name("blog.db-wal").unlink()
+    assert service.request("GET", "/healthz")[0] == 200
+    acknowledged |= {create(service)[2]["id"] for _ in range(3)}
+    service.kill()
+    service.start()
+    assert {post["id"] for post in service.request("GET", "/v1/posts")[2]} == acknowledged
+    assert service.log.count("the -wal of the database was deleted") == 1
+
+
+def test_another_wal_in_its_place_takes_no_writes_until_a_restart(service):
+    create(service)
+    wal = service.database.with_name("blog.db-wal")
+    wal.with_name("copy").write_bytes(wal.read_bytes())
+    wal.with_name("copy").replace(wal)
+    assert create(service)[0] == 503
+    assert service.request("GET", "/healthz")[0] == 503
+    assert service.request("GET", "/v1/posts")[0] == 200
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
+    if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("to mount a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
+
+
+def test_a_full_disk_is_told_by_health_until_there_is_room(small_disk):
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 1_000_000)
+    with Service(small_disk / "blog.db") as service:
+        while create(service)[0] == 201:
+            pass
+        assert service.request("GET", "/healthz")[0] == 503
+        ballast.unlink()
+        assert service.request("GET", "/healthz")[0] == 200
+        assert create(service)[0] == 201
+
+
+FAILING_SYNC = """
+#include <errno.h>
+#include <unistd.h>
+int fdatasync(int file) { if (access(getenv("SYNC_FAILS"), F_OK) == 0) { errno = EIO; return -1; } return fsync(file); }
+"""
+
+
+@pytest.fixture
+def failing_sync(tmp_path):
+    """The environment in which fdatasync fails while a file is there, and this file."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("there is no C compiler")
+    source, library, switch = tmp_path / "sync.c", tmp_path / "sync.so", tmp_path / "fails"
+    source.write_text("#include <stdlib.h>\n" + FAILING_SYNC)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    return {"LD_PRELOAD": library, "SYNC_FAILS": switch}, switch
+
+
+def test_where_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp_path, failing_sync):
+    environ, switch = failing_sync
+    with Service(tmp_path / "blog.db", **environ) as service:
+        assert create(service)[0] == 201
+        switch.touch()
+        status, _, body = create(service)
+        assert (status, body["message"]) == (
+            503,
+            "the database failed at the end; it may have been changed: look before you try again",
+        )
+        assert service.request("GET", "/healthz")[0] == 503
+        switch.unlink()
+        assert service.request("GET", "/healthz")[0] == 200
+        assert create(service)[0] == 201
+        assert len(service.request("GET", "/v1/posts")[2]) in (2, 3)
+
+
+# Damage
+
+
+@pytest.fixture
+def damaged(service):
+    """Post 1, scheduled and damaged, beside one that is well and due."""
+    for _ in range(2):
+        create(service)
+    service.request("PATCH", "/v1/posts/1", {"status": "scheduled", "published_at": LATER})
+    soon = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    service.request("PATCH", "/v1/posts/2", {"status": "scheduled", "published_at": soon})
+    update(service, """UPDATE post SET document = '{"id":' WHERE id = 1""")
+    update(service, "UPDATE schedule SET published_at = '2020-01-01T00:00:00Z' WHERE post_id = 1")
+
+
+@pytest.mark.usefixtures("damaged")
+def test_a_damaged_post_stops_no_other_and_can_be_deleted(service):
+    assert create(service)[0] == 201
+    eventually(lambda: "post 1 is damaged, and cannot be published" in service.log)
+    published = "SELECT 1 FROM post WHERE id = 2 AND status = 'published'"
+    eventually(lambda: sqlite3.connect(service.database).execute(published).fetchone())
+    assert service.request("PATCH", "/v1/posts/1", {"title": "B"})[0] == 503
+    assert service.request("DELETE", "/v1/posts/1")[0] == 204
+    assert service.request("GET", "/v1/tags")[2] == [{"name": "a", "posts": 2}, {"name": "b", "posts": 2}]
+    assert service.log.count("post 1 is damaged") == 1
+
+
+def test_a_query_that_fails_half_way_is_503_and_the_next_one_is_well(service):
+    for _ in range(200):
+        create(service)
+    service.stop()
+    sound = service.database.read_bytes()
+    service.start()
+    page = len(sound) // 2 // 4096 * 4096
+    with service.database.open("r+b") as file:
+        file.seek(page)
+        file.write(b"\xff" * 4096)
+    statuses = {service.request("GET", f"/v1/posts?limit=1000&status={status}")[0] for status in ("draft", "published")}
+    assert 503 in statuses
+    assert 500 not in statuses
+    service.database.write_bytes(sound)
+    assert len(service.request("GET", "/v1/posts?limit=1000")[2]) == 200
+
+
+# Long and waiting writers
+
+
+def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
+    for number in range(40):
+        create(service, content="x" * 1_000_000, slug=f"large-{number}")
+    answers = []
+    change = ("PATCH", "/v1/tags/a", {"name": "renamed"})
+    writer = threading.Thread(target=lambda: answers.append(service.request(*change)))
+    writer.start()
+    reads = 0
+    while writer.is_alive():
+        assert service.request("GET", "/v1/posts?limit=1")[0] == 200
+        reads += 1
+    assert answers[0][2] == {"name": "renamed", "posts": 40}
+    assert reads > 10
+    assert service.database.with_name("blog.db-wal").stat().st_size < 20_000_000
+    assert service.request("GET", "/v1/tags")[2] == [{"name": "b", "posts": 40}, {"name": "renamed", "posts": 40}]
+
+
+def test_a_key_that_a_stopped_terminal_does_not_show_stops_no_write_and_is_not_made(service):
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    while True:
+        try:
+            os.write(write, b"x" * 4096)
+        except BlockingIOError:
+            break
+    os.set_blocking(write, True)
+    command = [BIN / "blogapi", "keys", "create", "late"]
+    process = subprocess.Popen(command, env=service.environ, stdout=write)
+    os.close(write)
+    waits_for = Path(f"/proc/{process.pid}/wchan")
+    eventually(lambda: "pipe" in waits_for.read_text())
+    begun = time.monotonic()
+    assert create(service)[0] == 201
+    assert time.monotonic() - begun < 1
+    assert "late" not in service.blogapi("keys", "list").stdout
+    with os.fdopen(read, "rb") as pipe:
+        key = re.search("blog_[A-Za-z0-9_-]{43}", pipe.read().decode())[0]
+    assert process.wait(10) == 0
+    assert service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] == 200
+
+
+# Backups
+
+
+def test_a_backup_of_a_damaged_database_is_refused(service, tmp_path):
+    for _ in range(50):
+        create(service)
+    service.stop()
+    sound = service.database.read_bytes()
+    index = (
+        sqlite3.connect(service.database)
+        .execute("SELECT rootpage FROM sqlite_master WHERE name = 'post_status'")
+        .fetchone()[0]
+    )
+    with service.database.open("r+b") as file:
+        file.seek((index - 1) * 4096 + 4000)
+        file.write(b"\xff" * 90)
+    assert service.database.read_bytes() != sound
+    ended = service.blogapi("backup", tmp_path / "copy.db")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_backup_that_was_killed_blocks_no_other_and_foreign_files_stay(service, tmp_path):
+    part = tmp_path / "copy.db.part"
+    part.write_text("somebody else's")
+    process = subprocess.Popen([BIN / "blogapi", "backup", tmp_path / "copy.db"], env=service.environ)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "copy.db").exists()
+    assert service.blogapi("backup", tmp_path / "copy.db").returncode == 0
+    assert part.read_text() == "somebody else's"
