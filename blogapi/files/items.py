@@ -46,14 +46,14 @@ def make_item(
 ) -> Item:
     """Make an item of what was read, with what follows from the times and `now`, all RFC 3339 in UTC.
 
-    What is published at a time to come is scheduled, and what is not published or scheduled keeps no such time.
+    What is published at a time to come is scheduled, what was scheduled for a time that is past is published, and what
+    is neither keeps no time to come.
     """
-    published_at = fields.get("published_at", "")
-    if published_at > now:
-        if fields.get("status") == "published":
-            fields["status"] = "scheduled"
-        elif fields.get("status") != "scheduled":
-            del fields["published_at"]
+    status, published_at = fields.get("status"), fields.get("published_at", "")
+    if status in ("published", "scheduled") and published_at:
+        fields["status"] = "scheduled" if published_at > now else "published"
+    elif published_at > now:
+        del fields["published_at"]
     if "cover_image" in fields and not ABSOLUTE_URL.match(fields["cover_image"]):
         del fields["cover_image"]
         dropped = (*dropped, "cover_image")

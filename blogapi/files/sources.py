@@ -68,7 +68,8 @@ class Sources:
             if isinstance(item, Item):
                 slug = item.fields["slug"]
                 if slug in sources:
-                    item = Refused(item.source, item.lines.get("slug"), f"slug: {sources[slug]} has {slug}, too")
+                    reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+                    item = Refused(item.source, item.lines.get("slug"), reason)
                 else:
                     sources[slug] = item.source
             yield item

@@ -1,5 +1,6 @@
 """The export of WordPress (WXR): its posts, one by one, however large the file is."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,21 @@ from blogapi.files.dates import rfc3339_of
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.html import text_of
 
+# What XML does not allow, but WordPress writes.
+CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 # What is in the trash or was never saved is left out.
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
 NO_TIME = "0000-00-00 00:00:00"
+
+
+class CleanFile(io.FileIO):
+    """A file without control characters."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes, fewer where some are left out, none only at the end."""
+        while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
+            pass
+        return clean if data else b""
 
 
 def posts(path: Path) -> Iterator[dict[str, Any]]:
@@ -29,19 +42,21 @@ def posts(path: Path) -> Iterator[dict[str, Any]]:
 
 def _items(path: Path, kind: str) -> Iterator[Element]:
     try:
-        with path.open("rb") as file:
+        with CleanFile(path) as file:
             parents: list[Element] = []
             for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
                 if event == "start":
                     parents.append(element)
                     continue
                 parents.pop()
-                if element.tag == "item":
+                if parents and element.tag == "item":
                     if _text(element, "post_type") == kind:
                         yield element
                     parents[-1].remove(element)
+                elif not parents and element.find("channel/{*}wxr_version") is None:
+                    raise MarkdownError("not an export of WordPress")
     except ParseError as error:
-        raise MarkdownError(f"not valid XML: {error.msg.partition(':')[0]}", error.position[0]) from None
+        raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
 
