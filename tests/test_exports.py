@@ -72,6 +72,26 @@ def test_the_posts_of_ghost_are_read():
     assert members.fields["status"] == "draft"
 
 
+def test_an_export_of_ghost_0_is_read(tmp_path):
+    row = {"id": 1, "title": "A", "slug": "a", "markdown": "*B*", "html": None, "image": "//c.example/d.png", "page": 0}
+    times = {"status": "published", "created_at": 1405000000000, "published_at": 1405005000000}
+    never = {"created_at": 10**30, "published_at": 10**300}
+    data = {"posts": [row | times, row | never | {"id": 2, "slug": "b"}, {"page": 1}], "tags": [{"id": 3, "name": "C"}]}
+    data["posts_tags"] = [{"post_id": 1, "tag_id": 3}]
+    (tmp_path / "a.json").write_text(json.dumps({"data": data}))
+    dated, undated = read(tmp_path / "a.json")
+    assert dated == (
+        Item(
+            f"{tmp_path}/a.json (a)",
+            {"title": "A", "slug": "a", "status": "published", "tags": ["C"], "content": "*B*"}
+            | {"published_at": "2014-07-10T15:10:00Z"},
+            "2014-07-10T13:46:40Z",
+            ("cover_image",),
+        )
+    )
+    assert (undated.fields["slug"], undated.created_at) == ("b", None)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -114,7 +134,7 @@ def test_an_export_that_is_missing_is_named(tmp_path):
 
 
 def test_a_control_character_in_an_export_of_wordpress_is_left_out(tmp_path):
-    (tmp_path / "a.xml").write_bytes(WORDPRESS.read_bytes().replace(b"Soon.", b"So\x0bon\x08."))
+    (tmp_path / "a.xml").write_bytes(WORDPRESS.read_bytes().replace(b"Soon.", b"So" + b"\x0b" * 100_000 + b"on."))
     assert "Soon.\n" in [item.fields["content"] for item in read(tmp_path / "a.xml")]
 
 
@@ -164,6 +184,7 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ('a<iframe\nsrc="b"></iframe>c', 'a\n\n<iframe src="b"></iframe>\n\nc\n'),
         ('<figure><img src="a"><figcaption>b</figcaption></figure>', "![](a)\n\nb\n"),
         ("a<script>b</script><style>c</style><!-- d -->", "a\n"),
+        ("<p>a \t  b</p><pre>c  d</pre>", "a b\n\n```\nc  d\n```\n"),
         ("picture.jpg", "picture.jpg\n"),
         ("", ""),
     ],

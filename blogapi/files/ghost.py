@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from blogapi.clock import rfc3339
 from blogapi.files.dates import rfc3339_of
 from blogapi.files.front_matter import MarkdownError
 
@@ -63,9 +64,7 @@ def _markdown_card(mobiledoc: str | None) -> str:
 
 
 def _time(value: Any) -> str:
-    if isinstance(value, int):  # Ghost 0
-        return ""
     try:
-        return rfc3339_of(value or "")
-    except ValueError:
+        return rfc3339(value / 1000) if isinstance(value, int) else rfc3339_of(value or "")  # Ghost 0: milliseconds
+    except (ValueError, OverflowError, OSError):
         return ""

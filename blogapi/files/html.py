@@ -11,6 +11,7 @@ SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
 MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
+BLANKS = re.compile("[ \t]{2,}")
 NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 
 # Where WordPress makes no paragraphs of bare lines, and what it leaves alone altogether.
@@ -60,6 +61,9 @@ def markdown_of(html: str, *, bare: bool = False) -> str:
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
     soup.smooth()
+    for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
+        if not text.find_parent("pre"):
+            text.replace_with(BLANKS.sub(" ", text))
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)

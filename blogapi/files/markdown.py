@@ -149,7 +149,7 @@ def _is_visible(character: str) -> bool:
 
 def _written(name: str, value: Any) -> str:
     if name == "tags":
-        return f"[{', '.join(_scalar(tag, ',[]{}:') for tag in value)}]"
+        return f"[{', '.join(_scalar(tag, ',[]{}:?') for tag in value)}]"
     return value if name.endswith("_at") else _scalar(value)
 
 
