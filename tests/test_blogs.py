@@ -132,6 +132,12 @@ def test_folders_that_are_links_are_not_entered(tmp_path):
     assert [item.source for item in read(tmp_path)] == [f"{tmp_path}/a.md"]
 
 
+def test_a_file_that_is_given_twice_is_read_once(tmp_path):
+    (tmp_path / "a.md").write_text("# A")
+    (tmp_path / "b.md").symlink_to("a.md")
+    assert [item.source for item in read(tmp_path / "a.md", tmp_path, tmp_path)] == [f"{tmp_path}/a.md"]
+
+
 def test_what_cannot_be_read_is_named_and_the_others_go_on(tmp_path):
     (tmp_path / "a.md").write_text("# A")
     (tmp_path / "b.md").write_bytes(b"---\n\xff\n---\n")

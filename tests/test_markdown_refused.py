@@ -1,8 +1,11 @@
 """Markdown files that are refused: the message names the line, and nothing takes long."""
 
 import time
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import parse, parse_strictly
@@ -125,6 +128,20 @@ def test_messages_stay_short():
     assert len(error(front(f"{'a' * 60_000}: 1"))) < 250
     assert len(error(front(f"{'a' * 900}: 1\n{'a' * 900}: 1"))) < 250
     assert len(error(toml(f"[{'a' * 20_000}]\n[{'a' * 20_000}]"))) < 300
+
+
+NAMES = st.sampled_from(["title", "tags", "date", "draft", "image", "created_at", "x"])
+PIECES = st.sampled_from(list("-:#'\"\\[]{},&*!|>%@`?=.+~ \n\t\r\0aZ09é\x85\u2028\ufeff\uffff😀")) | st.sampled_from(
+    ["---", "\n  ", ": "]
+)
+JUNK = st.lists(NAMES | PIECES | st.just("= ") | st.text(max_size=3), max_size=30).map("".join)
+
+
+@given(JUNK, st.sampled_from(["---", "+++"]), st.binary(max_size=3))
+def test_whatever_a_file_has_is_read_or_refused(text, mark, last):
+    data = front(text, mark=mark) + last
+    with suppress(MarkdownError):
+        assert data.endswith(parse(data).fields["content"].encode())
 
 
 ALIASES = [f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]" for a, b in ("ab", "bc", "cd", "de", "ef", "fg", "gh", "hi")]

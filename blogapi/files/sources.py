@@ -53,6 +53,7 @@ class Sources:
         self.now = now
         self.slug_of = slug_of
         self.spool = spool
+        self.files: set[Path] = set()
         self.found: list[Found] = []
         for path in paths:
             self.found.extend(self._find(path))
@@ -77,16 +78,19 @@ class Sources:
     def _find(self, path: Path) -> Iterator[Found]:
         if path.is_dir():
             for file in walk(path):
-                yield self._found(partial(self._read_file, file, path))
+                yield from self._find_file(file, path)
         elif posts := EXPORTS.get(path.suffix.lower()):
             yield from self._find_in_export(path, posts)
         else:
-            yield self._found(partial(self._read_file, path, path.absolute().parent))
+            yield from self._find_file(path, path.absolute().parent)
 
-    def _found(self, read: Callable[[], Item | Refused]) -> Found:
-        item = read()
-        when = (item.created_at or item.fields.get("published_at")) if isinstance(item, Item) else None
-        return Found(when or LAST, read)
+    def _find_file(self, path: Path, top: Path) -> Iterator[Found]:
+        """Find a file, once however many paths lead to it."""
+        if (resolved := path.resolve()) not in self.files:
+            self.files.add(resolved)
+            item = self._read_file(path, top)
+            when = (item.created_at or item.fields.get("published_at")) if isinstance(item, Item) else None
+            yield Found(when or LAST, partial(self._read_file, path, top))
 
     def _read_file(self, path: Path, top: Path) -> Item | Refused:
         source = shown(str(path))
