@@ -1,0 +1,77 @@
+"""The export: a folder with a Markdown file for each post."""
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, NamedTuple
+
+from blogapi.files.front_matter import MarkdownError
+from blogapi.files.items import SLUG
+from blogapi.files.markdown import parse, render
+
+OWN_NAMES = ("id", "created_at", "title", "slug")
+
+
+class Summary(NamedTuple):
+    """How many files an export dealt with."""
+
+    written: int
+    unchanged: int
+    deleted: int
+
+
+def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> Summary:
+    """Write each post to SLUG.md in a folder, which is made where it is missing. Raise OSError.
+
+    A file with the same bytes is not touched; another is replaced at one stroke. With `delete`, the files of posts
+    that are gone are removed: regular files named SLUG.md whose front matter has that slug, and the id and time of
+    creation that an export writes. Nothing else is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: set[str] = set()
+    written = 0
+    for post in posts:
+        name = f"{post['slug']}.md"
+        kept.add(name)
+        data = render(post)
+        if _bytes_of(folder / name, len(data)) != data:
+            _replace(folder, name, data, post.get("published_at") or post["created_at"])
+            written += 1
+    gone = [path for path in sorted(folder.iterdir()) if delete and path.name not in kept and _is_exported(path)]
+    for path in gone:
+        path.unlink()
+    return Summary(written, len(kept) - written, len(gone))
+
+
+def _bytes_of(path: Path, most: int) -> bytes | None:
+    """Return at most so many bytes and one more of a regular file; None where there is none. A link is not followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most + 1) if S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
+    beside = folder / f".{name}.part"
+    beside.unlink(missing_ok=True)  # what an export left that was killed
+    seconds = datetime.fromisoformat(when).timestamp()
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.utime(file.fileno(), (seconds, seconds))
+    beside.replace(folder / name)
+
+
+def _is_exported(path: Path) -> bool:
+    slug = path.name.removesuffix(".md")
+    if path.suffix != ".md" or not SLUG.fullmatch(slug) or path.is_symlink() or not path.is_file():
+        return False
+    try:
+        document = parse(path.read_bytes())
+    except MarkdownError:
+        return False
+    return document.fields.get("slug") == slug and all(name in document.lines for name in OWN_NAMES)

@@ -1,0 +1,180 @@
+"""Front matter: what stands before the content, as YAML or TOML, every scalar as its text as written."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 16
+
+OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
+CLOSING = {
+    b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE),
+    b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)", re.MULTILINE),
+}
+# What YAML does not allow as it stands (YAML 1.2, 5.1), but for what decoding refuses.
+NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+# libyaml is ten times as fast; PyYAML does without it where no wheel has it.
+Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+TOML_TOKEN = re.compile(
+    r'(?P<text>"""(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')|(?P<comment>\#[^\n]*)'
+    r"|(?P<mark>[\[\]{}=,\n])|(?P<bare>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
+    re.DOTALL | re.ASCII,
+)
+# tomllib takes quadratic time for such a key.
+ENDLESS_KEY = re.compile(r"(?<![\w\"'-])(?:(?:[\w-]++|\"[^\"\n]*\"|'[^'\n]*')[ \t]*+\.[ \t]*+){100}")
+
+
+class MarkdownError(ValueError):
+    """What is wrong with a Markdown file, for its author, and in which line of it, where one is to blame."""
+
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(f"line {line}: {reason}" if line else reason)
+        self.reason = reason
+        self.line = line
+
+
+class Entry(NamedTuple):
+    """A value of the front matter (texts, and lists and mappings of them) and the line of its name."""
+
+    value: Any
+    line: int
+
+
+def split(data: bytes) -> tuple[dict[str, Entry], str]:
+    """Split a Markdown file into its front matter and its content."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    opening = OPENING.match(data)
+    if not opening:
+        return {}, _decode(data, 1)
+    closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 5)
+    if not closing or closing.start() - opening.end() > MAX_BYTES:
+        if len(data) - opening.end() > MAX_BYTES:
+            raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1)
+        raise MarkdownError(f"the front matter never ends: a line {opening[1].decode()} is missing after it", 1)
+    text = _decode(data[opening.end() : closing.start()], 2)
+    content = _decode(data[closing.end() :], text.count("\n") + 3)
+    read = _read_yaml if opening[1] == b"---" else _read_toml
+    return read(text), content[2:] if content.startswith("\r\n") else content.removeprefix("\n")
+
+
+def shortened(name: str) -> str:
+    """Return a name as a message shows it."""
+    return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
+
+
+def _decode(data: bytes, first_line: int) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise MarkdownError("must be UTF-8", first_line + data.count(b"\n", 0, error.start)) from None
+
+
+def _read_yaml(text: str) -> dict[str, Entry]:
+    if unusable := NOT_PRINTABLE.search(text):
+        raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
+    loader = Loader(text)
+    try:
+        loader.get_event()  # the stream begins
+        if isinstance(loader.get_event(), yaml.StreamEndEvent):
+            return {}
+        event = loader.get_event()
+        if not isinstance(event, yaml.MappingStartEvent):
+            raise MarkdownError("the front matter must be names with values, such as `title: Hello`", _line(event))
+        _check(event, 0)
+        entries = {name: Entry(value, line) for name, value, line in _pairs(loader, 1)}
+        loader.get_event()  # the document ends
+        if not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+            raise MarkdownError("the front matter must be one document", _line(event))
+        return entries
+    except yaml.MarkedYAMLError as error:
+        raise MarkdownError(f"not valid YAML: {error.problem}", _line(error)) from None
+
+
+def _line(at: Any) -> int:
+    """Return the line in the file: the first of the front matter is its second."""
+    if not isinstance(at, yaml.MarkedYAMLError):
+        mark = at.start_mark
+    elif at.context and at.context.startswith("while scanning"):
+        mark = at.context_mark or at.problem_mark  # where a quotation begins, not where the file ends
+    else:
+        mark = at.problem_mark
+    return mark.line + 2
+
+
+def _check(event: Any, depth: int) -> None:
+    if event.anchor is not None:
+        raise MarkdownError("anchors and aliases (& and *) are not allowed", _line(event))
+    if event.tag is not None:
+        raise MarkdownError("tags (!) are not allowed", _line(event))
+    if depth > MAX_DEPTH:
+        raise MarkdownError(f"must be nested at most {MAX_DEPTH} deep", _line(event))
+
+
+def _node(loader: Any, event: Any, depth: int) -> Any:
+    _check(event, depth)
+    if isinstance(event, yaml.ScalarEvent):
+        return event.value
+    if isinstance(event, yaml.MappingStartEvent):
+        return {name: value for name, value, _ in _pairs(loader, depth + 1)}
+    items = []
+    while not isinstance(event := loader.get_event(), yaml.SequenceEndEvent):
+        items.append(_node(loader, event, depth + 1))
+    return items
+
+
+def _pairs(loader: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
+    names = set()
+    while not isinstance(event := loader.get_event(), yaml.MappingEndEvent):
+        name, line = _node(loader, event, depth), _line(event)
+        if not isinstance(name, str):
+            raise MarkdownError("a name must be text", line)
+        if name in names:
+            raise MarkdownError(f"{shortened(name)} is given twice", line)
+        names.add(name)
+        yield name, _node(loader, loader.get_event(), depth), line
+
+
+def _read_toml(text: str) -> dict[str, Entry]:
+    text = text.replace("\r\n", "\n")
+    if endless := ENDLESS_KEY.search(text):
+        raise MarkdownError("a name has too many dots", text.count("\n", 0, endless.start()) + 2)
+    try:
+        tomllib.loads(text)
+        quoted, lines = _quote_toml(text)
+        values = tomllib.loads(quoted)
+    except tomllib.TOMLDecodeError as error:
+        reason, _, place = str(error).rpartition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        last = text.rstrip("\n").count("\n") + 2
+        raise MarkdownError(f"not valid TOML: {reason[:200]}", int(line[1]) + 1 if line else last) from None
+    except (RecursionError, ValueError):
+        raise MarkdownError("not valid TOML: nested too deep, or a number with too many digits", 2) from None
+    return {name: Entry(value, lines.get(name, 2)) for name, value in values.items()}
+
+
+def _quote_toml(text: str) -> tuple[str, dict[str, int]]:
+    """Quote the numbers, booleans and dates of a valid text, to keep them as written; find the lines of its names."""
+    pieces, lines, line = [], {}, 2
+    arrays: list[str] = []  # the brackets and braces that are open
+    before, position = "\n", 0
+    for token in TOML_TOKEN.finditer(text):
+        if token["comment"]:
+            continue
+        if token["bare"] and (before == "=" or (arrays and arrays[-1] == "[" and before in "[,")):
+            pieces += text[position : token.start()], f"'{token[0]}'"
+            position = token.end()
+        if before in "\n[" and not arrays and not token["mark"]:
+            lines.setdefault(token[0].partition(".")[0].strip("\"'"), line)
+        if token[0] in "[{" and (before == "=" or arrays):
+            arrays.append(token[0])
+        elif token[0] in "]}" and arrays:
+            arrays.pop()
+        line += token[0].count("\n")
+        if token[0] != "\n" or not arrays:
+            before = token[0]
+    return "".join(pieces) + text[position:], lines

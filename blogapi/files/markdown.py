@@ -1,0 +1,168 @@
+"""A post as a Markdown file: read and written."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from blogapi.files.dates import rfc3339_of
+from blogapi.files.front_matter import MarkdownError, shortened, split
+
+FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+# Where a theme says more of an image than its address.
+ADDRESS_NAMES = ("url", "src", "image", "path")
+
+HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
+
+WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
+# Words that YAML 1.1 or 1.2 takes for something else than text.
+WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
+# What some parser of YAML does not take as it stands within quotes.
+ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+class Document(NamedTuple):
+    """What a Markdown file says of a post."""
+
+    fields: dict[str, Any]
+    """The fields of a post that it gives, `content` too, as JSON would have them; times are RFC 3339."""
+    created_at: str | None
+    """The text of `created_at`, as it is written."""
+    unknown: dict[str, Any]
+    """The values of other names, texts, and lists and mappings of them."""
+    lines: dict[str, int]
+    """The lines of the fields and of the other names."""
+
+
+def parse(data: bytes) -> Document:
+    """Read a Markdown file, leaving it to the caller what other names mean. Raise MarkdownError."""
+    entries, content = split(data)
+    fields: dict[str, Any] = {}
+    lines = {name: line for name, (_, line) in entries.items()}
+    sources: dict[str, str] = {}
+    for name in [name for name in KNOWN if name in entries]:
+        field, read = KNOWN[name]
+        try:
+            value = read(entries[name].value)
+        except ValueError as error:
+            raise MarkdownError(f"`{name}` {error}", lines[name]) from None
+        if not value:
+            continue
+        lines[field] = lines[name]
+        if field == "tags":
+            fields[field] = fields.get(field, []) + value
+        elif fields.setdefault(field, value) != value:
+            raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
+        sources.setdefault(field, name)
+    if "title" not in fields and (title := _heading(content)):
+        fields["title"] = title
+    created_at = entries["created_at"].value if "created_at" in entries else None
+    unknown = {name: entry.value for name, entry in entries.items() if name not in (*KNOWN, *IGNORED)}
+    return Document({**fields, "content": content}, created_at or None, unknown, lines)
+
+
+def parse_strictly(data: bytes) -> dict[str, Any]:
+    """Return the fields of a post that a Markdown file gives. Raise MarkdownError, for an unknown name, too."""
+    document = parse(data)
+    for name in document.unknown:
+        raise MarkdownError(
+            f"{shortened(name)} is unknown; there are {', '.join(NAMES)}, and `id` and `created_at`, which are ignored",
+            document.lines[name],
+        )
+    return document.fields
+
+
+def render(post: Mapping[str, Any]) -> bytes:
+    """Write a post as a Markdown file; reading it gives the same post."""
+    lines = [f"{name}: {_written(name, post[name])}\n" for name in WRITTEN if post.get(name)]
+    return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be one text")
+    return value
+
+
+def _time(value: Any) -> str:
+    return rfc3339_of(text) if (text := _text(value)) else ""
+
+
+def _tags(value: Any) -> list[str]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("must be a list of texts, or one text with commas")
+    return [name.strip() if isinstance(value, str) else name for name in names if name.strip()]
+
+
+def _address(value: Any) -> str:
+    if isinstance(value, dict):
+        value = next((value[name] for name in ADDRESS_NAMES if name in value), None)
+        if value is None:
+            raise ValueError("must be a URL, or have a `url` or `src`")
+    return _text(value)
+
+
+def _status_if(status_of: Mapping[bool, str]) -> Callable[[Any], str]:
+    """Return what reads a flag as a status."""
+
+    def read(value: Any) -> str:
+        if value == "":
+            return ""
+        if not isinstance(value, str) or value.lower() not in FLAGS:
+            raise ValueError("must be true or false")
+        return status_of[FLAGS[value.lower()]]
+
+    return read
+
+
+# The field that a name stands for, and what reads its value. A field's own name comes first.
+KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "title": ("title", _text),
+    "slug": ("slug", _text),
+    "status": ("status", _text),
+    "draft": ("status", _status_if({True: "draft", False: "published"})),
+    "published": ("status", _status_if({True: "published", False: "draft"})),
+    **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
+    **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
+    **dict.fromkeys(("cover_image", "image", "cover", "featured_image", "feature_image"), ("cover_image", _address)),
+    **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),
+}
+NAMES = tuple(dict.fromkeys(field for field, _ in KNOWN.values()))
+IGNORED = ("id", "created_at")
+
+
+def _heading(content: str) -> str:
+    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) that the content begins with, if it does."""
+    heading = HEADING.search(content)
+    if not heading or any(map(_is_visible, set(content[: heading.start()]))):
+        return ""
+    text = (heading[1] or "").rstrip(" \t")
+    opened = text.rstrip("#")  # a closing sequence
+    return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
+
+
+def _is_visible(character: str) -> bool:
+    return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
+
+
+def _written(name: str, value: Any) -> str:
+    if name == "tags":
+        return f"[{', '.join(_scalar(tag, ',[]{}:?') for tag in value)}]"
+    return value if name.endswith("_at") else _scalar(value)
+
+
+def _scalar(text: str, also_special: str = "") -> str:
+    """Write a text as it is where every YAML reads that as the same text, else in double quotes."""
+    if (
+        text[0].isalpha()
+        and text.isprintable()
+        and text[-1] not in " :"
+        and ": " not in text
+        and " #" not in text
+        and text.lower() not in WORDS
+        and not any(map(text.__contains__, also_special))
+    ):
+        return text
+    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

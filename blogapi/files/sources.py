@@ -1,0 +1,228 @@
+"""What other programs leave, folders of Markdown files and exports, as posts in the order of their dates."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+
+from blogapi.clock import rfc3339
+from blogapi.files import ghost, wordpress
+from blogapi.files.dates import rfc3339_of
+from blogapi.files.front_matter import MarkdownError
+from blogapi.files.html import markdown_of
+from blogapi.files.items import Item, Refused, make_item, make_slug, shown
+from blogapi.files.markdown import Document, parse
+
+EXTENSIONS = (".md", ".markdown", ".mdx")
+EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {".xml": wordpress.posts, ".json": ghost.posts}
+# What was built or installed, not written. Hidden folders are not entered either.
+NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site", "public", "dist")
+# The page of a whole section in Hugo and Zola.
+NOT_POSTS = ("_index",)
+DRAFT_FOLDERS = ("_drafts", "drafts")
+MAX_BYTES = 4 * 1024 * 1024
+
+DATED_NAME = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)", re.ASCII | re.DOTALL)
+DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4})/(\d\d)/(\d\d)(?:/|$)", re.ASCII)
+# Where a post was: the names that programs have for it, and what in them is no path.
+PATH_NAMES = ("permalink", "path", "url")
+PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
+LAST = "~"  # after every time
+
+
+class Found(NamedTuple):
+    """A post that is there to be read."""
+
+    when: str
+    read: Callable[[], Item | Refused]
+
+
+class Sources:
+    """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
+
+    Their number is known before they are read, and the memory taken does not grow with their contents.
+    """
+
+    def __init__(self, paths: Iterable[Path], now: str, slug_of: Callable[[str], str], spool: IO[bytes]):
+        self.now = now
+        self.slug_of = slug_of
+        self.spool = spool
+        self.files: set[Path] = set()
+        self.found: list[Found] = []
+        for path in paths:
+            self.found.extend(self._find(path))
+        self.found.sort(key=lambda found: found.when)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Item | Refused]:
+        sources: dict[str, str] = {}
+        for _, read in self.found:
+            item = read()
+            if isinstance(item, Item):
+                slug = item.fields["slug"]
+                if slug in sources:
+                    reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+                    item = Refused(item.source, item.lines.get("slug"), reason)
+                else:
+                    sources[slug] = item.source
+            yield item
+
+    def _find(self, path: Path) -> Iterator[Found]:
+        if path.is_dir():
+            for file in walk(path):
+                yield from self._find_file(file, path)
+        elif posts := EXPORTS.get(path.suffix.lower()):
+            yield from self._find_in_export(path, posts)
+        else:
+            yield from self._find_file(path, path.absolute().parent)
+
+    def _find_file(self, path: Path, top: Path) -> Iterator[Found]:
+        """Find a file, once however many paths lead to it."""
+        if (resolved := path.resolve()) not in self.files:
+            self.files.add(resolved)
+            item = self._read_file(path, top)
+            when = (item.created_at or item.fields.get("published_at")) if isinstance(item, Item) else None
+            yield Found(when or LAST, partial(self._read_file, path, top))
+
+    def _read_file(self, path: Path, top: Path) -> Item | Refused:
+        source = shown(str(path))
+        try:
+            document = parse(_bytes_of(path))
+            return self._item(source, path, top, document)
+        except (OSError, MarkdownError) as error:
+            return _refused(source, error)
+
+    def _item(self, source: str, path: Path, top: Path, document: Document) -> Item:
+        fields, unknown = document.fields, document.unknown
+        name, named_date = _undated(path.absolute().parent.name if path.stem == "index" else path.stem)
+        old_path = next((value for key in PATH_NAMES if (value := _path(unknown.get(key)))), "")
+        last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", old_path)).strip("/").rpartition("/")[2]
+        fields["slug"] = make_slug(fields.get("slug") or last or shown(name), self.slug_of)
+        if "published_at" not in fields and (day := named_date or _date_in(old_path)):
+            fields["published_at"] = day
+        if "status" not in fields:
+            if {top.absolute().name, *path.parent.parts[len(top.parts) :]} & set(DRAFT_FOLDERS):
+                fields["status"] = "draft"
+            elif "published_at" in fields:
+                fields["status"] = "published"
+        if tags := _taxonomies(unknown):
+            fields["tags"] = fields.get("tags", []) + tags
+        return make_item(
+            source,
+            fields,
+            created_at=_created_at(document),
+            dropped=tuple(key for key in unknown if key not in PATH_NAMES and not (tags and key == "taxonomies")),
+            lines=document.lines,
+            now=self.now,
+        )
+
+    def _find_in_export(self, path: Path, posts: Callable[[Path], Iterator[dict[str, Any]]]) -> Iterator[Found]:
+        source = shown(str(path))
+        try:
+            for post in posts(path):
+                offset = self.spool.tell()
+                self.spool.write(json.dumps(post).encode() + b"\n")
+                when = post["created_at"] or post["published_at"] or LAST
+                yield Found(when, partial(self._read_spooled, source, offset))
+        except (OSError, MarkdownError) as error:
+            refused = _refused(source, error)
+            yield Found(LAST, lambda: refused)
+
+    def _read_spooled(self, file: str, offset: int) -> Item | Refused:
+        self.spool.seek(offset)
+        post = json.loads(self.spool.readline())
+        html, bare, created_at = post.pop("html"), post.pop("bare", False), post.pop("created_at")
+        post["slug"] = make_slug(post["slug"] or post["title"], self.slug_of)
+        source = f"{file} ({post['slug']})"
+        try:
+            post["content"] = markdown_of(html, bare=bare) if html else post.get("content", "")
+        except RecursionError:
+            return Refused(source, None, "its HTML is nested too deep")
+        fields = {name: value for name, value in post.items() if value}
+        return make_item(source, fields, created_at=created_at or None, now=self.now)
+
+
+@contextmanager
+def open_sources(paths: Iterable[Path], *, now: float, slug_of: Callable[[str], str]) -> Iterator[Sources]:
+    """Find the posts in files and folders. `slug_of` makes a slug of a text; `now` is a Unix time."""
+    with TemporaryFile() as spool:
+        yield Sources(paths, rfc3339(now), slug_of, spool)
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """Find the Markdown files below a folder, in the order of their names."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_ENTERED)
+        for name in sorted(names):
+            path = Path(parent, name)
+            if not name.startswith(".") and path.suffix.lower() in EXTENSIONS and path.stem not in NOT_POSTS:
+                yield path
+
+
+def _refused(source: str, error: OSError | MarkdownError) -> Refused:
+    if isinstance(error, MarkdownError):
+        return Refused(source, error.line, error.reason)
+    return Refused(source, None, error.strerror or "cannot be read")
+
+
+def _bytes_of(path: Path) -> bytes:
+    if path.suffix.lower() not in EXTENSIONS:
+        raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
+    if path.exists() and not path.is_file():
+        raise MarkdownError("must be a regular file")
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise MarkdownError(f"must have at most {MAX_BYTES // 1024**2} MiB")
+    return data
+
+
+def _undated(name: str) -> tuple[str, str]:
+    """Split the name of a file into what follows a leading date, and that date as a time."""
+    match = DATED_NAME.fullmatch(name)
+    day = _midnight(match[1]) if match else ""
+    return (match[2], day) if match and day else (name, "")
+
+
+def _midnight(day: str) -> str:
+    try:
+        return f"{date.fromisoformat(day)}T00:00:00Z"
+    except ValueError:
+        return ""
+
+
+def _path(value: Any) -> str:
+    """Return the value of a permalink where it is a path, not a pattern or the name of a style."""
+    if not isinstance(value, str) or value in PATH_STYLES or "{" in value:
+        return ""
+    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
+    return "" if re.search("(^|/|-):[a-z]", path) else path
+
+
+def _date_in(path: str) -> str:
+    match = DATE_IN_PATH.search(path)
+    return _midnight("-".join(match.groups())) if match else ""
+
+
+def _taxonomies(unknown: Mapping[str, Any]) -> list[str]:
+    """Return the tags and categories as Zola has them."""
+    taxonomies = unknown.get("taxonomies")
+    if not isinstance(taxonomies, dict):
+        return []
+    lists = [names for name in ("tags", "categories") if isinstance(names := taxonomies.get(name), list)]
+    return [name for names in lists for name in names if isinstance(name, str) and name.strip()]
+
+
+def _created_at(document: Document) -> str | None:
+    try:
+        return rfc3339_of(str(document.created_at)) if document.created_at else None
+    except ValueError as error:
+        raise MarkdownError(f"`created_at` {error}", document.lines["created_at"]) from None

@@ -1,0 +1,27 @@
+"""The sample blogs, and how the tests read folders and exports."""
+
+from pathlib import Path
+
+from slugify import slugify
+
+from blogapi.files.sources import open_sources
+
+SAMPLES = Path(__file__).parent / "samples"
+NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
+
+
+def slug_of(text):
+    return slugify(text, max_length=80, word_boundary=True) or "untitled"
+
+
+def read(*paths, now=NOON):
+    with open_sources(paths, now=now, slug_of=slug_of) as sources:
+        items = list(sources)
+        assert len(sources) == len(items)
+    return items
+
+
+def slugs_in(path):
+    """The slugs of what is in a file, without holding more than one post at a time."""
+    with open_sources([path], now=NOON, slug_of=slug_of) as sources:
+        return [item.fields["slug"] for item in sources]

@@ -1,0 +1,159 @@
+"""The folders of the sample blogs, and what in a folder is read."""
+
+import os
+
+import pytest
+
+from blogapi.files.items import Item, Refused
+from tests.blogs import SAMPLES, read
+
+
+def test_a_jekyll_blog_is_read():
+    assert read(SAMPLES / "jekyll") == [
+        Item(
+            f"{SAMPLES}/jekyll/_posts/2019-05-04-rye-starter.markdown",
+            {
+                "title": "A rye starter",
+                "tags": ["rye", "sourdough", "bread"],
+                "published_at": "2019-05-04T07:30:00Z",
+                "content": "Flour, water, patience.\n\n{% include gallery.html %}\n",
+                "slug": "rye-starter",
+                "status": "published",
+            },
+            "2019-05-04T07:30:00Z",
+            ("layout", "cover_image"),
+            {"layout": 2, "title": 3, "date": 4, "categories": 5, "tags": 5, "image": 7}
+            | {"cover_image": 7, "published_at": 4},
+        ),
+        Item(
+            f"{SAMPLES}/jekyll/_posts/2020-02-29-leap-day.md",
+            {
+                "title": "Leap day",
+                "status": "draft",
+                "content": "Nothing to see.\n",
+                "slug": "leap-day",
+                "published_at": "2020-02-29T00:00:00Z",
+            },
+            "2020-02-29T00:00:00Z",
+            ("layout",),
+            {"layout": 2, "title": 3, "permalink": 4, "published": 5, "status": 5},
+        ),
+        Item(
+            f"{SAMPLES}/jekyll/_drafts/crackers.md",
+            {
+                "title": "Crackers",
+                "tags": ["rye", "thin things"],
+                "content": "Not yet.\n",
+                "slug": "crackers",
+                "status": "draft",
+            },
+            None,
+            ("layout",),
+            {"layout": 2, "title": 3, "tags": 4},
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("blog", "expected"),
+    [
+        (
+            "hugo",
+            [
+                ("first-loaf", "published", "2021-03-04T05:06:07Z", ["Sourdough", "bread"], ("lastmod",)),
+                ("focaccia-genovese", "draft", "2022-06-07T06:09:10Z", ["oil", "2022"], ("params",)),
+            ],
+        ),
+        ("zola", [("pizza-napoletana", "published", "2023-01-02T00:00:00Z", ["pizza", "oven", "dinner"], ("extra",))]),
+        (
+            "eleventy",
+            [
+                ("moved-here", "published", "2017-08-09T00:00:00Z", None, ()),
+                ("fourthpost", "published", "2018-09-30T00:00:00Z", ["second tag"], ()),
+                ("pattern", "published", "2018-10-01T00:00:00Z", None, ("eleventyExcludeFromCollections",)),
+            ],
+        ),
+        (
+            "astro",
+            [
+                ("first-post", "published", "2022-07-08T00:00:00Z", ["astro", "blogging"], ()),
+                ("using-mdx", "published", "2024-06-01T00:00:00Z", None, ("heroImage",)),
+            ],
+        ),
+    ],
+)
+def test_the_posts_of_a_blog_are_read_in_the_order_of_their_dates(blog, expected):
+    items = read(SAMPLES / blog)
+    assert [
+        (*(item.fields.get(name) for name in ("slug", "status", "published_at", "tags")), item.dropped)
+        for item in items
+    ] == expected
+    assert [item.created_at for item in items] == [item.fields["published_at"] for item in items]
+
+
+def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
+    note, inbox, broken = read(SAMPLES / "obsidian")
+    assert note.fields == {
+        "tags": ["brot", "küche"],
+        "title": "Über Brot",
+        "content": "# Über Brot\n\n[[Mehl]] und Wasser.\n",
+        "slug": "uber-brot",
+    }
+    assert (note.created_at, note.dropped) == ("2020-12-24T18:00:00Z", ("aliases",))
+    assert (inbox.fields, inbox.created_at) == ({"content": "- [ ] buy flour\n", "slug": "inbox"}, None)
+    assert str(broken) == (
+        f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context"
+    )
+
+
+# Where they are found
+
+
+def test_what_is_hidden_built_or_installed_is_not_read(tmp_path):
+    for name in (
+        ".git/a.md",
+        "node_modules/x/b.md",
+        "public/c.md",
+        "x/_site/d.md",
+        "vendor/e.md",
+        "_index.md",
+        ".f.md",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("# A")
+    (tmp_path / "g.txt").write_text("# A")
+    assert read(tmp_path) == []
+    assert [item.fields["slug"] for item in read(tmp_path / "public", tmp_path / ".f.md")] == ["c", "f"]
+
+
+def test_folders_that_are_links_are_not_entered(tmp_path):
+    (tmp_path / "a.md").write_text("# A")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert [item.source for item in read(tmp_path)] == [f"{tmp_path}/a.md"]
+
+
+def test_a_file_that_is_given_twice_is_read_once(tmp_path):
+    (tmp_path / "a.md").write_text("# A")
+    (tmp_path / "b.md").symlink_to("a.md")
+    assert [item.source for item in read(tmp_path / "a.md", tmp_path, tmp_path)] == [f"{tmp_path}/a.md"]
+
+
+def test_what_cannot_be_read_is_named_and_the_others_go_on(tmp_path):
+    (tmp_path / "a.md").write_text("# A")
+    (tmp_path / "b.md").write_bytes(b"---\n\xff\n---\n")
+    (tmp_path / "c.md").write_bytes(b"a" * (4 * 1024**2 + 1))
+    (tmp_path / "d.md").mkdir()
+    os.mkfifo(tmp_path / "e.md")
+    (tmp_path / "f.md").symlink_to("nowhere")
+    (tmp_path / "g\n.md").write_bytes(b"---")
+    found = read(tmp_path, tmp_path / "missing.md", tmp_path / "h.txt")
+    assert [str(item) if isinstance(item, Refused) else item.fields["slug"] for item in found] == [
+        "a",
+        f"{tmp_path}/b.md:2: must be UTF-8",
+        f"{tmp_path}/c.md: must have at most 4 MiB",
+        f"{tmp_path}/e.md: must be a regular file",
+        f"{tmp_path}/f.md: No such file or directory",
+        f"{tmp_path}/g\ufffd.md:1: the front matter never ends: a line --- is missing after it",
+        f"{tmp_path}/missing.md: No such file or directory",
+        f"{tmp_path}/h.txt: must be a folder, or end in .md, .markdown, .mdx, .xml, .json",
+    ]

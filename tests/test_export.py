@@ -1,0 +1,131 @@
+"""The export: a folder with a Markdown file for each post."""
+
+import os
+
+import pytest
+
+from blogapi.files.export import Summary, export
+from blogapi.files.markdown import render
+from tests.blogs import read
+
+POSTS = [
+    {"id": "1", "title": "A", "slug": "a", "status": "draft", "content": "One", "created_at": "2020-01-02T03:04:05Z"},
+    {"id": "2", "title": "B", "slug": "b-2", "status": "published", "content": "Two\r\n", "tags": ["x", "y, z"]}
+    | {"created_at": "2021-01-02T03:04:05Z", "published_at": "2019-01-02T03:04:05Z"},
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "some/blog"
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def state(folder):
+    return {path.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in folder.iterdir()}
+
+
+def test_each_post_is_a_file_with_its_time(folder):
+    assert export(POSTS, folder) == Summary(2, 0, 0)
+    assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
+    assert [int((folder / name).stat().st_mtime) for name in ("a.md", "b-2.md")] == [1577934245, 1546398245]
+
+
+def test_what_was_exported_is_read_as_it_was(folder):
+    export(POSTS, folder)
+    b, a = sorted(read(folder), key=lambda item: item.fields["slug"], reverse=True)
+    assert a.fields | {"id": "1", "created_at": a.created_at} == POSTS[0]
+    assert b.fields | {"id": "2", "created_at": b.created_at} == POSTS[1]
+
+
+def test_only_what_changed_is_written(folder):
+    export(POSTS, folder)
+    before = state(folder)
+    assert export([POSTS[0] | {"content": "Changed"}, POSTS[1]], folder) == Summary(1, 1, 0)
+    assert (folder / "a.md").read_bytes().endswith(b"Changed")
+    after = state(folder)
+    assert after["a.md"] != before["a.md"]
+    assert after == before | {"a.md": after["a.md"]}
+
+
+def test_files_are_as_readable_as_others_that_are_made(folder):
+    export(POSTS, folder)
+    (folder / "other").touch()
+    assert (folder / "a.md").stat().st_mode == (folder / "other").stat().st_mode
+
+
+def test_a_link_is_replaced_and_not_followed(folder, tmp_path):
+    folder.mkdir(parents=True)
+    (tmp_path / "precious").write_bytes(b"kept")
+    (tmp_path / "same").write_bytes(render(POSTS[1]))
+    (folder / "a.md").symlink_to(tmp_path / "precious")
+    (folder / ".a.md.part").symlink_to(tmp_path / "precious")
+    (folder / "b-2.md").symlink_to(tmp_path / "same")
+    assert export(POSTS, folder) == Summary(2, 0, 0)
+    assert (tmp_path / "precious").read_bytes() == b"kept"
+    assert [path.is_symlink() for path in sorted(folder.iterdir())] == [False, False]
+    assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
+
+
+def test_a_pipe_does_not_stop_it(folder):
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "a.md")
+    assert export(POSTS, folder) == Summary(2, 0, 0)
+
+
+def test_a_folder_in_the_place_of_a_file_is_an_error(folder):
+    (folder / "a.md").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        export(POSTS, folder)
+
+
+def test_without_delete_nothing_is_removed(folder):
+    export(POSTS, folder)
+    assert export(POSTS[:1], folder) == Summary(0, 1, 0)
+    assert sorted(contents(folder)) == ["a.md", "b-2.md"]
+
+
+@pytest.fixture
+def not_ours(folder):
+    """What --delete leaves alone."""
+    exported = render(POSTS[1])
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/b-2.md").write_bytes(exported)
+    (folder / "d.md").mkdir()
+    files = {
+        "README.md": exported,
+        "notes.md": b"# Notes",
+        "e.md": b"---\ntitle: E\nslug: e\n---\n",
+        "f.md": exported,
+        "g.markdown": exported,
+        ".b-2.md": exported,
+        "b_2.md": exported,
+        "h.md": b"---\n",
+        "i.txt": b"",
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    (folder / "b-3.md").symlink_to("f.md")
+    return {"sub", "d.md", "b-3.md", *files}
+
+
+def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder, not_ours):
+    export(POSTS, folder)
+    assert export(POSTS[:1], folder, delete=True) == Summary(0, 1, 1)
+    assert {path.name for path in folder.iterdir()} == {"a.md", *not_ours}
+    assert (folder / "sub/b-2.md").exists()
+
+
+def test_an_export_that_fails_removes_nothing(folder):
+    export(POSTS, folder)
+
+    def failing():
+        yield POSTS[0]
+        raise OSError("the database is away")
+
+    with pytest.raises(OSError, match="away"):
+        export(failing(), folder, delete=True)
+    assert sorted(contents(folder)) == ["a.md", "b-2.md"]

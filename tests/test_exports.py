@@ -1,0 +1,208 @@
+"""The exports of WordPress and Ghost, and HTML made Markdown."""
+
+import json
+import tracemalloc
+
+import pytest
+
+from blogapi.files.html import markdown_of
+from blogapi.files.items import Item
+from tests.blogs import SAMPLES, read, slugs_in
+
+WORDPRESS = SAMPLES / "exports/wordpress.xml"
+GHOST = SAMPLES / "exports/ghost.json"
+
+
+def test_the_posts_of_wordpress_are_read():
+    blocks, salt, draft, friends, tomorrow = read(WORDPRESS)
+    assert salt == Item(
+        f"{WORDPRESS} (salt-time)",
+        {
+            "title": "Salt & time",
+            "slug": "salt-time",
+            "status": "published",
+            "published_at": "2015-02-13T09:00:00Z",
+            "tags": ["salt", "Bread"],
+            "excerpt": "Salt, mostly.",
+            "cover_image": "https://crumbs.example/salt.jpg",
+            "content": (
+                "Two things:\n\n**salt**  \nand 2 \\* 3 hours.\n\n"
+                '[gallery ids="1,2"]\n\n> First\n>\n> Second\n\n```bash\necho "a"\n\necho b\n```\n'
+            ),
+        },
+        "2015-02-13T09:00:00Z",
+    )
+    assert blocks.fields == {
+        "title": "ブロック",
+        "slug": "hurotuku",
+        "status": "draft",
+        "published_at": "2014-01-01T09:00:00Z",
+        "content": (
+            "A block  \nof two lines.\n\n```php\necho 1;\n```\n\n![Loaf](https://crumbs.example/a%20b.jpg)\n\nA loaf\n"
+        ),
+    }
+    assert draft.fields == {"title": "A draft", "slug": "a-draft", "status": "draft", "content": "Soon.\n"}
+    assert draft.created_at == "2016-03-04T05:06:07Z"
+    assert friends.fields["status"] == "draft"
+    assert (tomorrow.fields["status"], tomorrow.created_at) == ("scheduled", None)
+
+
+def test_the_posts_of_ghost_are_read():
+    members, own, soon = read(GHOST)
+    assert soon == Item(
+        f"{GHOST} (coming-soon)",
+        {
+            "title": "Coming soon",
+            "slug": "coming-soon",
+            "status": "published",
+            "published_at": "2023-11-15T10:00:00Z",
+            "tags": ["Bread & butter", "News"],
+            "excerpt": "Soon, really",
+            "cover_image": "https://static.example/pub.png",
+            "content": 'Hi [there](/about/).\n\n<iframe src="https://video.example/1"></iframe>\n',
+        },
+        "2023-11-14T10:00:00Z",
+    )
+    assert own == Item(
+        f"{GHOST} (own-picture)",
+        {"title": "Own picture", "slug": "own-picture", "status": "draft", "content": "*Kept* as it was"},
+        "2022-11-14T10:00:00Z",
+        ("cover_image",),
+    )
+    assert members.fields["status"] == "draft"
+
+
+def test_an_export_of_ghost_0_is_read(tmp_path):
+    row = {"id": 1, "title": "A", "slug": "a", "markdown": "*B*", "html": None, "image": "//c.example/d.png", "page": 0}
+    times = {"status": "published", "created_at": 1405000000000, "published_at": 1405005000000}
+    never = {"created_at": 10**30, "published_at": 10**300}
+    data = {"posts": [row | times, row | never | {"id": 2, "slug": "b"}, {"page": 1}], "tags": [{"id": 3, "name": "C"}]}
+    data["posts_tags"] = [{"post_id": 1, "tag_id": 3}]
+    (tmp_path / "a.json").write_text(json.dumps({"data": data}))
+    dated, undated = read(tmp_path / "a.json")
+    assert dated == (
+        Item(
+            f"{tmp_path}/a.json (a)",
+            {"title": "A", "slug": "a", "status": "published", "tags": ["C"], "content": "*B*"}
+            | {"published_at": "2014-07-10T15:10:00Z"},
+            "2014-07-10T13:46:40Z",
+            ("cover_image",),
+        )
+    )
+    assert (undated.fields["slug"], undated.created_at) == ("b", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'<?xml version="1.0"?>\n<rss>\n<channel', ":3: not valid XML: unclosed token"),
+        (b"", ":1: not valid XML: no element found"),
+        (b'<!DOCTYPE rss [<!ENTITY a "b">]><rss>&a;</rss>', ": must not have a document type definition"),
+        (b'<!DOCTYPE rss SYSTEM "file:///etc/passwd"><rss/>', ": must not have a document type definition"),
+        (b"<item/>", ": not an export of WordPress"),
+        (b"<rss><channel><title>A feed</title><item/></channel></rss>", ": not an export of WordPress"),
+    ],
+)
+def test_what_is_no_export_of_wordpress_is_refused(tmp_path, data, reason):
+    (tmp_path / "a.xml").write_bytes(data)
+    assert [str(item) for item in read(tmp_path / "a.xml")] == [f"{tmp_path}/a.xml{reason}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        ("\udcff", "not valid JSON"),
+        ("[]", "not an export of Ghost"),
+        ("{}", "not an export of Ghost"),
+        ('{"db": []}', "not an export of Ghost"),
+        ('{"db": [{"data": {"posts": [1]}}]}', "not an export of Ghost"),
+        ('{"data": {"posts": [{"id": 1, "html": 2}]}}', "not an export of Ghost"),
+    ],
+)
+def test_what_is_no_export_of_ghost_is_refused(tmp_path, text, reason):
+    (tmp_path / "a.json").write_text(text, errors="surrogateescape")
+    assert [str(item) for item in read(tmp_path / "a.json")] == [f"{tmp_path}/a.json: {reason}"]
+
+
+def test_an_export_that_is_missing_is_named(tmp_path):
+    assert [str(item) for item in read(tmp_path / "a.xml", tmp_path / "b.json")] == [
+        f"{tmp_path}/a.xml: No such file or directory",
+        f"{tmp_path}/b.json: No such file or directory",
+    ]
+
+
+def test_a_control_character_in_an_export_of_wordpress_is_left_out(tmp_path):
+    (tmp_path / "a.xml").write_bytes(WORDPRESS.read_bytes().replace(b"Soon.", b"So" + b"\x0b" * 100_000 + b"on."))
+    assert "Soon.\n" in [item.fields["content"] for item in read(tmp_path / "a.xml")]
+
+
+def test_posts_that_cannot_be_converted_are_named(tmp_path):
+    htmls = ["<b>" * 5000, "<b>b</b>"]
+    rows = [{"id": number, "title": f"A {number}", "html": html} for number, html in enumerate(htmls)]
+    (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
+    refused, item = read(tmp_path / "a.json")
+    assert str(refused) == f"{tmp_path}/a.json (a-0): its HTML is nested too deep"
+    assert item.fields == {"title": "A 1", "slug": "a-1", "status": "draft", "content": "**b**\n"}
+
+
+def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
+    head = WORDPRESS.read_text().partition("<item>")[0]
+    items = "".join(
+        f"<item><title>A</title><content:encoded>{'word ' * 10_000}</content:encoded><wp:post_name>a-{number}"
+        "</wp:post_name><wp:status>publish</wp:status><wp:post_type>post</wp:post_type></item>"
+        for number in range(300)
+    )
+    (tmp_path / "a.xml").write_text(f"{head}{items}</channel></rss>")
+    tracemalloc.start()
+    try:
+        assert len(slugs_in(tmp_path / "a.xml")) == 300
+        assert tracemalloc.get_traced_memory()[1] < len(items) / 2
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<p>a</p><p>b<br>c</p>", "a\n\nb  \nc\n"),
+        ("<h1>a</h1><h3>b <em>c</em></h3>", "# a\n\n### b *c*\n"),
+        ("a &amp; b &lt;div&gt; &amp;lt; `c` *d* _e_ f_g", "a & b \\<div> \\&lt; \\`c\\` \\*d\\* \\_e\\_ f_g\n"),
+        ("<p># a</p><p>1. b</p><p>- c</p><p>+ d</p><p>> e</p><p>--- f</p><p>2) g</p><p>3.4</p>",
+         "\\# a\n\n1\\. b\n\n\\- c\n\n\\+ d\n\n\\> e\n\n\\--- f\n\n2\\) g\n\n3.4\n"),
+        ("<p><b>a</b> - b</p>", "**a** - b\n"),
+        ("C:\\new \\*", "C:\\new \\\\\\*\n"),
+        ("[my_code a=\"*b*\"]*c*[/my_code]", "[my_code a=\"*b*\"]\\*c\\*[/my_code]\n"),
+        ('<a href="/a b(c)">d</a><img src="/e f.png" alt="g">', "[d](/a%20b%28c%29)![g](/e%20f.png)\n"),
+        ("<ul><li>a<ul><li>b</li></ul></li></ul><ol start=3><li>c</li></ol>", "- a\n  - b\n\n3. c\n"),
+        ("<pre>a\n\n  b_*</pre>", "```\na\n\n  b_*\n```\n"),
+        ('<pre class="language-js">```</pre>', "````js\n```\n````\n"),
+        ('<pre><code class="x lang-c++">a</code></pre>', "```c++\na\n```\n"),
+        ("<code>a_*</code>", "`a_*`\n"),
+        ("<table><tr><th>a</th></tr><tr><td>b</td></tr></table>", "| a |\n| --- |\n| b |\n"),
+        ('a<iframe\nsrc="b"></iframe>c', 'a\n\n<iframe src="b"></iframe>\n\nc\n'),
+        ('<figure><img src="a"><figcaption>b</figcaption></figure>', "![](a)\n\nb\n"),
+        ("a<script>b</script><style>c</style><!-- d -->", "a\n"),
+        ("<p>a \t  b</p><pre>c  d</pre>", "a b\n\n```\nc  d\n```\n"),
+        ("picture.jpg", "picture.jpg\n"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_html_is_made_markdown_that_means_the_same(html, markdown):
+    assert markdown_of(html) == markdown
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("a\nb\r\n\r\nc", "a  \nb\n\nc\n"),
+        ("a\n<h2>b</h2>\nc", "a\n\n## b\n\nc\n"),
+        ("<blockquote>a\n\nb</blockquote>", "> a\n>\n> b\n"),
+        ("<ul>\n<li>a</li>\n<li>b</li>\n</ul>", "- a\n- b\n"),
+        ("<pre>a\n\nb</pre>\nc", "```\na\n\nb\n```\n\nc\n"),
+        ("<p>a\nb</p>", "a  \nb\n"),
+    ],
+)
+def test_bare_lines_of_wordpress_are_paragraphs_and_line_breaks(html, markdown):
+    assert markdown_of(html, bare=True) == markdown

@@ -1,0 +1,281 @@
+"""Posts as Markdown files: what front matter may say, and that reading what was written gives the same post."""
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blogapi.files.markdown import parse, parse_strictly, render
+
+POST = {
+    "id": "12",
+    "title": "Hello world",
+    "status": "published",
+    "slug": "hello-world",
+    "content": "# Hello\n\nMy first post.\n",
+    "excerpt": "What it is about",
+    "tags": ["python", "Zwei Wörter"],
+    "cover_image": "https://example.com/a.png",
+    "published_at": "2026-11-20T10:10:00Z",
+    "created_at": "2026-11-19T08:00:00Z",
+    "updated_at": "2026-11-21T08:00:00Z",
+}
+WRITTEN = b"""\
+---
+title: Hello world
+slug: hello-world
+status: published
+published_at: 2026-11-20T10:10:00Z
+created_at: 2026-11-19T08:00:00Z
+tags: [python, Zwei W\xc3\xb6rter]
+excerpt: What it is about
+cover_image: https://example.com/a.png
+id: "12"
+---
+
+# Hello
+
+My first post.
+"""
+
+
+def front(text, content="Words.", mark="---"):
+    return f"{mark}\n{text}\n{mark}\n\n{content}".encode()
+
+
+def fields(text, mark="---"):
+    """The fields that a front matter gives."""
+    return {name: value for name, value in parse_strictly(front(text, mark=mark)).items() if name != "content"}
+
+
+# Written
+
+
+def test_a_post_is_written_as_a_person_would():
+    assert render(POST) == WRITTEN
+
+
+def test_what_was_written_is_read():
+    document = parse(WRITTEN)
+    kept = {name: value for name, value in POST.items() if name not in ("id", "created_at", "updated_at")}
+    assert document.fields == kept
+    assert document.created_at == POST["created_at"]
+    assert document.unknown == {}
+
+
+def test_what_a_post_has_not_is_left_out():
+    post = {"id": "a", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": [], "created_at": "2026"}
+    assert render(post) == b"---\ntitle: A\nslug: a\nstatus: draft\ncreated_at: 2026\nid: a\n---\n\nB"
+
+
+@pytest.mark.parametrize(
+    ("title", "written"),
+    [
+        ("It's a day: really", '"It\'s a day: really"'),
+        ("Don't", "Don't"),
+        ("C# and F#", "C# and F#"),
+        ("One # two", '"One # two"'),
+        ("ends:", '"ends:"'),
+        ("a, b [c] {d}", "a, b [c] {d}"),
+        ("Schöne Grüße", "Schöne Grüße"),
+        ("日本語", "日本語"),
+        ("Hi 🌍", "Hi 🌍"),
+        ("yes", '"yes"'),
+        ("Null", '"Null"'),
+        ("2024", '"2024"'),
+        ("1e3", '"1e3"'),
+        ("0o17", '"0o17"'),
+        (".inf", '".inf"'),
+        ("2026-11-20", '"2026-11-20"'),
+        ("12:30:45", '"12:30:45"'),
+        ("~", '"~"'),
+        ("- a", '"- a"'),
+        ('"x"', '"\\"x\\""'),
+        ("\ufeffa\u2028b\tc\r\n", '"\\ufeffa\\u2028b\\tc\\r\\n"'),
+    ],
+)
+def test_text_is_quoted_only_where_yaml_could_take_it_for_something_else(title, written):
+    assert render(POST | {"title": title}).decode().splitlines()[1:2] == [f"title: {written}"]
+
+
+TEXT = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\t\n\r\x85\u2028\u2029\ufeff-.:#'\"\\[]{},&*!|>%@`~?")
+)
+LIKELY = st.sampled_from(
+    ["---", "...", "+++", "null", "~", "No", "1_000", "0x1F", "1:2", "=", "<<", "- ", "? a", "a: b", "\ufeff"]
+)
+SOME_TEXT = (TEXT | LIKELY | st.tuples(LIKELY, TEXT).map("".join)).filter(bool)
+TIME = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "Z")
+POSTS = st.fixed_dictionaries(
+    {"title": SOME_TEXT, "status": st.sampled_from(["draft", "archived"]), "content": st.text() | SOME_TEXT},
+    optional={
+        "slug": st.from_regex("[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True),
+        "excerpt": SOME_TEXT,
+        "tags": st.lists(SOME_TEXT.filter(str.strip), min_size=1),
+        "cover_image": SOME_TEXT,
+        "published_at": TIME,
+        "created_at": TIME,
+    },
+)
+
+
+@given(POSTS)
+def test_reading_what_was_written_gives_the_same_post_whatever_its_text(post):
+    document = parse(render(post))
+    assert document.fields | {"created_at": document.created_at} == {"created_at": None} | post
+
+
+@given(POSTS.filter(lambda post: "created_at" not in post and "published_at" not in post))
+def test_another_reader_of_yaml_takes_the_same_texts(post):
+    written = render(post).decode()
+    end = written.index("\n---\n\n")
+    assert yaml.safe_load(written[4:end]) == {name: value for name, value in post.items() if name != "content"}
+    assert written[end + 6 :] == post["content"]
+
+
+# Read
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("title: yes", {"title": "yes"}),
+        ("title: 2024", {"title": "2024"}),
+        ("title: 1e3", {"title": "1e3"}),
+        ("title: 0x1F # sixteen and fifteen", {"title": "0x1F"}),
+        ("title: ~", {"title": "~"}),
+        ("title: null", {"title": "null"}),
+        ("title: 2026-11-20", {"title": "2026-11-20"}),
+        ("title: '---'", {"title": "---"}),
+        ("title: >-\n  one\n  two", {"title": "one two"}),
+        ("{title: A, slug: b}", {"title": "A", "slug": "b"}),
+        ("tags: [a, 2, yes]", {"tags": ["a", "2", "yes"]}),
+        ("tags:\n- a\n- b c", {"tags": ["a", "b c"]}),
+        ("tags: a b, c ,, d", {"tags": ["a b", "c", "d"]}),
+        ("tags: one tag", {"tags": ["one tag"]}),
+        ("tags: []", {}),
+        ("tags:\n- \n- a", {"tags": ["a"]}),
+        ("category: b\ncategories: [c, d]\ntags: a", {"tags": ["a", "c", "d", "b"]}),
+        ("date: 2026-11-20", {"published_at": "2026-11-20T00:00:00Z"}),
+        ("published_at: 2026-11-20 10:10", {"published_at": "2026-11-20T10:10:00Z"}),
+        ("publishDate: 2015-02-13 10:00:00 +0100", {"published_at": "2015-02-13T09:00:00Z"}),
+        ("pubDate: 2015-02-13T10:00:00.000Z", {"published_at": "2015-02-13T10:00:00Z"}),
+        ("date: 2001-12-14 21:59:43.10 -5", {"published_at": "2001-12-15T02:59:43Z"}),
+        ("date: 2013/7/3 9:05:00", {"published_at": "2013-07-03T09:05:00Z"}),
+        ("pubDate: Jul 08 2022", {"published_at": "2022-07-08T00:00:00Z"}),
+        ("pubDate: July 8, 2022", {"published_at": "2022-07-08T00:00:00Z"}),
+        ("date: Fri, 13 Feb 2015 10:00:00 +0100", {"published_at": "2015-02-13T09:00:00Z"}),
+        ("date: 2026-11-20\npubDate: 2026-11-20T01:00+01:00", {"published_at": "2026-11-20T00:00:00Z"}),
+        ("draft: true", {"status": "draft"}),
+        ("draft: False", {"status": "published"}),
+        ("published: no", {"status": "draft"}),
+        ("published: true\ndraft: false\nstatus: published", {"status": "published"}),
+        ("summary: S", {"excerpt": "S"}),
+        ("description: S\nsummary: S\nexcerpt:", {"excerpt": "S"}),
+        ("image: https://a.example/b", {"cover_image": "https://a.example/b"}),
+        ("cover: {url: https://a.example/b, alt: B}", {"cover_image": "https://a.example/b"}),
+        ("featured_image:\n  src: /b.png", {"cover_image": "/b.png"}),
+        ("feature_image: ''\nslug:\ndate:\ndraft:", {}),
+        ("id: 7\ncreated_at: never", {}),
+        ("# nothing", {}),
+        ("", {}),
+    ],
+)
+def test_yaml_gives_fields(text, expected):
+    assert fields(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('title = "A"\ntags = ["a", "b"]', {"title": "A", "tags": ["a", "b"]}),
+        ("title = 1e3", {"title": "1e3"}),
+        ("title = 1_000", {"title": "1_000"}),
+        ("title = 0x10 # sixteen", {"title": "0x10"}),
+        ("title = true", {"title": "true"}),
+        ("title = -inf", {"title": "-inf"}),
+        ("title = 1979-05-27 07:32:00.50", {"title": "1979-05-27 07:32:00.50"}),
+        ('title = \'a = 1\'\nslug = "b\\" = 2"', {"title": "a = 1", "slug": 'b" = 2'}),
+        ('title = """\n[1, 2]\n= 3"""', {"title": "[1, 2]\n= 3"}),
+        ("title = '''it's = 4'''", {"title": "it's = 4"}),
+        ("tags = [ 2024, # [1,\n  1e3, 'x', \"y\" ,\n]", {"tags": ["2024", "1e3", "x", "y"]}),
+        ("tags = [2024]\r\ntitle = 7", {"tags": ["2024"], "title": "7"}),
+        (
+            "date = 2015-02-13T10:00:00+01:00\ndraft = false",
+            {"published_at": "2015-02-13T09:00:00Z", "status": "published"},
+        ),
+        ("date = 2015-02-13 10:00:00", {"published_at": "2015-02-13T10:00:00Z"}),
+        ("cover = { src = 'a', width = 10 }", {"cover_image": "a"}),
+        ("cover.url = 1\ncover.width = 2", {"cover_image": "1"}),
+        ("[cover]\nurl = 1.50", {"cover_image": "1.50"}),
+        ("", {}),
+    ],
+)
+def test_toml_gives_fields_as_they_are_written(text, expected):
+    assert fields(text, mark="+++") == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "content"),
+    [
+        (b"---\ntitle: A\n---\n\nB", "B"),
+        (b"---\ntitle: A\n---\nB", "B"),
+        (b"---\ntitle: A\n...\nB", "B"),
+        (b"---\ntitle: A\n---\n\n\nB", "\nB"),
+        (b"---\r\ntitle: A\r\n---\r\n\r\nB\r\nC\r\n", "B\r\nC\r\n"),
+        (b"---  \ntitle: A\n--- \t\n\n---\n---\n", "---\n---\n"),
+        (b"---\ntitle: A\n---\n\rB\nC", "\rB\nC"),
+        (b"---\ntitle: A\n---", ""),
+        (b"---\n---\nB", "B"),
+        (b"\xef\xbb\xbf---\ntitle: A\n---\n\n\xef\xbb\xbfB", "\ufeffB"),
+        (b"\xef\xbb\xbfB", "B"),
+        (b"+++\ntitle = 'A'\n+++\n\nB", "B"),
+        (b"\n---\ntitle: A\n---\n", "\n---\ntitle: A\n---\n"),
+        (b"----\n", "----\n"),
+        (b"--- a\n", "--- a\n"),
+        (b"", ""),
+    ],
+)
+def test_all_but_the_front_matter_is_content_byte_for_byte(data, content):
+    assert parse(data).fields["content"] == content
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [
+        ("# Hello\n\nB", "Hello"),
+        ("\n\u200b\n   # Hello *you* ##  \r\nB", "Hello *you*"),
+        ("#\tC# \n", "C#"),
+        ("# Hello#", "Hello#"),
+        ("# # \n", None),
+        ("B\n# Hello", None),
+        ("<!-- a -->\n# Hello", None),
+        ("## Hello\n# Hello", None),
+        ("#Hello", None),
+        ("    # Hello", None),
+        ("#\n# Hello", None),
+        ("# ##\nB", None),
+        ("", None),
+    ],
+)
+def test_without_a_title_the_heading_that_the_content_begins_with_is_it(content, title):
+    expected = {"content": content} | ({"title": title} if title else {})
+    assert parse(content.encode()).fields == expected
+    assert parse(front("status: draft", content)).fields == expected | {"status": "draft"}
+
+
+def test_a_title_comes_before_a_heading():
+    assert parse(front("title: A", "# B")).fields == {"title": "A", "content": "# B"}
+
+
+def test_other_names_are_given_back_with_their_lines():
+    document = parse(front("layout: post\ntitle: A\nextra:\n  a: [1, {b: c}]\ncontent: X"))
+    assert document.unknown == {"layout": "post", "extra": {"a": ["1", {"b": "c"}]}, "content": "X"}
+    assert document.lines == {"layout": 2, "title": 3, "extra": 4, "content": 6}
+    assert document.fields == {"title": "A", "content": "Words."}
+
+
+def test_other_names_of_toml_are_given_back_with_their_lines():
+    document = parse(front("title = 'A'\nweight = 1\n\n[extra]\na = [1, {b = 2.50}]\n[[more]]\n", mark="+++"))
+    assert document.unknown == {"weight": "1", "extra": {"a": ["1", {"b": "2.50"}]}, "more": [{}]}
+    assert [document.lines[name] for name in ("title", "weight", "extra", "more")] == [2, 3, 5, 7]

@@ -1,0 +1,191 @@
+"""Markdown files that are refused: the message names the line, and nothing takes long."""
+
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blogapi.files.front_matter import MarkdownError
+from blogapi.files.markdown import parse, parse_strictly
+
+MIB = 1024**2
+NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+UNKNOWN = (
+    "is unknown; there are title, slug, status, tags, excerpt, cover_image, published_at, "
+    "and `id` and `created_at`, which are ignored"
+)
+
+
+def front(text, content="Words.", mark="---"):
+    return f"{mark}\n{text}\n{mark}\n\n{content}".encode()
+
+
+def toml(text):
+    return front(text, mark="+++")
+
+
+def error(data):
+    with pytest.raises(MarkdownError) as caught:
+        parse_strictly(data)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: A\nslug: a\ntitle: B", "line 4: `title` is given twice"),
+        ("extra:\n  a: 1\n  a: 2", "line 4: `a` is given twice"),
+        ("title: A\nlayout: post", f"line 3: `layout` {UNKNOWN}"),
+        ("title: &a A", "line 2: anchors and aliases (& and *) are not allowed"),
+        ("a: 1\ntitle: *a", "line 3: anchors and aliases (& and *) are not allowed"),
+        ("&a title: A", "line 2: anchors and aliases (& and *) are not allowed"),
+        ("&a {title: A}", "line 2: anchors and aliases (& and *) are not allowed"),
+        ("title: !!python/object/apply:os.system [ls]", "line 2: tags (!) are not allowed"),
+        ("title: ! A", "line 2: tags (!) are not allowed"),
+        ("!!map {title: A}", "line 2: tags (!) are not allowed"),
+        ("? [a]\n: b", "line 2: a name must be text"),
+        ("title: A\nslug: b: c", "line 3: not valid YAML: mapping values are not allowed in this context"),
+        ("title: 'A", "line 2: not valid YAML: found unexpected end of stream"),
+        ("\ttitle: A", "line 2: not valid YAML: found character that cannot start any token"),
+        ("title: A\nslug: \x08", "line 3: control characters are not allowed"),
+        ("title: \uffff", "line 2: control characters are not allowed"),
+        ("just text", "line 2: the front matter must be names with values, such as `title: Hello`"),
+        ("- title", "line 2: the front matter must be names with values, such as `title: Hello`"),
+        ("--- a", "line 2: the front matter must be names with values, such as `title: Hello`"),
+        ("title: A\n--- {slug: a}", "line 3: the front matter must be one document"),
+        ("title: [A]", "line 2: `title` must be one text"),
+        ("slug: {a: b}", "line 2: `slug` must be one text"),
+        ("tags: {a: b}", "line 2: `tags` must be a list of texts, or one text with commas"),
+        ("tags: [[a]]", "line 2: `tags` must be a list of texts, or one text with commas"),
+        ("cover: {alt: A}", "line 2: `cover` must be a URL, or have a `url` or `src`"),
+        ("cover: [a]", "line 2: `cover` must be one text"),
+        ("draft: maybe", "line 2: `draft` must be true or false"),
+        ("published: [true]", "line 2: `published` must be true or false"),
+        ("title: A\ndraft: true\nstatus: published", "line 3: `draft` and `status` say different things"),
+        ("summary: A\ndescription: B", "line 2: `summary` and `description` say different things"),
+        ("date: 2026-11-20\npubDate: 2026-11-21", "line 3: `pubDate` and `date` say different things"),
+        ("cover: a\nimage: b", "line 2: `cover` and `image` say different things"),
+        ("date: tomorrow", f"line 2: {NO_DATE}"),
+    ],
+)  # fmt: skip
+def test_yaml_that_is_refused_names_the_line(text, message):
+    assert error(front(text)) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title = 'A'\ntitle = 'B'", "line 3: not valid TOML: Cannot overwrite a value"),
+        ("title = 'A'\nslug = b", "line 3: not valid TOML: Invalid value"),
+        ("title = ", "line 2: not valid TOML: Invalid value"),
+        ("title = 'A'\ndate = 1.5", f"line 3: {NO_DATE}"),
+        ("title = 'A'\n[extra]\na = 1", f"line 3: `extra` {UNKNOWN}"),
+        ("title = " + "9" * 5000, "line 2: not valid TOML: nested too deep, or a number with too many digits"),
+    ],
+)  # fmt: skip
+def test_toml_that_is_refused_names_the_line(text, message):
+    assert error(toml(text)) == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-13-01", "2026-02-30", "2026-11-20T24:00:00Z", "2026-11-20T10:61:00Z", "2026-11-20T10:10:00+99:00",
+        "0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:00:00-02:00", "2026-11", "20261120", "1763633400",
+        "2026-11-20T", "2026-11-20 noon", "2026-11/20", "٢٠٢٦-11-20", "Feb 30 2015", "1" * 5000, "-", "2 " * 30,
+    ],
+)  # fmt: skip
+def test_what_is_no_date_is_refused(text):
+    assert error(front(f"date: '{text}'")).startswith("line 2: `date` must be a date")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"---\ntitle: A\n", "line 1: the front matter never ends: a line --- is missing after it"),
+        (b"---", "line 1: the front matter never ends: a line --- is missing after it"),
+        (b"+++\ntitle = 'A'\n---\n", "line 1: the front matter never ends: a line +++ is missing after it"),
+        (b"---\n" + b"# comment\n" * 7000 + b"---\n", "line 1: the front matter must have at most 64 KiB"),
+        (b"---\ntitle: A\nslug: \xff\n---\n", "line 3: must be UTF-8"),
+        (b"---\ntitle: A\n---\n\nB\n\xff", "line 6: must be UTF-8"),
+        (b"A\n\xed\xa0\x80", "line 2: must be UTF-8"),
+        ("---\ntitle: A\n---\n".encode("utf-16"), "line 1: must be UTF-8"),
+    ],
+)
+def test_a_file_that_is_refused_names_the_line(data, message):
+    assert error(data) == message
+
+
+def test_front_matter_may_have_64_kib():
+    most = b"title: A\n#" + b"-" * (65536 - 11) + b"\n"
+    assert parse(b"---\n" + most + b"---\n\nB").fields == {"title": "A", "content": "B"}
+    assert error(b"---\n#" + most + b"---\n\nB") == "line 1: the front matter must have at most 64 KiB"
+
+
+def test_messages_stay_short():
+    assert len(error(front(f"{'a' * 60_000}: 1"))) < 250
+    assert len(error(front(f"{'a' * 900}: 1\n{'a' * 900}: 1"))) < 250
+    assert len(error(toml(f"[{'a' * 20_000}]\n[{'a' * 20_000}]"))) < 300
+
+
+NAMES = st.sampled_from(["title", "tags", "date", "draft", "image", "created_at", "x"])
+PIECES = st.sampled_from(list("-:#'\"\\[]{},&*!|>%@`?=.+~ \n\t\r\0aZ09é\x85\u2028\ufeff\uffff😀")) | st.sampled_from(
+    ["---", "\n  ", ": "]
+)
+JUNK = st.lists(NAMES | PIECES | st.just("= ") | st.text(max_size=3), max_size=30).map("".join)
+
+
+@given(JUNK, st.sampled_from(["---", "+++"]), st.binary(max_size=3))
+def test_whatever_a_file_has_is_read_or_refused(text, mark, last):
+    data = front(text, mark=mark) + last
+    with suppress(MarkdownError):
+        assert data.endswith(parse(data).fields["content"].encode())
+
+
+ALIASES = [f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]" for a, b in ("ab", "bc", "cd", "de", "ef", "fg", "gh", "hi")]
+HOSTILE_YAML = [
+    "\n".join(["a: &a [1]", *ALIASES]), "[" * 60_000, "{" * 60_000, "a: " + "{a: " * 15_000, "- " * 30_000,
+    "? " * 30_000,
+    "!" * 60_000, "&" * 60_000, "'" * 60_001, '"' * 60_001, "a: '" + "\n" * 60_000, "a:\n" * 20_000,
+    "\n".join(f"a{n}:" for n in range(8000)), "[" + "a," * 30_000, "a: |\n" + " \n" * 30_000,
+    "a: " + " " * 60_000 + "!",
+    "%" * 60_000, ":" * 60_000, "\t" * 60_000, "a: b: " * 10_000, "# \n" * 21_000 + "!",
+]  # fmt: skip
+HOSTILE_TOML = [
+    "a = " + "[" * 60_000, "a." * 30_000 + "a = 1\nb = ", "a" * 60_000 + "=", "'a' . " * 10_000, "a = {" * 12_000,
+    "\n".join([f"{'a.' * 99}b = 1"] * 300), "a = '" + "'" * 60_000, 'a = "' * 12_000, 'a = """' + '"\\' * 30_000,
+    "[a]\n" * 15_000, "[[a]]\n" * 10_000, "\n".join(f"a{n} = {n}" for n in range(5000)),
+]  # fmt: skip
+HOSTILE = [
+    b"---\n" + b" ---\n" * MIB, b"---\n" + b"-" * 4 * MIB, b"---\n" + b"\n" * 4 * MIB, b"---\n" + b" " * 4 * MIB,
+    b"---\n" + b"--- x\n" * MIB, b"+++\n" + b"---\n" * MIB, b"\xff" * 4 * MIB, b"A" * 4 * MIB + b"\xff",
+    b"---\ntitle: A\n---\n" + b"\x80" * 4 * MIB, b"---" + b" " * 4 * MIB + b"x\n\xff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE], ids=range(43))
+def test_hostile_files_are_refused_at_once(data):
+    """What takes many times as long as it should is quadratic."""
+    start = time.process_time()
+    error(data)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "---\n" * MIB,
+        "#\n" * 2 * MIB,
+        "# " + "# " * 2 * MIB,
+        "# " + " " * 4 * MIB,
+        "#" * 4 * MIB,
+        "\u200b" * MIB + "\n# A",
+        "\n" * 4 * MIB,
+    ],
+)
+def test_large_contents_are_read_at_once(content):
+    start = time.process_time()
+    assert parse(front("status: draft", content)).fields["content"] == content
+    assert time.process_time() - start < 2

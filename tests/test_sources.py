@@ -1,0 +1,168 @@
+"""What is made of a Markdown file that another program left: its slug, date, status and image."""
+
+import pytest
+
+from blogapi.files.items import Refused
+from tests.blogs import read
+
+
+@pytest.fixture
+def item(tmp_path):
+    """Read a file that has this front matter and this name, below a folder."""
+
+    def read_one(text, name="a.md", content="Words."):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\n{text}\n---\n\n{content}")
+        (item,) = read(tmp_path)
+        return item
+
+    return read_one
+
+
+@pytest.fixture
+def fields(item):
+    """What is made of such a file, but its content."""
+
+    def read_fields(text, name="a.md"):
+        made = item(f"title: A\n{text}", name)
+        return {key: value for key, value in made.fields.items() if key not in ("title", "content")}
+
+    return read_fields
+
+
+# The slug
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "slug"),
+    [
+        ("slug: b", "2020-01-02-a.md", "b"),
+        ("slug: Große Pläne", "a.md", "grosse-plane"),
+        ("slug: ''", "a.md", "a"),
+        ("", "2020-01-02-Some_Title.md", "some-title"),
+        ("", "2020-13-02-a.md", "2020-13-02-a"),
+        ("", "2020-01-02.md", "2020-01-02"),
+        ("", "a.b.markdown", "a-b"),
+        ("", "A.MDX", "a"),
+        ("", "€.md", "eur"),
+        ("", "\u200b.md", "untitled"),
+        ("", f"{'a' * 100}.md", "a" * 100),
+        ("", f"{'ab-' * 40}c.md", "ab-" * 26 + "ab"),
+        ("", "2020-01-02-trip/index.md", "trip"),
+        ("", "posts/trip/index.md", "trip"),
+        ("slug: b\npermalink: /c/", "a.md", "b"),
+        ("permalink: /2020/01/02/b.html", "a.md", "b"),
+        ("permalink: /b/index.html", "a.md", "b"),
+        ("path: x/b", "a.md", "b"),
+        ("url: https://a.example/x/B%20c/?q#f", "a.md", "b-20c"),
+        ("url: https://a.example/", "a.md", "a"),
+        ("permalink: /", "a.md", "a"),
+        ("permalink: false\nurl: /b", "a.md", "b"),
+        ("permalink: pretty", "a.md", "a"),
+        ("permalink: /:categories/:title.html", "a.md", "a"),
+        ("permalink: '/x/{{ page.fileSlug }}/'", "a.md", "a"),
+        ("permalink: [a, b]", "a.md", "a"),
+    ],
+)
+def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(fields, text, name, slug):
+    assert fields(text, name)["slug"] == slug
+
+
+def test_a_slug_that_two_files_have_is_refused_for_the_later(tmp_path):
+    for name, day in (("new/a.md", 2), ("old/2020-01-01-a.md", 1)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(f"---\ntitle: A\ndate: 2020-01-0{day}\n---\n")
+    first, second = read(tmp_path)
+    assert first.source == f"{tmp_path}/old/2020-01-01-a.md"
+    assert second == Refused(
+        f"{tmp_path}/new/a.md",
+        None,
+        f"{tmp_path}/old/2020-01-01-a.md has the slug a, too: one of them needs a `slug` of its own",
+    )
+
+
+# The date and the status
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "published_at", "status"),
+    [
+        ("date: 2020-01-02", "2019-01-02-a.md", "2020-01-02T00:00:00Z", "published"),
+        ("permalink: /2018/01/02/a", "2019-01-02-a.md", "2019-01-02T00:00:00Z", "published"),
+        ("permalink: /2018/01/02/a", "a.md", "2018-01-02T00:00:00Z", "published"),
+        ("url: https://a.example/blog/2018/01/02/", "a.md", "2018-01-02T00:00:00Z", "published"),
+        ("permalink: /2018/13/02/a", "a.md", None, None),
+        ("", "2019-01-02-a/index.md", "2019-01-02T00:00:00Z", "published"),
+        ("", "a.md", None, None),
+        ("date: 2020-01-02\ndraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
+        ("date: 2020-01-02\nstatus: archived", "a.md", "2020-01-02T00:00:00Z", "archived"),
+        ("date: 2020-01-02", "x/_drafts/y/a.md", "2020-01-02T00:00:00Z", "draft"),
+        ("", "drafts/a.md", None, "draft"),
+        ("draft: false", "drafts/a.md", None, "published"),
+        ("date: 2026-11-20T12:00:00Z", "a.md", "2026-11-20T12:00:00Z", "published"),
+        ("date: 2026-11-20T12:00:01Z", "a.md", "2026-11-20T12:00:01Z", "scheduled"),
+        ("date: 2027-01-01\ndraft: false", "a.md", "2027-01-01T00:00:00Z", "scheduled"),
+        ("date: 2026-01-01\nstatus: scheduled", "a.md", "2026-01-01T00:00:00Z", "published"),
+        ("date: 2027-01-01\ndraft: true", "a.md", None, "draft"),
+        ("status: scheduled", "a.md", None, "scheduled"),
+    ],
+)
+def test_the_date_and_the_status_follow_from_the_file(fields, text, name, published_at, status):
+    made = fields(text, name)
+    assert (made.get("published_at"), made.get("status")) == (published_at, status)
+
+
+@pytest.mark.parametrize(
+    ("text", "created_at"),
+    [
+        ("created_at: 2019-01-02 03:04\ndate: 2020-01-02", "2019-01-02T03:04:00Z"),
+        ("date: 2020-01-02", "2020-01-02T00:00:00Z"),
+        ("date: 2027-01-02", None),
+        ("created_at: 2027-01-02", None),
+        ("slug: a", None),
+    ],
+)
+def test_it_was_created_when_it_says_or_was_published_where_that_is_past(item, text, created_at):
+    assert item(f"title: A\n{text}").created_at == created_at
+
+
+def test_a_time_of_creation_that_is_none_is_refused(item):
+    refused = item("title: A\ncreated_at: long ago")
+    assert (refused.line, refused.reason[:28]) == (3, "`created_at` must be a date ")
+
+
+def test_a_folder_above_does_not_make_drafts(tmp_path):
+    (tmp_path / "drafts/blog").mkdir(parents=True)
+    (tmp_path / "drafts/blog/a.md").write_text("# A")
+    assert [item.fields.get("status") for item in read(tmp_path / "drafts/blog")] == [None]
+    assert [item.fields.get("status") for item in read(tmp_path / "drafts")] == ["draft"]
+    assert [item.fields.get("status") for item in read(tmp_path / "drafts/blog/a.md")] == [None]
+
+
+def test_posts_come_by_date_then_those_to_come_then_those_without(tmp_path):
+    for name, text in (
+        ("a", ""),
+        ("b", "date: 2027-01-01"),
+        ("c", "created_at: 2021-01-01"),
+        ("d", "date: 2020-01-01"),
+    ):
+        (tmp_path / f"{name}.md").write_text(f"---\n{text}\n---\n")
+    assert [item.fields["slug"] for item in read(tmp_path)] == ["d", "c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cover_image", "dropped"),
+    [
+        ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", ()),
+        ("image: /b.png", None, ("cover_image",)),
+        ("image: b.png\nlayout: c", None, ("layout", "cover_image")),
+        ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),
+        ("cover: {image: '', alt: B}", None, ()),
+        ("taxonomies: {authors: [a]}", None, ("taxonomies",)),
+        ("taxonomies: [a]", None, ("taxonomies",)),
+    ],
+)
+def test_what_has_no_place_in_a_post_is_dropped_by_name(item, text, cover_image, dropped):
+    made = item(f"title: A\n{text}")
+    assert (made.fields.get("cover_image"), made.dropped) == (cover_image, dropped)
