@@ -27,6 +27,7 @@ def test_the_least_there_must_be_makes_a_draft(client):
         "content": " Words.\n",
         "tags": [],
         "created_at": "2026-11-20T12:00:00Z",
+        "updated_at": "2026-11-20T12:00:00Z",
     }
 
 
@@ -41,7 +42,7 @@ def test_every_field_is_kept(client):
         "cover_image": "https://example.org/ä.png?x=1#y",
     }
     answer = client.post("/v1/posts", json=fields)
-    times = {"created_at": "2026-11-20T12:00:00Z", "published_at": "2026-11-20T12:00:00Z"}
+    times = dict.fromkeys(("created_at", "published_at", "updated_at"), "2026-11-20T12:00:00Z")
     assert answer.json == {"id": "1", **times, **fields}
     assert client.get("/v1/posts").json == [answer.json]
 
@@ -250,7 +251,11 @@ def test_only_json_is_taken(client, headers, status):
     answer = client.post("/v1/posts", data=body, headers=headers)
     assert answer.status_code == status
     if status == 415:
-        header = "Content-Encoding: must be left out" if len(headers) == 2 else "Content-Type: must be application/json"
+        header = (
+            "Content-Encoding: must be left out"
+            if len(headers) == 2
+            else "Content-Type: must be application/json or text/markdown"
+        )
         assert answer.json == {"error": 415, "message": header}
 
 

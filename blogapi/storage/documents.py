@@ -9,15 +9,35 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+# The fields of a post, in the order in which they are written
+FIELDS = (
+    "id",
+    "title",
+    "status",
+    "slug",
+    "content",
+    "excerpt",
+    "tags",
+    "cover_image",
+    "published_at",
+    "created_at",
+    "updated_at",
+)
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
 PUBLISHED_AT = b'"published_at":"'
+UPDATED_AT = '"updated_at":"'
 TAGS = '"tags":'
 TIME_LENGTH = len("2026-11-20T10:10:00Z")
 DECODER = json.JSONDecoder()
 
 
+def in_order(post: dict[str, Any]) -> dict[str, Any]:
+    """Return a post with its fields in order, without those that are None."""
+    return {name: post[name] for name in FIELDS if post.get(name) is not None}
+
+
 def dump(value: dict[str, Any] | list[str]) -> str:
-    """Return compact JSON."""
+    """Return compact JSON: of a post in order, its document."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -28,13 +48,13 @@ def etag(document: bytes) -> str:
 
 def is_due(document: bytes, now: str) -> bool:
     """Tell whether the time of a scheduled post has come; raise ValueError if it has none."""
-    start = document.index(PUBLISHED_AT) + len(PUBLISHED_AT)
-    return document[start : start + TIME_LENGTH].decode() <= now
+    return _published_at(document) <= now
 
 
 def published(document: bytes) -> bytes:
     """Return the document of a scheduled post as it is once its time has come."""
-    return document.replace(SCHEDULED, PUBLISHED, 1)
+    text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
+    return _updated(text, _published_at(document)).encode()
 
 
 def tags(document: str) -> list[str]:
@@ -43,8 +63,19 @@ def tags(document: str) -> list[str]:
     return names
 
 
-def with_tags(document: str, change: Callable[[list[str]], list[str]]) -> str:
-    """Return a document with its tags changed; raise ValueError if it is none."""
+def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
+    """Return a document with its tags changed, updated `now` if they are other ones; raise ValueError if it is none."""
     start = document.index(TAGS) + len(TAGS)
     names, end = DECODER.raw_decode(document, start)
-    return document[:start] + dump(change(names)) + document[end:]
+    changed = change(names)
+    return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
+
+
+def _published_at(document: bytes) -> str:
+    start = document.index(PUBLISHED_AT) + len(PUBLISHED_AT)
+    return document[start : start + TIME_LENGTH].decode()
+
+
+def _updated(document: str, now: str) -> str:
+    start = document.rindex(UPDATED_AT) + len(UPDATED_AT)
+    return document[:start] + now + document[start + TIME_LENGTH :]

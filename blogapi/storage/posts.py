@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from functools import cache, reduce
 from operator import add as unite
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from peewee import SQL, Select
 
@@ -22,7 +22,8 @@ PAGE_BYTES = 4 * 1024 * 1024
 PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
 PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
 
-Check = Callable[[bytes], None]
+Key = int | str  # the id of a post, or its slug
+Check = Callable[[bytes | None], None]
 
 
 class StoredPost(NamedTuple):
@@ -30,6 +31,13 @@ class StoredPost(NamedTuple):
 
     id: int
     document: bytes
+
+
+class Put(NamedTuple):
+    """A post, and what was done to make it so: it was made, changed or left unchanged."""
+
+    post: StoredPost
+    outcome: Literal["made", "changed", "unchanged"]
 
 
 class Page(NamedTuple):
@@ -115,16 +123,24 @@ def _due_ids(by_tag: bool) -> Select:
     return query
 
 
-def find(reader: Reader, post_id: int) -> bytes:
+def find(reader: Reader, key: Key) -> bytes:
     """Return the document of a post; raise NotFound."""
-    return _as_of(reader.now, *_find(reader, post_id))
+    return find_stored(reader, key).document
 
 
-_post = Prepared(Post.select(Post.status, _document).where(Post.id == Param("id")))
+def find_stored(reader: Reader, key: Key) -> StoredPost:
+    """Return a post; raise NotFound."""
+    post_id, status, document = _find(reader, key)
+    return StoredPost(post_id, _as_of(reader.now, status, document))
 
 
-def _find(reader: Reader, post_id: int) -> tuple[str, bytes]:
-    found = reader.row(_post, id=post_id)
+_one = Post.select(Post.id, Post.status, _document)
+_post_with_id = Prepared(_one.where(Post.id == Param("key")))
+_post_with_slug = Prepared(_one.where(Post.slug == Param("key")))
+
+
+def _find(reader: Reader, key: Key) -> tuple[int, str, bytes]:
+    found = reader.row(_post_with_slug if isinstance(key, str) else _post_with_id, key=key)
     if found is None:
         raise NotFound("post")
     return found
@@ -144,21 +160,25 @@ def _as_of(now: str, status: str, document: bytes | None) -> bytes:
 # Write
 
 
-def add(tx: Transaction, fields: dict[str, Any]) -> StoredPost:
-    """Make a post of validated fields; a slug that is left out is made from the title. Raises SlugTaken."""
+def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, tell: bool = True) -> StoredPost:
+    """Make a post of validated fields; a slug that is left out is made from the title.
+
+    It was made now, unless at `created_at`; without `tell` no event is recorded. Raises SlugTaken and PublicationTime.
+    """
     post_id = tx.row(_last_id)[0] + 1
-    post = {
+    made = {
         "id": str(post_id),
-        **fields,
         "slug": fields.get("slug") or slugs.free_slug(tx, fields["title"]),
-        "created_at": tx.now,
+        "published_at": _published_at({}, fields, tx.now),
+        "created_at": created_at or tx.now,
+        "updated_at": tx.now,
     }
-    published = post["status"] == "published"
-    if published:
-        post["published_at"] = tx.now
+    post = documents.in_order(fields | made)
     document = _store(tx, _insert, post)
     tags.attach(tx, post_id, post["status"], post["tags"])
-    events.record(tx, post, "post.created", *(["post.published"] if published else []))
+    _reschedule(tx, post_id, {}, post)
+    if tell:
+        events.record(tx, post, "post.created", *_publication({}, post))
     return StoredPost(post_id, document)
 
 
@@ -179,32 +199,84 @@ def _store(tx: Transaction, statement: Prepared, post: dict[str, Any]) -> bytes:
     return document.encode()
 
 
-def change(tx: Transaction, post_id: int, changes: dict[str, Any], check: Check) -> bytes:
+def change(tx: Transaction, key: Key, changes: dict[str, Any], check: Check) -> bytes:
     """Change a post by what RFC 7396 leaves of a request: None clears a field. Returns its document.
 
     `check` is given the document as it is, and may raise. Raises NotFound, SlugTaken and PublicationTime.
     """
-    document = _current(tx, post_id)
-    check(document)
-    old = _load(document)
+    old_post = _current(tx, key)
+    check(old_post.document)
+    old = _load(old_post.document)
     changes = changes | {"published_at": _published_at(old, changes, tx.now)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
-    new = {name: value for name, value in (old | changes).items() if value is not None}
-    document = _store(tx, _update, new)
+    return _replace(tx, old_post, old, documents.in_order(old | changes))
+
+
+def put(
+    tx: Transaction,
+    slug: str,
+    fields: dict[str, Any],
+    check: Check | None = None,
+    created_at: str | None = None,
+    tell: bool = True,
+) -> Put:
+    """Make the post with this slug be what the fields say: what they leave out is cleared, but status and published_at.
+
+    A post that is missing is made as by `add`; one that is like that already is left alone. `check` is given the
+    document as it is, or None. Raises PublicationTime.
+    """
+    try:
+        stored = _current(tx, slug)
+    except NotFound:
+        if check:
+            check(None)
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, created_at, tell), "made")
+    if check:
+        check(stored.document)
+    old = _load(stored.document)
+    new = _as_put(old, fields, tx.now)
+    if new == old:
+        return Put(stored, "unchanged")
+    return Put(StoredPost(stored.id, _replace(tx, stored, old, new, tell)), "changed")
+
+
+def unchanged_by(reader: Reader, slug: str, fields: dict[str, Any]) -> StoredPost | None:
+    """Return the post with this slug if `put` would leave it alone."""
+    try:
+        stored = find_stored(reader, slug)
+        old = _load(stored.document)
+        return stored if _as_put(old, fields, reader.now) == old else None
+    except (NotFound, PublicationTime):
+        return None
+
+
+def _as_put(old: dict[str, Any], fields: dict[str, Any], now: str) -> dict[str, Any]:
+    """Return what `put` makes of a post."""
+    kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
+    return documents.in_order(kept | fields | {"published_at": _published_at(old, fields, now)})
+
+
+def _replace(tx: Transaction, stored: StoredPost, old: dict[str, Any], new: dict[str, Any], tell: bool = True) -> bytes:
+    """Write a post that was `old` as it is to be; return its document."""
+    post_id, document = stored
+    if new != old:
+        new = new | {"updated_at": tx.now}
+        document = _store(tx, _update, new)
     if (old["tags"], old["status"]) != (new["tags"], new["status"]):
         tags.detach(tx, post_id, old["status"], old["tags"])
         tags.attach(tx, post_id, new["status"], new["tags"])
     _reschedule(tx, post_id, old, new)
-    published = new["status"] == "published" != old["status"]
-    events.record(tx, new, "post.updated", *(["post.published"] if published else []))
+    if tell:
+        events.record(tx, new, "post.updated", *_publication(old, new))
     return document
 
 
-def remove(tx: Transaction, post_id: int, check: Check) -> None:
+def remove(tx: Transaction, key: Key, check: Check) -> None:
     """Delete a post, and with it its tags; `check` as for `change`. Raises NotFound."""
+    post_id = _find(tx, key)[0]
     try:
-        document = _current(tx, post_id)
+        document = _current(tx, post_id).document
         check(document)
         post = _load(document)
     except Damaged:  # It can go all the same.
@@ -228,17 +300,22 @@ def _load(document: bytes) -> dict[str, Any]:
         raise Damaged from error
 
 
-def _current(tx: Transaction, post_id: int) -> bytes:
-    """Return the document of a post, which is published first if its time has come."""
-    status, document = _find(tx, post_id)
+def _current(tx: Transaction, key: Key) -> StoredPost:
+    """Return a post, which is published first if its time has come."""
+    post_id, status, document = _find(tx, key)
     shown = _as_of(tx.now, status, document)
     if shown is not document:
         _publish(tx, post_id, shown)
-    return shown
+    return StoredPost(post_id, shown)
+
+
+def _publication(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return the event of a post that becomes published."""
+    return ["post.published"] if new["status"] == "published" != old.get("status") else []
 
 
 def _reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    if old["status"] == "scheduled":
+    if old.get("status") == "scheduled":
         tx.execute(_unschedule, post_id=post_id)
     if new.get("status") == "scheduled":
         tx.execute(Schedule.insert(post_id=post_id, published_at=new["published_at"]))
@@ -252,21 +329,20 @@ def _published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str
 
     Times in RFC 3339 UTC, whole seconds, compare as text.
     """
-    status = changes.get("status", old["status"])
+    status = changes.get("status") or old["status"]
     given, stored = changes.get("published_at"), old.get("published_at")
-    earlier = stored if stored and stored <= now else None
-    if status == "published":
-        if given and given > now:
-            raise PublicationTime('must not be in the future; for that, set "status": "scheduled"')
-        return given or (stored if old["status"] == "published" else earlier) or now
     if status == "scheduled":
         time = given or stored
         if not time or time <= now:
             raise PublicationTime("must be given, and in the future, for a scheduled post")
         return time
+    if given and given > now:
+        raise PublicationTime('must not be in the future; for that, change the post to "status": "scheduled"')
     if given:
-        raise PublicationTime("may be given only for a published or scheduled post")
-    return earlier
+        return given
+    # The clock may have been set back since a post was published.
+    kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
+    return kept or (now if status == "published" else None)
 
 
 # Publish
@@ -298,7 +374,7 @@ def publish_due(tx: Transaction) -> list[int]:
         if post_id is None or size > PUBLISHED_BYTES:
             break
         try:
-            size += len(_current(tx, post_id))
+            size += len(_current(tx, post_id).document)
         except (Damaged, NotFound):
             damaged.append(post_id)
         tx.execute(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn

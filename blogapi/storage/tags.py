@@ -175,7 +175,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     """Change the tags in the documents of all posts with a tag, one after another: memory holds one document."""
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         (document,) = tx.row(_document, id=post_id)
-        tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change))
+        tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))

@@ -1,15 +1,17 @@
 """The set-up of a SQLite database, and its upgrades."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from blogapi.storage.documents import dump, in_order
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 
 SCHEMA = Path(__file__).resolve().parent.parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 3  # as in schema.sql
+VERSION = 4  # as in schema.sql
 
 
 def set_up(connection: sqlite3.Connection) -> bool:
@@ -31,10 +33,23 @@ def set_up(connection: sqlite3.Connection) -> bool:
         if created:
             _run(connection, SCHEMA.read_text())
         connection.create_function("fold", 1, fold, deterministic=True)
+        connection.create_function("with_updated_at", 1, with_updated_at, deterministic=True)
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
             connection.execute(f"PRAGMA user_version = {version + 1}")
     return created
+
+
+def with_updated_at(document: str) -> str:
+    """Return a document of version 3 with `updated_at`: the later of when the post was made and published."""
+    try:
+        post = json.loads(document)
+        times = [post["created_at"]] + [post["published_at"]] * (
+            post["status"] != "scheduled" and "published_at" in post
+        )
+        return dump(in_order(post | {"updated_at": max(times)}))
+    except (ValueError, KeyError):  # It is damaged, and stays so.
+        return document
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -131,4 +146,5 @@ CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WH
 
 CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
 """,
+    3: "UPDATE post SET document = with_updated_at(document);",
 }

@@ -6,7 +6,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.storage.fold import fold
 from blogapi.storage.models import MAX_ID
-from blogapi.web.schemas.fields import DELIVERY_ID, ID, WHITE_SPACE
+from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, WHITE_SPACE
 
 blueprint = Blueprint("api", __name__)
 
@@ -20,6 +20,13 @@ class IdConverter(BaseConverter):
 
     def to_python(self, value: str) -> int:
         return int(value) if int(value) <= MAX_ID else 0  # which nothing has
+
+
+class SlugConverter(BaseConverter):
+    """The slug of a post, or what is none and names nothing."""
+
+    schema = {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100}
+    example = "three-days-at-the-lake"
 
 
 class DeliveryIdConverter(BaseConverter):
@@ -41,7 +48,7 @@ class TagConverter(BaseConverter):
         return fold(value.strip(WHITE_SPACE))
 
 
-CONVERTERS = {"id": IdConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}
+CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}
 
 
 @blueprint.record

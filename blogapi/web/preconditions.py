@@ -1,13 +1,15 @@
 """What a request demands of the post that it is about (RFC 9110, section 13.1)."""
 
 import hashlib
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from flask import g, request
 from marshmallow import ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
+from blogapi.files.markdown import render
 from blogapi.storage.documents import etag
 from blogapi.storage.idempotency import IdempotencyKey
 
@@ -15,17 +17,23 @@ IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 
 
 def precondition() -> Callable[[bytes], None]:
-    """Return what raises PreconditionFailed for a document that the request is not meant for."""
+    """Return what raises PreconditionFailed for a post, or None, that the request is not meant for."""
     wanted = request.if_match if "If-Match" in request.headers else None
     unwanted = request.if_none_match if request.method not in ("GET", "HEAD") else None
 
-    def check(document: bytes) -> None:
-        if wanted is not None and not wanted.contains(etag(document)):
+    def check(document: bytes | None) -> None:
+        if wanted is not None and (document is None or not any(map(wanted.contains, etags(document)))):
             raise PreconditionFailed("If-Match: the post has been changed since; get it again")
-        if unwanted is not None and unwanted.contains_weak(etag(document)):
+        if unwanted is not None and document is not None and any(map(unwanted.contains_weak, etags(document))):
             raise PreconditionFailed("If-None-Match: the post still has this entity tag")
 
     return check
+
+
+def etags(document: bytes) -> Iterator[str]:
+    """Give the entity tags of a post, as JSON and as Markdown."""
+    yield etag(document)
+    yield etag(render(json.loads(document)))
 
 
 def idempotency_key() -> IdempotencyKey | None:

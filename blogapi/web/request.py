@@ -1,4 +1,4 @@
-"""What a request carries, read strictly: its query and its JSON body, each loaded by the schema that is declared."""
+"""What a request carries, read strictly: its query and its body, each loaded by the schema that is declared."""
 
 import json
 import re
@@ -9,6 +9,10 @@ from urllib.parse import parse_qsl
 from flask import g, request
 from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+
+from blogapi.files.front_matter import MarkdownError
+from blogapi.files.markdown import parse_strictly
+from blogapi.web.responses import MARKDOWN
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
@@ -45,7 +49,8 @@ def load_body() -> dict[str, Any]:
     """
     check_content_type(g.operation.content_types)
     g.body = read_body()
-    return g.operation.body.load(parse_json(g.body))
+    fields = parse_markdown(g.body) if request.mimetype == MARKDOWN else parse_json(g.body)
+    return g.operation.body.load(fields)
 
 
 def check_content_type(content_types: tuple[str, ...]) -> None:
@@ -68,6 +73,14 @@ def read_body() -> bytes:
     if length is not None and len(body) < length:
         raise BadRequest("body: shorter than its Content-Length")
     return body
+
+
+def parse_markdown(body: bytes) -> dict[str, Any]:
+    """Return the fields of a post that a Markdown file gives; raise BadRequest saying what is wrong with it."""
+    try:
+        return parse_strictly(body)
+    except MarkdownError as error:
+        raise BadRequest(f"body: {error}") from None
 
 
 def parse_json(body: bytes) -> dict[str, Any]:

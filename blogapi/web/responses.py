@@ -9,6 +9,7 @@ from flask import Response, request
 from blogapi.storage.documents import etag
 
 JSON = "application/json"
+MARKDOWN = "text/markdown"
 
 
 def json_response(content: Any, status: int = 200, **headers: str) -> Response:
@@ -17,14 +18,21 @@ def json_response(content: Any, status: int = 200, **headers: str) -> Response:
     return Response(text, status, headers, mimetype=JSON)
 
 
-def post_response(document: bytes, status: int = 200, **headers: str) -> Response:
+def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:
     """Answer with a post and its entity tag; 304 where that is what the client has (RFC 9110, section 13.1.2)."""
-    tag = etag(document)
+    tag = etag(content)
     if request.method in ("GET", "HEAD") and request.if_none_match.contains_weak(tag):
-        document, status = b"", 304
-    response = Response(document, status, headers, mimetype=JSON)
+        content, status = b"", 304
+    response = Response(content, status, headers, mimetype=mimetype)
     response.set_etag(tag)
     return response
+
+
+def prefers_markdown() -> bool:
+    """Tell whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1)."""
+    if "text/" not in request.environ.get("HTTP_ACCEPT", ""):  # Parsing what curl sends would take a tenth.
+        return False
+    return request.accept_mimetypes.best_match([JSON, MARKDOWN]) == MARKDOWN
 
 
 def next_link(path: str, query: dict[str, Any]) -> str:

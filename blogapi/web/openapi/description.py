@@ -10,6 +10,7 @@ from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
+from marshmallow import Schema
 from werkzeug.routing import Rule
 
 from blogapi.web.blueprint import CONVERTERS
@@ -25,7 +26,7 @@ from blogapi.web.openapi.components import (
     Described,
 )
 from blogapi.web.openapi.operation import Operation
-from blogapi.web.responses import JSON
+from blogapi.web.responses import JSON, MARKDOWN
 from blogapi.web.schemas.base import ErrorSchema, StrictSchema
 from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema
 
@@ -100,7 +101,7 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
     """Return the OpenAPI operation of a view."""
     operation: Operation = view.operation
     described = {
-        "operationId": view.__name__,
+        "operationId": rule.endpoint.rpartition(".")[2],
         "summary": view.__doc__.partition("\n")[0],
         "description": f"```sh\n{curl(rule, operation)}\n```",
         "tags": [rule.rule.split("/")[2]],
@@ -108,9 +109,16 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
         "responses": responses(operation),
     }
     if operation.body:
-        content = {content_type: {"schema": operation.body} for content_type in operation.content_types}
+        schemas = dict.fromkeys(operation.content_types, operation.body)
+        schemas |= {MARKDOWN: {"type": "string"}} if MARKDOWN in schemas else {}
+        content = {content_type: {"schema": schema} for content_type, schema in schemas.items()}
         described["requestBody"] = {"required": True, "content": content}
     return described
+
+
+def media_types(content_types: Iterable[str], schema: Schema) -> dict[str, Any]:
+    """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
+    return {each: {"schema": {"type": "string"} if each == MARKDOWN else schema} for each in content_types}
 
 
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
@@ -130,14 +138,18 @@ def parameter(place: str, name: str, described: Described, **more: Any) -> dict[
 
 def responses(operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    answer = operation.answer
-    headers = refer_to([*RATE_LIMIT, *answer.headers])
-    success: dict[str, Any] = {"description": answer.description, "headers": headers}
-    if answer.schema:
-        success["content"] = {JSON: {"schema": answer.schema}}
     errors = {*ALWAYS, *operation.errors, *(WITH_BODY if operation.body else ())}
-    found: dict[str, Any] = {str(answer.status): success, **{str(status): str(status) for status in errors}}
-    if "If-None-Match" in operation.request_headers:
+    found: dict[str, Any] = {str(status): str(status) for status in errors}
+    for answer in filter(None, (operation.answer, operation.creates)):
+        success: dict[str, Any] = {
+            "description": answer.description,
+            "headers": refer_to([*RATE_LIMIT, *answer.headers]),
+        }
+        if answer.schema:
+            success["content"] = media_types(answer.content_types, answer.schema)
+        found[str(answer.status)] = success
+    if operation.method == "GET" and "If-None-Match" in operation.request_headers:
+        headers = refer_to([*RATE_LIMIT, *operation.answer.headers])
         found["304"] = {"description": "The post still has the entity tag.", "headers": headers}
     return dict(sorted(found.items()))
 

@@ -25,6 +25,7 @@ class Answer:
     description: str
     schema: Schema | None = None
     headers: tuple[str, ...] = ()  # names of components
+    content_types: tuple[str, ...] = (JSON,)
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Operation:
 
     method: str
     answer: Answer
+    creates: Answer | None = None  # where it makes something
     query: Schema = no_query
     body: Schema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
@@ -40,10 +42,13 @@ class Operation:
     errors: tuple[int, ...] = ()  # beside those that any operation may answer
 
 
-def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable], Callable]:
+def operation(
+    rule: str, answer: Answer, also: tuple[str, str] = ("", ""), **declared: Any
+) -> Callable[[Callable], Callable]:
     """Make a function the view of a rule such as "GET /v1/posts", and declare its Operation.
 
-    `g.query` has the query, loaded; any parameter that is not declared is refused: a typo must not delete every post.
+    `also` is the name and the path of another way to the same operation. `g.query` has the query, loaded; a parameter
+    that is not declared is refused: a typo must not delete every post.
     """
     method, path = rule.split()
 
@@ -58,7 +63,9 @@ def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable]
             return view(**arguments)
 
         view_of_operation.operation = operation
-        blueprint.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
+        for name, each in ((view.__name__, path), also):
+            if name:
+                blueprint.add_url_rule(each, name, view_of_operation, methods=[method])
         return view_of_operation
 
     return declare

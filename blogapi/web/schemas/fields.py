@@ -21,6 +21,7 @@ TIME = re.compile(
 )
 POSITIVE = re.compile("[1-9][0-9]*")
 ID = "[1-9][0-9]{0,18}"  # and at most MAX_ID
+SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 
 # What Unicode calls white space; str.strip() alone would take the control characters U+001C to U+001F for some, too.

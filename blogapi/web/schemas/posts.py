@@ -1,5 +1,6 @@
 """The posts on the wire."""
 
+import re
 from typing import Any
 
 from marshmallow import pre_load
@@ -7,9 +8,20 @@ from marshmallow import pre_load
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES
 from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
-from blogapi.web.schemas.fields import Distinct, FoldedTag, Line, PageSize, Pattern, PostId, Text, Time, length, visible
+from blogapi.web.schemas.fields import (
+    SLUG,
+    Distinct,
+    FoldedTag,
+    Line,
+    PageSize,
+    Pattern,
+    PostId,
+    Text,
+    Time,
+    length,
+    visible,
+)
 
-SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 # An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
 URL = (
     r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
@@ -25,11 +37,12 @@ NEW_POST_EXAMPLE: dict[str, Any] = {
 POST_EXAMPLE = {
     "id": "1",
     **NEW_POST_EXAMPLE,
+    "slug": "three-days-at-the-lake",
     "excerpt": "Fog, wind, and then the sun.",
     "cover_image": "https://example.org/lake.jpg",
-    "slug": "three-days-at-the-lake",
-    "created_at": "2026-11-20T10:10:00Z",
     "published_at": "2026-11-20T10:10:00Z",
+    "created_at": "2026-11-20T10:10:00Z",
+    "updated_at": "2026-11-20T10:10:00Z",
 }
 
 
@@ -38,7 +51,7 @@ def title() -> Line:
 
 
 def content() -> Text:
-    return Text(length(0, 1_000_000), visible, required=True)
+    return Text(length(0, 1_000_000), visible, required=True, metadata={"minLength": 1})
 
 
 def excerpt(**kwargs: Any) -> Text:
@@ -57,6 +70,11 @@ def cover_image(**kwargs: Any) -> Text:
     return Text(length(0, 2048), Pattern(f"^({URL})?$", error=URL_HINT), **kwargs)
 
 
+def is_slug(text: str) -> bool:
+    """Tell whether a text can be the slug of a post."""
+    return len(text) <= 100 and re.fullmatch(SLUG, text) is not None
+
+
 class NewPostSchema(StrictSchema):
     """The body of POST /posts."""
 
@@ -70,6 +88,7 @@ class NewPostSchema(StrictSchema):
     )
     status = choice("published", "draft", load_default="draft")
     tags = tags(load_default=list)
+    published_at = Time()
     cover_image = cover_image()
 
     @pre_load
@@ -87,7 +106,12 @@ class PostChangeSchema(NewPostSchema):
     status = choice(*STATUSES)
     tags = tags(allow_none=True)
     cover_image = cover_image(allow_none=True)
-    published_at = Time()
+
+
+class PutPostSchema(NewPostSchema):
+    """The body of PUT /posts/by-slug/{slug}: what is left out is cleared, but status and published_at."""
+
+    status = choice(*STATUSES)
 
 
 class PostSchema(StrictSchema):
@@ -104,6 +128,7 @@ class PostSchema(StrictSchema):
     cover_image = cover_image()
     published_at = Time()
     created_at = Time(required=True)
+    updated_at = Time(required=True)
 
 
 class ListQuerySchema(NoQuerySchema):
