@@ -18,8 +18,10 @@ IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 
 def precondition() -> Callable[[bytes], None]:
     """Return what raises PreconditionFailed for a post, or None, that the request is not meant for."""
-    wanted = request.if_match if "If-Match" in request.headers else None
-    unwanted = request.if_none_match if request.method not in ("GET", "HEAD") else None
+    environ = request.environ
+    wanted = request.if_match if "HTTP_IF_MATCH" in environ else None
+    writes = environ["REQUEST_METHOD"] not in ("GET", "HEAD")
+    unwanted = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
 
     def check(document: bytes | None) -> None:
         if wanted is not None and (document is None or not any(map(wanted.contains, etags(document)))):
