@@ -7,10 +7,15 @@ import socket
 import sys
 from typing import Any
 
+from peewee import PeeweeException
+
 from blogapi.config import Config
 from blogapi.db import database
 from blogapi.server.lock import lock
+from blogapi.server.log import LogWriter
 from blogapi.server.worker import Worker
+
+OTHERS = 0o077  # the permissions of everybody but the owner
 
 
 def on_starting(server: Any) -> None:
@@ -25,10 +30,12 @@ def on_starting(server: Any) -> None:
         server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
         for address in server.cfg.address:
             refuse_taken_address(*address)
-        database.open(config.database)  # Here a failure is one line and an exit; in the worker, a traceback.
+        database.open(config.database)  # An upgrade can take longer than gunicorn waits for a worker.
         database.close()
-    except Exception as error:
+    except (OSError, PeeweeException) as error:
         sys.exit(f"blogapi: {error}")
+    if os.stat(config.database).st_mode & OTHERS:
+        server.log.warning("others may read the database: chmod 600 %s", config.database)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Every connection takes a file.
 
@@ -37,7 +44,7 @@ def when_ready(server: Any) -> None:
     """Ignore the signals that would run two workers side by side, each with counts of its own."""
 
     def ignore(number: int, frame: Any) -> None:
-        os.write(2, f"blogapi: {signal.Signals(number).name} is ignored; restart the service instead\n".encode())
+        server.log.warning("%s is ignored; restart the service instead", signal.Signals(number).name)
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
@@ -45,10 +52,19 @@ def when_ready(server: Any) -> None:
 
 def worker_exit(server: Any, worker: Worker) -> None:
     """End the worker without a trace: no -wal, and nothing left to an interpreter that gevent has patched."""
-    if worker.booted:
+    if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that has gone unnoticed.
+        return
+    status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
+    try:
         if not database.is_closed():
             database.close()
-        os._exit(0)
+    except PeeweeException as error:
+        server.log.error("cannot close the database: %s", error)
+        status = status or 1
+    finally:
+        if isinstance(sys.stderr, LogWriter):
+            sys.stderr.drain()
+        os._exit(status if isinstance(status, int) else 1)
 
 
 def refuse_taken_address(host: str, port: int) -> None:
