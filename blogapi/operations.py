@@ -124,7 +124,7 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
     500: ("An error on the server's side.", "an error on the server's side; its log says more", []),
     501: ("The transfer coding is not known.", "Transfer-Encoding: must be chunked or left out", []),
     429: ("The limit of the key is exceeded.", "rate limit exceeded: 100 requests a minute", ["Retry-After"]),
-    503: ("The database cannot do this now; nothing was changed.", "the database is busy", []),
+    503: ("The service cannot do this now; nothing was changed.", "the database is busy", []),
 }
 REQUEST_HEADERS = {
     "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),

@@ -99,6 +99,10 @@ class Handler:
         if refusal := refusal_of(request):
             self.refuse(connection, address, *refusal, request)
             return False
+        return self.respond(connection, request, address)
+
+    def respond(self, connection: Connection, request: Request, address: tuple) -> bool:
+        """Answer a request by the application; return whether another may follow."""
         body = RequestBody(connection, request)
         environ = self.environ(request, body, address)
         connection.key = environ.get("HTTP_AUTHORIZATION", "")
