@@ -104,3 +104,15 @@ def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_pa
     assert ended.returncode == 3
     assert ended.stderr.count("KeyError: 'sender'") == 1
     assert ended.stderr.count("Booting worker") == 1
+
+
+def test_a_log_whose_reader_is_gone_ends_nothing(tmp_path):
+    pipe = tmp_path / "blog.log"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    with Service(tmp_path / "blog.db") as service:
+        os.close(reader)
+        for _ in range(3):
+            service.process.send_signal(signal.SIGHUP)
+            assert service.request("GET", "/v1/posts")[0] == 200
+        assert service.stop() == 0
