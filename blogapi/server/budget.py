@@ -59,7 +59,7 @@ class SendBudget:
 
     STALLED_SECONDS = 1.0  # after which a client that takes nothing has to make room for others
 
-    def __init__(self, size: int = 32 * 1024 * 1024):
+    def __init__(self, size: int = 64 * 1024 * 1024):
         self.left = size
         self.users: Counter[int] = Counter()  # of each content, by its id()
         self.waiting: dict[Client, bytes] = {}  # the one that has taken nothing for the longest time is first

@@ -22,7 +22,7 @@ from blogapi.server.handler import Handler
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
 RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, others must not wait for a thread
-UNSENT_BYTES = 32 * 1024  # that the kernel takes of a response before the client has taken any
+UNSENT_BYTES = 64 * 1024  # that the kernel takes of a response before the client has taken any
 
 
 class Worker(GeventWorker):
