@@ -232,6 +232,7 @@ def test_another_file_in_its_place_takes_no_writes_until_a_restart(service):
         assert write(service)[0] == 503
         assert service.request("GET", "/healthz")[0] == 503
     assert service.request("GET", "/v1/posts")[0] == 200
+    eventually(lambda: "until a restart" in service.log)
     assert service.log.count("until a restart") == 1
     service.stop()
     for leftover in service.database.parent.glob("blog.db-*"):
