@@ -83,9 +83,13 @@ class Sqlite:
         return created
 
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with a connection of its own to the same database, for another thread."""
+        """Return an engine with a connection of its own to the same database, for another thread.
+
+        Not by `open`: to close a file of one's own drops all locks that SQLite has on it in this process.
+        """
         other = type(self)(self.path, wait_seconds)
-        other.open(create=False)
+        other._files = {self.path: self._files[self.path]}
+        other._connect()
         return other
 
     def close(self) -> None:
