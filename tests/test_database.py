@@ -336,7 +336,7 @@ def test_a_write_aside_leaves_others_reading_meanwhile(database, slugs):
 
 
 def test_a_write_aside_leaves_the_connection_its_locks(database, path):
-    """They go with the first descriptor of the file that is closed; then another program takes the -wal when it ends."""
+    """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
     database.write(add, "a")
     database.write_aside(add, "b")
     script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
