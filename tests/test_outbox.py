@@ -76,6 +76,17 @@ def test_a_webhook_whose_events_are_damaged_is_logged_once(webhook, post, send, 
     assert caplog.messages == ["webhook 1 is passed over: its events cannot be read"]
 
 
+@pytest.mark.parametrize(("table", "column"), [("webhook", "url"), ("event", "message_id")])
+def test_other_damage_counts_as_an_attempt_that_failed(webhook, post, send, damage, database, table, column):
+    webhook(events=["post.created"])
+    post()
+    damage(table, column, None)
+    send(), send()
+    error = "unexpected error; the log says more"
+    attempts = Delivery.select(Delivery.state, Delivery.attempts, Delivery.last_error)
+    assert list(database.rows(attempts)) == [("pending", 1, error)]
+
+
 def test_a_damaged_event_is_passed_over_and_logged_once(webhook, post, send, receiver, damage, caplog, client):
     webhook(events=["post.created"])
     post(), post()
