@@ -100,7 +100,10 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
         "slug": "uber-brot",
     }
     assert (note.created_at, note.dropped) == ("2020-12-24T18:00:00Z", ("aliases",))
-    assert (inbox.fields, inbox.created_at) == ({"content": "- [ ] buy flour\n", "slug": "inbox"}, None)
+    assert (inbox.fields, inbox.created_at) == (
+        {"title": "Inbox", "content": "- [ ] buy flour\n", "slug": "inbox"},
+        None,
+    )
     assert str(broken) == (
         f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context"
     )

@@ -82,6 +82,29 @@ def test_a_slug_that_two_files_have_is_refused_for_the_later(tmp_path):
     )
 
 
+# The title
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("2020-01-02-my-first_post.md", "My first post"),
+        ("inbox.md", "Inbox"),
+        ("iPhone and Wi-Fi.md", "iPhone and Wi-Fi"),
+        ("über-brot.md", "Über brot"),
+        ("a-trip/index.md", "A trip"),
+        ("-.md", "-"),
+        ("a\x1b.md", "A\ufffd"),
+    ],
+)
+def test_a_file_without_a_title_has_its_name_for_one(item, name, title):
+    assert item("tags: [a]", name).fields["title"] == title
+
+
+def test_a_heading_goes_before_the_name(item):
+    assert item("tags: [a]", content="# Heading\n").fields["title"] == "Heading"
+
+
 # The date and the status
 
 

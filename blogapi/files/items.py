@@ -68,6 +68,8 @@ def make_slug(text: str, slug_of: Callable[[str], str]) -> str:
 
 def shown(text: str) -> str:
     """Return a text, a file's name say, as it can be shown on a terminal."""
+    if text.isprintable():
+        return text
     return "".join(
         "\ufffd" if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") else character for character in text
     )

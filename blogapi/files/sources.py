@@ -106,6 +106,7 @@ class Sources:
         old_path = next((value for key in PATH_NAMES if (value := _path(unknown.get(key)))), "")
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", old_path)).strip("/").rpartition("/")[2]
         fields["slug"] = make_slug(fields.get("slug") or last or shown(name), self.slug_of)
+        fields.setdefault("title", _title(shown(name)))
         if "published_at" not in fields and (day := named_date or _date_in(old_path)):
             fields["published_at"] = day
         if "status" not in fields:
@@ -190,6 +191,14 @@ def _undated(name: str) -> tuple[str, str]:
     match = DATED_NAME.fullmatch(name)
     day = _midnight(match[1]) if match else ""
     return (match[2], day) if match and day else (name, "")
+
+
+def _title(name: str) -> str:
+    """Make a title of the name of a file: one with white space is a title already, as Obsidian has it."""
+    if any(map(str.isspace, name)):
+        return name
+    words = re.sub("[-_]+", " ", name).strip() or name
+    return words[:1].upper() + words[1:]
 
 
 def _midnight(day: str) -> str:

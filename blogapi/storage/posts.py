@@ -5,7 +5,7 @@ database, too, a little later; a change of the post does that first.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, reduce
 from operator import add as unite
 from typing import Any, Literal, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from peewee import SQL, Select
 
 from blogapi.storage import documents, events, slugs, tags
-from blogapi.storage.errors import Damaged, NotFound, NotUnique, PublicationTime, SlugTaken
+from blogapi.storage.errors import Damaged, NotFound, NotUnique, PublicationTime, SlugTaken, Unavailable
 from blogapi.storage.models import MAX_ID, STATUSES, Post, PostTag, Schedule
 from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
@@ -24,6 +24,7 @@ PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait f
 
 Key = int | str  # the id of a post, or its slug
 Check = Callable[[bytes | None], None]
+Outcome = Literal["made", "changed", "unchanged"]
 
 
 class StoredPost(NamedTuple):
@@ -37,7 +38,7 @@ class Put(NamedTuple):
     """A post, and what was done to make it so: it was made, changed or left unchanged."""
 
     post: StoredPost
-    outcome: Literal["made", "changed", "unchanged"]
+    outcome: Outcome
 
 
 class Page(NamedTuple):
@@ -157,6 +158,26 @@ def _as_of(now: str, status: str, document: bytes | None) -> bytes:
     return documents.published(document) if is_due else document
 
 
+def every(reader: Reader) -> Iterator[dict[str, Any]]:
+    """Give every post, newest first, each as it is when it is read; memory holds one.
+
+    Raises Unavailable at the end if some are damaged, saying which.
+    """
+    damaged = []
+    before = MAX_ID
+    while found := reader.row(_post_before, before=before):
+        before, status, document = found
+        try:
+            yield _load(_as_of(reader.now, status, document))
+        except Damaged:
+            damaged.append(before)
+    if damaged:
+        raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")
+
+
+_post_before = Prepared(_one.where(Post.id < Param("before")).order_by(Post.id.desc()).limit(1))
+
+
 # Write
 
 
@@ -239,6 +260,17 @@ def put(
     if new == old:
         return Put(stored, "unchanged")
     return Put(StoredPost(stored.id, _replace(tx, stored, old, new, tell)), "changed")
+
+
+def would_put(reader: Reader, slug: str, fields: dict[str, Any]) -> Outcome:
+    """Return what `put` would do; raise PublicationTime."""
+    try:
+        stored = find_stored(reader, slug)
+    except NotFound:
+        _published_at({}, {"status": "draft"} | fields, reader.now)
+        return "made"
+    old = _load(stored.document)
+    return "unchanged" if _as_put(old, fields, reader.now) == old else "changed"
 
 
 def unchanged_by(reader: Reader, slug: str, fields: dict[str, Any]) -> StoredPost | None:

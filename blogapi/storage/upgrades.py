@@ -44,10 +44,8 @@ def with_updated_at(document: str) -> str:
     """Return a document of version 3 with `updated_at`: the later of when the post was made and published."""
     try:
         post = json.loads(document)
-        times = [post["created_at"]] + [post["published_at"]] * (
-            post["status"] != "scheduled" and "published_at" in post
-        )
-        return dump(in_order(post | {"updated_at": max(times)}))
+        published_at = "" if post["status"] == "scheduled" else post.get("published_at", "")
+        return dump(in_order(post | {"updated_at": max(post["created_at"], published_at)}))
     except (ValueError, KeyError):  # It is damaged, and stays so.
         return document
 

@@ -55,7 +55,7 @@ def error_response(error: HTTPException) -> Response:
 def invalid(error: ValidationError) -> Response:
     """Answer 400 with every field that is wrong, and what would be right."""
     error.__traceback__ = None  # marshmallow's frame refers to the error: a cycle that would keep 4 MB for a while
-    return error_response(BadRequest("; ".join(_sentences(error.normalized_messages()))))
+    return error_response(BadRequest("; ".join(sentences(error.normalized_messages()))))
 
 
 def unavailable(error: storage.Unavailable) -> Response:
@@ -76,11 +76,11 @@ def crash(error: Exception) -> Response:
     return error_response(InternalServerError())
 
 
-def _sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
+def sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
     """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
     for key, value in messages.items():
         name = f"{prefix}[{key}]" if isinstance(key, int) else key[:MAX_NAME] or '""'
         if isinstance(value, dict):
-            yield from _sentences(value, name)
+            yield from sentences(value, name)
         else:
             yield f"{name}: {', '.join(value)}"

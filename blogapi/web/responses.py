@@ -1,15 +1,19 @@
 """What views answer with."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from flask import Response, request
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.http import parse_accept_header
 
 from blogapi.storage.documents import etag
 
 JSON = "application/json"
 MARKDOWN = "text/markdown"
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # what is answered has it, so it decides nothing
 
 
 def json_response(content: Any, status: int = 200, **headers: str) -> Response:
@@ -29,10 +33,14 @@ def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **hea
 
 
 def prefers_markdown() -> bool:
-    """Tell whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1)."""
-    if "text/" not in request.environ.get("HTTP_ACCEPT", ""):  # Parsing what curl sends would take a tenth.
+    """Tell whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1).
+
+    Who names it beside `*/*` prefers it.
+    """
+    header = request.environ.get("HTTP_ACCEPT", "").lower()
+    if "text/" not in header:  # Parsing what curl sends would take a tenth.
         return False
-    return request.accept_mimetypes.best_match([JSON, MARKDOWN]) == MARKDOWN
+    return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN
 
 
 def next_link(path: str, query: dict[str, Any]) -> str:

@@ -1,0 +1,64 @@
+"""The database as the command line uses it, and the commands about the whole of it: init and backup."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from blogapi.cli.output import show
+from blogapi.config import Config
+from blogapi.storage import keys
+from blogapi.storage.database import Database
+from blogapi.storage.sqlite import Sqlite
+
+WELCOME = """\
+{database} is set up, with a first key that is shown only now:
+
+    {key}
+
+Once the server runs, this creates a post:
+
+    {curl}
+"""
+CURL = (
+    "curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+    """-d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'"""
+)
+
+
+@contextmanager
+def opened(create: bool = False) -> Iterator[Database]:
+    """Open the database that the environment names for a while."""
+    engine = Sqlite(Config.from_environ(os.environ).database)
+    engine.open(create)
+    try:
+        yield Database(engine)
+    finally:
+        engine.close()
+
+
+@click.command()
+def init() -> None:
+    """Set up the database where there is none, with a first key; bring an older one up to date."""
+    config = Config.from_environ(os.environ)
+    engine = Sqlite(config.database)
+    if engine.open():
+        host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
+        url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
+        key = keys.new_key()
+        show(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
+        Database(engine).write(keys.add, "first", key)
+    engine.close()
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(file: Path) -> None:
+    """Write a consistent copy of the database to FILE, also beside a running server. FILE must not exist yet."""
+    with opened() as database:
+        try:
+            database.backup(file)
+        except OSError as error:
+            raise OSError(f"cannot write the backup {file}: {error.strerror}") from error

@@ -1,0 +1,115 @@
+"""The import: posts that were read are checked and stored, some at a time: a running server's writes get their turn."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from marshmallow import ValidationError
+
+from blogapi.files.items import Item, Refused
+from blogapi.storage import posts
+from blogapi.storage.database import Database
+from blogapi.storage.errors import Conflict, Damaged, Unavailable
+from blogapi.storage.transaction import Reader, Transaction
+from blogapi.web.errors import sentences
+from blogapi.web.schemas.posts import PutPostSchema
+
+BATCH_POSTS = 100  # read and checked before a transaction begins
+BATCH_CHARACTERS = 1_000_000  # of content, likewise
+TRANSACTION_SECONDS = 0.025  # after which it takes no further post; the last one and the disk come on top
+PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
+BUSY_SECONDS = 60.0  # how long to wait for a server that writes all the time
+
+schema = PutPostSchema()
+
+
+class Result(NamedTuple):
+    """What came of a post that was read: what was done with it, or why it was refused."""
+
+    source: str
+    outcome: posts.Outcome | Literal["refused"]
+    reasons: list[Refused] = []
+    dropped: tuple[str, ...] = ()
+
+
+Checked = Item | Result  # a post whose fields are valid, or that it was refused
+
+
+def store(database: Database, sources: Iterable[Item | Refused], events: bool) -> Iterator[Result]:
+    """Make the posts be what the sources say; give what came of each once that is on disk.
+
+    No transaction is open while a result is dealt with. Raises Unavailable.
+    """
+    for batch in _batches(sources):
+        while batch:
+            results = _write_patiently(database, batch, events)
+            batch = batch[len(results) :]
+            yield from results
+            time.sleep(PAUSE_SECONDS)
+
+
+def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
+    """Give what `store` would make of each source."""
+    for source in sources:
+        yield _result(_checked(source), lambda item: posts.would_put(reader, item.fields["slug"], item.fields))
+
+
+def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
+    batch: list[Checked] = []
+    size = 0
+    for source in sources:
+        batch.append(_checked(source))
+        size += len(source.fields["content"]) if isinstance(source, Item) else 0
+        if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _checked(source: Item | Refused) -> Checked:
+    if isinstance(source, Refused):
+        return Result(source.source, "refused", [source])
+    try:
+        return source._replace(fields=schema.load(source.fields))
+    except ValidationError as error:
+        reasons = [
+            Refused(source.source, source.lines.get(field), sentence)
+            for field, messages in error.normalized_messages().items()
+            for sentence in sentences({field: messages})
+        ]
+        return Result(source.source, "refused", reasons)
+
+
+def _write_patiently(database: Database, batch: list[Checked], events: bool) -> list[Result]:
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return database.write(_put_some, batch, events)
+        except Unavailable as error:
+            if error.retry_after is None or time.monotonic() > deadline:
+                raise
+
+
+def _put_some(tx: Transaction, batch: list[Checked], events: bool) -> list[Result]:
+    """Put the first posts of a batch, as many as there is time for, but one at least."""
+
+    def put(item: Item) -> posts.Outcome:
+        return posts.put(tx, item.fields["slug"], item.fields, created_at=item.created_at, tell=events).outcome
+
+    ends = time.monotonic() + TRANSACTION_SECONDS
+    results: list[Result] = []
+    for checked in batch:
+        results.append(_result(checked, put))
+        if time.monotonic() > ends:
+            break
+    return results
+
+
+def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
+    if isinstance(checked, Result):
+        return checked
+    try:
+        return Result(checked.source, put(checked), dropped=checked.dropped)
+    except (Conflict, Damaged) as error:  # raised before anything is written
+        line = checked.lines.get(error.field) if isinstance(error, Conflict) else None
+        return Result(checked.source, "refused", [Refused(checked.source, line, str(error))])

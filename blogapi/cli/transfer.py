@@ -1,0 +1,80 @@
+"""The commands that bring posts in and out: import and export."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from blogapi.cli.database import opened
+from blogapi.cli.importer import Result, foresee, store
+from blogapi.files.export import export
+from blogapi.files.items import shown
+from blogapi.files.sources import open_sources
+from blogapi.storage import posts
+from blogapi.storage.slugs import slug_of
+
+FILES_A_LINE = 1000
+CLEAR_LINE = "\r\x1b[K"  # of a progress bar
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option("--dry-run", is_flag=True, help="Say for each file what would happen, and write nothing.")
+@click.option("--events", is_flag=True, help="Tell webhooks of what is made, changed and published.")
+def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
+    """Make posts of Markdown files, of folders of them, and of exports of WordPress (.xml) and Ghost (.json).
+
+    A post that has the same slug is made what the file says, so that a second import changes nothing. What cannot be
+    read is named with the reason, and the others go on; the exit status is then 1. What was interrupted goes on when
+    the same command is given again.
+    """
+    counts = Counter(made=0, changed=0, unchanged=0, refused=0)
+    dropped: Counter[str] = Counter()
+    with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of) as sources:
+        results = foresee(database, sources) if dry_run else store(database, sources, events)
+        try:
+            for result in results if dry_run else with_progress(results, len(sources)):
+                tell(result, dry_run)
+                counts[result.outcome] += 1
+                dropped.update(result.dropped)
+        finally:
+            summarize(counts, dropped)
+    sys.exit(1 if counts["refused"] else 0)
+
+
+@click.command("export")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--delete", is_flag=True, help="Remove what an earlier export wrote of posts that are gone.")
+def export_posts(folder: Path, delete: bool) -> None:
+    """Write every post to DIR as a Markdown file, SLUG.md. What is there with the same content is not touched."""
+    with opened() as database:
+        summary = export(posts.every(database), folder, delete=delete)
+    click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}")
+
+
+def with_progress(results: Iterable[Result], length: int) -> Iterator[Result]:
+    """Show how far it has come: a bar on a terminal, else a line now and then."""
+    if sys.stderr.isatty():
+        with click.progressbar(results, length, file=sys.stderr) as bar:
+            yield from bar
+        return
+    for number, result in enumerate(results, 1):
+        yield result
+        if number % FILES_A_LINE == 0:
+            click.echo(f"{number} of {length}", err=True)
+
+
+def tell(result: Result, dry_run: bool) -> None:
+    for reason in result.reasons:
+        click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
+    if dry_run and not result.reasons:
+        click.echo(f"{result.source}: {result.outcome}")
+
+
+def summarize(counts: Counter[str], dropped: Counter[str]) -> None:
+    click.echo(", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
+    if dropped:
+        click.echo(f"dropped: {', '.join(f'{shown(name)} {count}' for name, count in dropped.most_common())}")

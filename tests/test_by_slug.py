@@ -1,0 +1,388 @@
+"""A post by its slug: read, changed and deleted like by its id, and PUT, which makes it be what the body says."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from blogapi import create_app
+from blogapi.config import Config
+from blogapi.storage import posts
+from blogapi.storage.documents import dump
+from blogapi.storage.models import Event, Post, Schedule
+from tests.conftest import NOON, message
+from tests.service import add_key
+
+EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
+MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": []} | dict.fromkeys(
+    ("created_at", "updated_at"), NOW
+)
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+
+
+@pytest.fixture
+def put(client):
+    """PUT a post with the slug a; return the answer."""
+
+    def put(headers=None, at="a", **fields):
+        return client.put(f"/v1/posts/by-slug/{at}", json={"title": "A", "content": "B"} | fields, headers=headers)
+
+    return put
+
+
+def without(post, *names):
+    return {name: value for name, value in post.items() if name not in names}
+
+
+# Wherever an id names a post
+
+
+def test_a_post_is_read_by_its_slug_as_by_its_id(client, post):
+    created = post(title="One")
+    by_slug, by_id = client.get("/v1/posts/by-slug/one"), client.get("/v1/posts/1")
+    assert (by_slug.status_code, by_slug.json) == (200, created)
+    assert dict(by_slug.headers) | {"X-RateLimit-Remaining": ""} == dict(by_id.headers) | {"X-RateLimit-Remaining": ""}
+    assert client.head("/v1/posts/by-slug/one").headers["ETag"] == by_id.headers["ETag"]
+    assert client.get("/v1/posts/by-slug/one", headers={"If-None-Match": by_id.headers["ETag"]}).status_code == 304
+
+
+def test_a_post_is_changed_by_its_slug(client, post):
+    created = post(title="One")
+    answer = client.patch("/v1/posts/by-slug/one", json={"slug": "two", "tags": ["x"]})
+    assert answer.json == created | {"slug": "two", "tags": ["x"]}
+    assert client.get("/v1/posts/by-slug/one").status_code == 404
+    assert client.get("/v1/posts/by-slug/two").json == answer.json
+
+
+def test_a_post_is_deleted_by_its_slug(client, post):
+    post(title="One")
+    assert client.delete("/v1/posts/by-slug/one").status_code == 204
+    assert client.delete("/v1/posts/by-slug/one").status_code == 404
+    assert client.get("/v1/posts").json == []
+
+
+@pytest.mark.parametrize("slug", ["b", "1", "A", "a-", "a--b", "a b", "%C3%A4", "a" * 101, "a%0A", "by-slug"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_a_slug_that_no_post_has_or_that_is_none_is_404(client, post, slug, method):
+    post(title="a")
+    assert message(client.open(f"/v1/posts/by-slug/{slug}", method=method, json={}), 404)
+
+
+def test_the_slug_of_a_post_can_be_a_number_or_by_slug(client, post):
+    post(title="other")
+    post(slug="1")
+    post(slug="by-slug")
+    assert [client.get(f"/v1/posts/by-slug/{slug}").json["id"] for slug in ("1", "by-slug")] == ["2", "3"]
+    assert client.get("/v1/posts/1").json["slug"] == "other"
+
+
+def test_preconditions_hold_by_slug_too(client, post):
+    post(title="a")
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    for method in ("PATCH", "DELETE"):
+        answer = client.open("/v1/posts/by-slug/a", method=method, json={}, headers={"If-Match": '"x"'})
+        assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
+    assert client.patch("/v1/posts/by-slug/a", json={}, headers={"If-Match": tag}).status_code == 200
+    assert client.delete("/v1/posts/by-slug/a", headers={"If-Match": tag}).status_code == 204
+
+
+# PUT
+
+
+def test_put_makes_a_post_that_is_missing(client, put):
+    answer = put()
+    assert (answer.status_code, answer.json, answer.headers["Location"]) == (201, MADE, "/v1/posts/1")
+    read = client.get("/v1/posts/1")
+    assert (read.json, read.headers["ETag"]) == (MADE, answer.headers["ETag"])
+
+
+def test_put_replaces_a_post_that_is_there(client, put, clock):
+    put(excerpt="E", tags=["x", "y"], cover_image="https://a/b", status="published")
+    clock.now += 3600
+    answer = put(content="C", tags=["Z"])
+    times = {"created_at": NOW, "published_at": NOW, "updated_at": LATER}
+    assert answer.status_code == 200
+    assert answer.json == MADE | times | {"status": "published", "content": "C", "tags": ["Z"]}
+    assert "Location" not in answer.headers
+    assert client.get("/v1/posts/1").headers["ETag"] == answer.headers["ETag"]
+    assert client.get("/v1/tags").json == [{"name": "Z", "posts": 1}]
+
+
+@pytest.mark.parametrize("empty", [{"excerpt": "", "cover_image": "", "slug": ""}, {}])
+def test_what_is_left_out_or_empty_is_cleared(put, empty):
+    put(excerpt="E", tags=["x"], cover_image="https://a/b")
+    assert put(**empty).json == MADE
+
+
+@pytest.mark.parametrize(
+    "field", ["title", "content", "excerpt", "slug", "status", "tags", "published_at", "cover_image"]
+)
+def test_null_is_refused(client, put, field):
+    put()
+    assert message(put(**{field: None})) == f"{field}: must not be null"
+    assert client.get("/v1/posts/1").json == MADE
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"slug": "b"}, "slug: must be the one in the path, or left out"),
+        ({"slug": "B"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
+        ({"title": " "}, "title: must have 1 to 255 characters"),
+        ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
+        ({"id": "1"}, "id: unknown field"),
+        ({"updated_at": NOW}, "updated_at: unknown field"),
+        ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
+        (
+            {"status": "published", "published_at": LATER},
+            'published_at: must not be in the future; for that, change the post to "status": "scheduled"',
+        ),
+    ],
+)
+def test_a_bad_body_is_refused_and_nothing_made_or_changed(client, put, count, fields, wrong):
+    assert message(put(**fields)) == wrong
+    assert count(Post) == 0
+    put()
+    assert message(put(**fields)) == wrong
+    assert client.get("/v1/posts").json == [MADE]
+
+
+def test_what_is_required_is_required_of_put(client, put):
+    put()
+    assert message(client.put("/v1/posts/by-slug/a", json={})) == "title: missing; content: missing"
+
+
+def test_the_slug_in_the_body_may_be_the_same(put):
+    assert put(slug="a").json == MADE
+
+
+@pytest.mark.parametrize("slug", ["A", "a-", "a--b", "%C3%A4", "a" * 101, "a_b"])
+def test_what_is_no_slug_is_404_whatever_the_body_says(client, count, slug):
+    answer = client.put(f"/v1/posts/by-slug/{slug}", data=b"{")
+    assert message(answer, 404).startswith("no such path: a slug has lower-case letters")
+    assert count(Post) == 0
+
+
+def test_a_slug_of_100_characters_is_one(put):
+    assert put(at="a" * 100).json["slug"] == "a" * 100
+
+
+def test_put_on_an_id_is_405(client, put):
+    put()
+    answer = client.put("/v1/posts/1", json={"title": "A", "content": "B"})
+    assert message(answer, 405)
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "PATCH", "DELETE"}
+
+
+def test_the_methods_of_a_slug_are_named(client):
+    answer = client.post("/v1/posts/by-slug/a", json={})
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "PATCH", "PUT", "DELETE"}
+
+
+# The status that a post has then, and its date
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after"),
+    [
+        (None, {}, ("draft", None)),
+        (None, {"published_at": EARLIER}, ("draft", EARLIER)),
+        (None, {"status": "published"}, ("published", NOW)),
+        (None, {"status": "published", "published_at": EARLIER}, ("published", EARLIER)),
+        (None, {"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
+        (None, {"status": "archived"}, ("archived", None)),
+        (None, {"status": "archived", "published_at": EARLIER}, ("archived", EARLIER)),
+        (("published", EARLIER), {}, ("published", EARLIER)),
+        (("published", EARLIER), {"published_at": NOW}, ("published", NOW)),
+        (("published", EARLIER), {"status": "draft"}, ("draft", EARLIER)),
+        (("published", EARLIER), {"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
+        (("scheduled", LATER), {}, ("scheduled", LATER)),
+        (("scheduled", LATER), {"status": "published"}, ("published", NOW)),
+        (("scheduled", LATER), {"status": "draft"}, ("draft", None)),
+        (("archived", EARLIER), {"status": "published"}, ("published", EARLIER)),
+        (("draft", EARLIER), {}, ("draft", EARLIER)),
+        (("draft", EARLIER), {"status": "published"}, ("published", EARLIER)),
+    ],
+)
+def test_all_statuses_are_allowed_and_status_and_date_stay_where_they_are_left_out(client, put, before, asked, after):
+    if before:
+        status, time = before
+        assert put(status=status, published_at=time).status_code == 201
+    answer = put(tags=["t"], **asked)
+    assert (answer.json["status"], answer.json.get("published_at")) == after
+    assert [post["id"] for post in client.get(f"/v1/posts?status={after[0]}&tag=t").json] == ["1"]
+
+
+def test_a_post_that_put_schedules_is_published_at_its_second(client, put, clock):
+    put(status="scheduled", published_at=LATER)
+    clock.now += 3600
+    assert client.get("/v1/posts/by-slug/a").json == MADE | {
+        "status": "published",
+        "published_at": LATER,
+        "updated_at": LATER,
+    }
+
+
+# Nothing changed
+
+
+@pytest.fixture
+def full(put, webhook):
+    """PUT a post that has everything; return the answer. There is a webhook."""
+    webhook("http://127.0.0.1:1/", ("post.created", "post.updated", "post.published"))
+
+    def full(**changes):
+        return put(
+            **{"excerpt": "E", "tags": ["x", "Y"], "cover_image": "https://a/b", "status": "published"} | changes
+        )
+
+    return full
+
+
+def test_put_of_what_is_there_writes_nothing_and_is_no_event(client, full, statements, count, clock):
+    first = full()
+    events = count(Event)
+    clock.now += 3600
+    for same in ({}, {"published_at": "2026-11-20T13:00:00+01:00"}, {"tags": ["x", "Y", "X"]}, {"title": " A "}):
+        with statements() as collected:
+            answer = full(**same)
+        assert (answer.status_code, answer.data, answer.headers["ETag"]) == (200, first.data, first.headers["ETag"])
+        assert [each for each in collected if each.startswith(WRITES)] == []
+    assert (events, count(Event)) == (2, 2)
+
+
+def test_put_of_something_else_is_an_update_and_perhaps_a_publication(full, put, database):
+    def types():
+        return [row[0] for row in database.rows(Event.select(Event.type).order_by(Event.id))]
+
+    put()
+    assert types() == ["post.created"]
+    full()
+    assert types() == ["post.created", "post.updated", "post.published"]
+    full(title="B")
+    assert types() == ["post.created", "post.updated", "post.published", "post.updated"]
+
+
+def test_another_spelling_or_order_of_tags_is_a_change(full):
+    tag = full().headers["ETag"]
+    assert full(tags=["Y", "x"]).headers["ETag"] != tag
+    assert full(tags=["X", "Y"]).json["tags"] == ["X", "Y"]
+
+
+def test_put_of_a_due_post_that_nobody_has_published_yet_is_unchanged(client, put, clock, count):
+    put(status="scheduled", published_at=LATER)
+    clock.now += 3600
+    before = client.get("/v1/posts/1")
+    answer = put(status="published", published_at=LATER)
+    assert (answer.status_code, answer.data) == (200, before.data)
+    assert count(Schedule) == 1
+
+
+# Preconditions
+
+
+def test_if_none_match_with_a_star_only_makes(put):
+    assert put({"If-None-Match": "*"}).status_code == 201
+    for fields in ({}, {"title": "Other"}):
+        answer = put({"If-None-Match": "*"}, **fields)
+        assert message(answer, 412) == "If-None-Match: the post still has this entity tag"
+
+
+def test_if_match_only_replaces(client, put, count):
+    for wanted in ("*", '"x"'):
+        answer = put({"If-Match": wanted})
+        assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
+    assert count(Post) == 0
+    tag = put().headers["ETag"]
+    assert put({"If-Match": '"x"'}, title="C").status_code == 412
+    assert put({"If-Match": '"x"'}).status_code == 412
+    assert put({"If-Match": tag}).status_code == 200
+    assert put({"If-Match": tag}, title="C").json["title"] == "C"
+    assert put({"If-Match": tag}, title="D").status_code == 412
+    assert put({"If-Match": "*"}, title="D").status_code == 200
+
+
+# When a post became other than it was
+
+
+def test_updated_at_tells_when_the_post_became_other_than_it_was(client, put, clock):
+    put(status="draft")
+    clock.now += 60
+    assert put().json["updated_at"] == NOW
+    assert client.patch("/v1/posts/1", json={"title": "A"}).json["updated_at"] == NOW
+    assert put(title="C").json["updated_at"] == "2026-11-20T12:01:00Z"
+    clock.now += 60
+    assert client.patch("/v1/posts/1", json={"title": "D"}).json["updated_at"] == "2026-11-20T12:02:00Z"
+
+
+def test_updated_at_tells_of_a_tag_that_was_renamed_or_removed(client, post, clock):
+    post(tags=["a", "b"])
+    post(tags=["b"])
+
+    def updated_at(post_id):
+        return client.get(f"/v1/posts/{post_id}").json["updated_at"]
+
+    for minute, (method, name, body) in enumerate(
+        [("PATCH", "a", {"name": "A"}), ("PATCH", "a", {"name": "c"}), ("DELETE", "c", None)], 1
+    ):
+        clock.now = NOON + 60 * minute
+        assert client.open(f"/v1/tags/{name}", method=method, json=body).status_code in (200, 204)
+        assert (updated_at(1), updated_at(2)) == (f"2026-11-20T12:0{minute}:00Z", NOW)
+
+
+def test_a_tag_renamed_to_what_it_is_updates_nothing(client, post, clock):
+    post(tags=["a"])
+    tag = client.get("/v1/posts/1").headers["ETag"]
+    clock.now += 60
+    client.patch("/v1/tags/a", json={"name": "a"})
+    assert client.get("/v1/posts/1").headers["ETag"] == tag
+
+
+def test_updated_at_is_the_time_of_a_publication_also_before_it_is_written(client, put, database, clock):
+    put(status="scheduled", published_at="2026-11-20T12:30:00Z")
+    clock.now += 3600
+    before = client.get("/v1/posts/1")
+    assert before.json["updated_at"] == "2026-11-20T12:30:00Z"
+    database.write(posts.publish_due)
+    assert client.get("/v1/posts/1").data == before.data
+    assert client.get("/v1/posts").json == [before.json]
+
+
+def test_a_database_of_version_3_gets_updated_at(tmp_path, clock):
+    path = tmp_path / "blog.db"
+    post = {"title": "A", "content": "B", "tags": [], "created_at": EARLIER}
+    old_posts = [
+        post | {"id": "1", "slug": "a", "status": "draft"},
+        post | {"id": "2", "slug": "b", "status": "published", "published_at": NOW},
+        post | {"id": "3", "slug": "c", "status": "scheduled", "published_at": LATER},
+    ]
+    with closing(sqlite3.connect(path)) as old, old:
+        old.executescript((Path(__file__).parent / "upgrades" / "3.sql").read_text())
+        for each in old_posts:
+            old.execute("INSERT INTO post VALUES (:id, :slug, :status, :document)", each | {"document": dump(each)})
+        old.execute("INSERT INTO schedule VALUES (3, ?)", (LATER,))
+    app = create_app(Config(database=path), clock)
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], 'tests')}"
+    updated = [EARLIER, NOW, EARLIER]
+    expected = [each | {"updated_at": time} for each, time in zip(old_posts, updated, strict=True)]
+    assert client.get("/v1/posts").json == expected[::-1]
+    app.extensions["database"].close()
+
+
+# published_at at creation
+
+
+@pytest.mark.parametrize("status", ["draft", "published"])
+def test_a_post_can_be_made_with_an_earlier_date(client, post, status):
+    assert post(status=status, published_at="2020-01-02T03:04:05+01:00")["published_at"] == "2020-01-02T02:04:05Z"
+    published = client.patch("/v1/posts/1", json={"status": "published"}).json
+    assert (published["published_at"], published["created_at"]) == ("2020-01-02T02:04:05Z", NOW)
+
+
+@pytest.mark.parametrize("status", ["draft", "published"])
+def test_a_post_cannot_be_made_with_a_date_to_come(client, status, count):
+    answer = client.post("/v1/posts", json={"title": "A", "content": "B", "status": status, "published_at": LATER})
+    wrong = 'published_at: must not be in the future; for that, change the post to "status": "scheduled"'
+    assert (message(answer), count(Post)) == (wrong, 0)

@@ -1,0 +1,144 @@
+"""What goes out as a file comes in as the same post, whatever its text is: export and import, GET and PUT."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blogapi import create_app
+from blogapi.cli.importer import store
+from blogapi.config import Config
+from blogapi.files.export import export
+from blogapi.files.sources import open_sources
+from blogapi.storage import posts
+from blogapi.storage.slugs import slug_of
+from blogapi.web.schemas.fields import is_visible
+from tests.conftest import NOON, Clock
+from tests.service import add_key
+
+# What text can have, and what some reader of YAML, TOML or Markdown makes something else of
+SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
+LIKELY = [
+    "---",
+    "...",
+    "+++",
+    "null",
+    "~",
+    "No",
+    "0x1F",
+    "1:2",
+    "2026-11-20",
+    "<<",
+    "- ",
+    "? a",
+    "a: b",
+    "# ",
+    "\ufeff",
+]
+
+
+def text(most, without=""):
+    """Any text that the service takes."""
+    characters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(SPECIAL)
+    drawn = st.tuples(st.sampled_from(["", *LIKELY]), st.text(characters)).map("".join)
+    return drawn.map(lambda value: "".join(each for each in value if each not in without)[:most])
+
+
+def visible(texts):
+    return texts.filter(lambda value: any(map(is_visible, value)))
+
+
+LINE = "\t\n\r\u2028\u2029"
+STATUSES = st.sampled_from(
+    [
+        {"status": "draft"},
+        {"status": "draft", "published_at": "2020-01-02T03:04:05Z"},
+        {"status": "published"},
+        {"status": "published", "published_at": "0001-01-02T03:04:05Z"},
+        {"status": "archived", "published_at": "2026-11-20T12:00:00Z"},
+        {"status": "archived"},
+        {"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"},  # by then it is due
+        {"status": "scheduled", "published_at": "9999-12-31T23:59:59Z"},
+    ]
+)
+FIELDS = st.fixed_dictionaries(
+    {"title": visible(text(255, LINE)), "content": visible(text(1000))},
+    optional={
+        "excerpt": text(1000),
+        "tags": st.lists(visible(text(64, LINE)), max_size=4),
+        "cover_image": st.sampled_from(["https://a.example/b.png?c=d#e", "HTTP://ä.example/'\"{}:#\U0001f30d", ""]),
+    },
+)
+POSTS = st.dictionaries(
+    st.from_regex("[a-z0-9]{1,9}(-[a-z0-9]{1,9}){0,2}", fullmatch=True),
+    st.tuples(FIELDS, STATUSES).map(lambda both: both[0] | both[1]),
+    min_size=1,
+    max_size=3,
+)
+
+
+@contextmanager
+def blog(path, clock):
+    """The application with an empty database, and a client with a key."""
+    app = create_app(Config(database=path, rate_limit=1_000_000), clock)
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], 'tests')}"
+    yield app.extensions["database"], client
+    app.extensions["database"].close()
+
+
+def fill(client, clock, fields_by_slug):
+    """Make the posts, a minute after one another, then let two hours pass."""
+    for slug, fields in fields_by_slug.items():
+        answer = client.put(f"/v1/posts/by-slug/{slug}", json=fields)
+        assert answer.status_code == 201, answer.text
+        clock.now += 60
+    clock.now = NOON + 2 * 3600
+
+
+def load(database, folder, clock):
+    """Import a folder; return what came of each file."""
+    with open_sources([folder], now=clock.now, slug_of=slug_of) as sources:
+        results = list(store(database, sources, events=False))
+    assert [result.reasons for result in results] == [[]] * len(results)
+    return [result.outcome for result in results]
+
+
+def listed(client, *without):
+    return [{name: post[name] for name in post if name not in without} for post in client.get("/v1/posts").json]
+
+
+@settings(deadline=None)
+@given(POSTS)
+def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug):
+    clock = Clock(NOON)
+    with TemporaryDirectory() as folder:
+        top = Path(folder)
+        with blog(top / "old.db", clock) as (old, client), blog(top / "new.db", clock) as (new, new_client):
+            fill(client, clock, fields_by_slug)
+            export(posts.every(old), top / "posts")
+            assert set(load(new, top / "posts", clock)) == {"made"}
+            assert listed(new_client, "id", "updated_at") == listed(client, "id", "updated_at")
+            before = listed(new_client)
+            clock.now += 60
+            assert set(load(new, top / "posts", clock)) == {"unchanged"}
+            assert listed(new_client) == before
+            assert set(load(old, top / "posts", clock)) == {"unchanged"}
+
+
+@settings(deadline=None)
+@given(POSTS)
+def test_a_post_that_is_got_as_markdown_and_put_back_is_unchanged(fields_by_slug):
+    clock = Clock(NOON)
+    with TemporaryDirectory() as folder, blog(Path(folder) / "blog.db", clock) as (_, client):
+        fill(client, clock, fields_by_slug)
+        for slug in fields_by_slug:
+            path = f"/v1/posts/by-slug/{slug}"
+            before = client.get(path)
+            file = client.get(path, headers={"Accept": "text/markdown"}).data
+            clock.now += 60
+            answer = client.put(path, data=file, content_type="text/markdown")
+            assert (answer.status_code, answer.data) == (200, before.data)
+            assert answer.headers["ETag"] == before.headers["ETag"]
