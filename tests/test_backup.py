@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
@@ -61,7 +60,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))  # as good as a full disk
     try:
         with pytest.raises(Unavailable):
-            Database(engine).backup(tmp_path / "copy.db")
+            engine.backup(tmp_path / "copy.db")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.glob("copy*"))

@@ -34,7 +34,7 @@ class Connection:
         self.receiving = receiving
         self.sending = sending
         self.turns = turns
-        self.key = ""  # that of the request, as the client gives it: what it takes turns with
+        self.turn = ""  # with whom it takes turns
         self.reading = False  # waiting for the client, that is, without a complete request
         self.started = False  # the first byte of a request has come
         self.linger = False  # input may be unread when it is closed
@@ -73,7 +73,7 @@ class Connection:
         self.reading = True
         try:
             if self._reads > READS:
-                self.turns.wait(self.key)
+                self.turns.wait(self.turn)
             self.sock.settimeout(max(0.001, self._deadline - time.monotonic()))
             data = self.sock.recv(size)
         finally:

@@ -21,6 +21,8 @@ from blogapi.server.turns import Turns
 from blogapi.web.errors import error_body
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
+MAX_AUTHORIZED = 1000  # keys in force that are remembered
+KEY_LENGTH = 48  # characters
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its response says
 KEY_NAME = "blogapi.key_name"  # in the environment, where the request has a key
 
@@ -43,6 +45,7 @@ class Handler:
         self.receiving = ReceiveBudget()
         self.sending = SendBudget()
         self.turns = Turns()
+        self.authorized: set[str] = set()
         self.closing = False
         self.second = 0
         self.base_environ = {
@@ -105,24 +108,37 @@ class Handler:
         """Answer a request by the application; return whether another may follow."""
         body = RequestBody(connection, request)
         environ = self.environ(request, body, address)
-        connection.key = environ.get("HTTP_AUTHORIZATION", "")
-        self.turns.wait(connection.key)
+        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # The key, however the scheme is written
+        connection.turn = key if key in self.authorized else address[0]
+        self.turns.wait(connection.turn)
         started = time.perf_counter()
         status, headers, content = self.call(environ)
+        if KEY_NAME in environ:
+            self.authorize(key)
         keep = not self.closing and body.complete and not wants_close(request)
         if len(content) > KEPT_BYTES:
             needed = request.method not in ("GET", "HEAD")  # What was done must be told.
             if not self.sending.reserve(connection, content, needed):
-                self.refuse(connection, address, *BUSY, request)
-                return False
+                status, headers, content = busy(headers)
+                environ[CAUSE] = BUSY[1]
+                keep = False
         try:
             self.send_response(connection, status, headers, content, keep)
+        except OSError:
+            environ.setdefault(CAUSE, "the client did not take it")
+            raise
         finally:
             self.sending.release(connection)
             seconds = time.perf_counter() - started
             self.log_request(address, request, status, len(content), seconds, environ)
             environ.clear()  # Werkzeug's request refers to it and is in it: with the body it would stay for long.
         return keep
+
+    def authorize(self, key: str) -> None:
+        """Remember a key that is in force: its requests take turns with those of others."""
+        if len(self.authorized) >= MAX_AUTHORIZED:
+            self.authorized.clear()
+        self.authorized.add(key)
 
     def environ(self, request: Request, body: RequestBody, address: tuple) -> dict[str, Any]:
         """Return the WSGI environment of a request (PEP 3333).
@@ -202,3 +218,12 @@ class Handler:
         line = f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
         cause = environ.get(CAUSE)
         sys.stderr.write(f"{line} ({cause})\n" if cause else f"{line}\n")
+
+
+def busy(headers: Headers) -> tuple[str, Headers, bytes]:
+    """Return what is sent in place of a large response while too many wait to be taken; `headers` are its own."""
+    status, message = BUSY
+    content = error_body(status, message)
+    kept = [(name, value) for name, value in headers if name.startswith("X-RateLimit-")]
+    kept += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+    return f"{status} {HTTPStatus(status).phrase}", [*kept, ("Retry-After", str(RETRY_SECONDS))], content

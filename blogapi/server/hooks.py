@@ -11,8 +11,8 @@ from blogapi.config import Config
 from blogapi.server.lock import lock
 from blogapi.server.log import LogWriter
 from blogapi.server.worker import Worker
+from blogapi.storage.database import engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.sqlite import Sqlite
 
 OTHERS = 0o077  # the permissions of everybody but the owner
 
@@ -29,7 +29,7 @@ def on_starting(server: Any) -> None:
         server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
         for address in server.cfg.address:
             refuse_taken_address(*address)
-        engine = Sqlite(config.database)
+        engine = engine_for(config.database)
         engine.open()  # Here a failure is one line and an exit; in the worker, a traceback.
         engine.close()
     except (OSError, Unavailable) as error:

@@ -59,16 +59,23 @@ def published(document: bytes) -> bytes:
 
 def tags(document: str) -> list[str]:
     """Return the tags of a document; raise ValueError if it is none."""
-    names, _ = DECODER.raw_decode(document, document.index(TAGS) + len(TAGS))
-    return names
+    return _decode_tags(document)[0]
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
     """Return a document with its tags changed, updated `now` if they are other ones; raise ValueError if it is none."""
-    start = document.index(TAGS) + len(TAGS)
-    names, end = DECODER.raw_decode(document, start)
+    names, start, end = _decode_tags(document)
     changed = change(names)
     return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
+
+
+def _decode_tags(document: str) -> tuple[list[str], int, int]:
+    """Return the tags, and where their array starts and ends."""
+    start = document.index(TAGS) + len(TAGS)
+    names, end = DECODER.raw_decode(document, start)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the tags are none")
+    return names, start, end
 
 
 def _published_at(document: bytes) -> str:

@@ -108,7 +108,7 @@ class GroupCommit:
 
 
 def commit_alone(engine: Sqlite, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
-    """Run `operation` in a transaction of a connection that nobody shares; raise as GroupCommit does."""
+    """Run `operation` in a transaction of its own, which it does not wait for; raise as GroupCommit does."""
     if not engine.begin():
         raise engine.busy()
     try:

@@ -23,6 +23,8 @@ PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
 PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
 
 Key = int | str  # the id of a post, or its slug
+NEEDED = {"id", "title", "status", "slug", "content", "tags", "created_at", "updated_at"}  # fields that every post has
+
 Check = Callable[[bytes | None], None]
 Outcome = Literal["made", "changed", "unchanged"]
 
@@ -129,6 +131,13 @@ def find(reader: Reader, key: Key) -> bytes:
     return find_stored(reader, key).document
 
 
+def must_exist(reader: Reader, key: Key) -> None:
+    """Raise NotFound if there is no such post."""
+    column = Post.slug if isinstance(key, str) else Post.id
+    if reader.row(Post.select(Post.id).where(column == key)) is None:
+        raise NotFound("post")
+
+
 def find_stored(reader: Reader, key: Key) -> StoredPost:
     """Return a post; raise NotFound."""
     post_id, status, document = _find(reader, key)
@@ -152,10 +161,11 @@ def _as_of(now: str, status: str, document: bytes | None) -> bytes:
     if document is None:  # in a NOT NULL column: SQLite has no checksums
         raise Damaged
     try:
-        is_due = status == "scheduled" and documents.is_due(document, now)
+        if status == "scheduled" and documents.is_due(document, now):
+            return documents.published(document)
     except ValueError as error:
         raise Damaged from error
-    return documents.published(document) if is_due else document
+    return document
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
@@ -327,9 +337,12 @@ _delete = Prepared(Post.delete().where(Post.id == Param("id")))
 
 def _load(document: bytes) -> dict[str, Any]:
     try:
-        return json.loads(document)
-    except ValueError as error:
+        post = json.loads(document)
+        if post.keys() >= NEEDED:
+            return post
+    except (ValueError, AttributeError) as error:
         raise Damaged from error
+    raise Damaged
 
 
 def _current(tx: Transaction, key: Key) -> StoredPost:

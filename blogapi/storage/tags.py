@@ -1,6 +1,7 @@
 """The tags: which posts carry them, how many, and how they are spelt."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial, reduce
 from operator import add as unite
 from typing import NamedTuple
@@ -123,7 +124,10 @@ def _refresh(tx: Transaction, tag: str) -> None:
         tx.execute(Tag.delete().where(Tag.tag == tag))
         return
     newest, document = found
-    name = next((name for name in documents.tags(document) if fold(name) == tag), tag)
+    try:
+        name = next((name for name in documents.tags(document) if fold(name) == tag), tag)
+    except ValueError:  # The post is damaged.
+        name = tag
     tx.execute(Tag.update(name=name, newest=newest).where(Tag.tag == tag))
 
 
@@ -175,7 +179,8 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     """Change the tags in the documents of all posts with a tag, one after another: memory holds one document."""
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         (document,) = tx.row(_document, id=post_id)
-        tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
+        with suppress(ValueError):  # A damaged post is passed over.
+            tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))
