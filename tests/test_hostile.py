@@ -72,11 +72,14 @@ def encoded(pairs):
     return urlencode([(name, value) for name, value in pairs], errors="surrogatepass").encode()
 
 
-RARE = [  # what gets an answer that hardly anything else gets
+RARE = [  # what takes ways that hardly anything else takes
     request(b"POST", b"/v1/posts", b"{}", b"Expect: 100-continue"),
     request(b"POST", b"/v1/posts", b"", JSON, b"Content-Length: 5000000"),
     request(b"GET", b"/v1/posts/{id}", b"", b"If-None-Match: *"),
     request(b"PATCH", b"/v1/posts/{id}", b"{}", b'If-Match: "x"'),
+    request(b"POST", b"/v1/posts", b'{"a":[' * 15_000),
+    request(b"POST", b"/v1/posts", b"9" * 5_000),
+    request(b"POST", b"/v1/posts", "{}".encode("utf-16")),
 ]
 
 

@@ -170,6 +170,23 @@ def test_requests_that_were_sent_before_the_end_are_answered(service):
     assert service.process.wait(10) == 0
 
 
+def test_a_command_beside_the_server_leaves_it_its_wal_after_a_tag_was_renamed(service):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a"]})
+    assert service.request("PATCH", "/v1/tags/a", {"name": "b"})[0] == 200
+    wal = service.database.with_name("blog.db-wal")
+    before = wal.stat().st_ino
+    assert service.blogapi("keys", "list").returncode == 0
+    assert wal.stat().st_ino == before
+
+
+def test_a_change_of_a_tag_that_is_refused_is_one_line_of_the_log(service):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a", "b"]})
+    assert service.request("PATCH", "/v1/tags/a", {"name": "b"})[0] == 400
+    assert service.request("DELETE", "/v1/tags/c")[0] == 404
+    service.request("GET", "/healthz?end")  # One process: the lines of earlier requests are written by now.
+    assert "Traceback" not in service.log
+
+
 def test_restarted_it_has_all_posts(service):
     created = service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[2]
     assert service.stop() == 0

@@ -39,7 +39,7 @@ def precondition() -> Callable[[bytes | None], None]:
 def etags(document: bytes) -> Iterator[str]:
     """Yield the entity tags of a post, as JSON and as Markdown."""
     yield etag(document)
-    with suppress(ValueError, KeyError):  # A damaged post is no Markdown.
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # A damaged post is no Markdown.
         yield etag(render(json.loads(document)))
 
 
