@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from peewee import fn
 
+from blogapi.files.markdown import render
 from blogapi.storage import keys, posts, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.models import POST_EVENTS, Post
@@ -128,7 +129,7 @@ class Blog(Server):
     def __init__(self, folder: Path, count: int):
         self.database = folder / f"{count}.db"
         self.posts = count
-        self.new_post = folder / "new.json"
+        self.folder = folder
         key = keys.new_key()
         with opened(self.database) as database:
             database.write(keys.add, "bench", key)
@@ -139,7 +140,8 @@ class Blog(Server):
             "tags": ["tag3", "new", "all"],
             "status": "published",
         }
-        self.new_post.write_text(json.dumps(fields))
+        (folder / "new.json").write_text(json.dumps(fields))
+        (folder / "new.md").write_bytes(render(fields))
         settings = {"BLOGAPI_DATABASE": str(self.database), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
         super().__init__(folder, [BIN / "gunicorn"], key, **settings)
 
@@ -154,8 +156,36 @@ class Blog(Server):
     def list(self, connections: int, seconds: int, path: str = LISTS["list"]) -> Result:
         return self.load(connections, seconds, "list", path.format(deep=max(self.posts - 50_000, 71)))
 
-    def create(self, connections: int, seconds: int) -> Result:
-        return self.load(connections, seconds, "create", str(self.new_post))
+    def create(self, connections: int, seconds: int, file: str = "new.json") -> Result:
+        return self.load(connections, seconds, "create", str(self.folder / file))
+
+    def put_unchanged(self, connections: int, seconds: int, file: str) -> Result:
+        """Let wrk put the first post as it is, as JSON or as Markdown."""
+        post = json.loads(self.get(POST))
+        fields = {name: value for name, value in post.items() if name not in ("id", "created_at", "updated_at")}
+        path = self.folder / file
+        path.write_bytes(render(post) if path.suffix == ".md" else json.dumps(fields).encode())
+        return self.load(connections, seconds, "put", f"/v1/posts/by-slug/{post['slug']}", str(path))
+
+    def import_twice(self, count: int) -> tuple[float, ...]:
+        """Import a folder of files of 3 kB, and once more; return how many a second."""
+        folder = self.folder / "imported"
+        folder.mkdir()
+        for number in range(count):
+            fields = {"title": f"Imported {number}", "content": CONTENT * 3, "tags": ["imported", f"tag{number % 10}"]}
+            (folder / f"imported-{number}.md").write_bytes(render(fields))
+        rates = []
+        for _ in range(2):
+            begun = time.perf_counter()
+            subprocess.run(
+                [BIN / "blogapi", "import", folder],
+                env=self.environ,
+                check=True,
+                capture_output=True,
+                preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE),
+            )
+            rates.append(count / (time.perf_counter() - begun))
+        return tuple(rates)
 
     def delete(self, connections: int, seconds: int) -> Result:
         return self.load(connections, seconds, "delete", str(self.add(seconds * 7000)))
@@ -230,6 +260,29 @@ def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
             line(f"get one post, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.80")
 
 
+def as_files(blog: Blog, runs: int, seconds: int) -> None:
+    """Print how posts as files compare: a creation with one from JSON, a PUT that changes nothing with a GET."""
+    print("\nposts as files, shares of a creation from JSON and of a GET")
+    for connections in (1, 16):
+        base, result = medians(
+            runs,
+            lambda c=connections: blog.create(c, seconds),
+            lambda c=connections: blog.create(c, seconds, "new.md"),
+        )
+        line(f"create from Markdown, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.85")
+        base, *results = medians(
+            runs,
+            lambda c=connections: blog.list(c, seconds, POST),
+            lambda c=connections: blog.put_unchanged(c, seconds, "same.json"),
+            lambda c=connections: blog.put_unchanged(c, seconds, "same.md"),
+        )
+        for kind, result in zip(("JSON", "Markdown"), results, strict=True):
+            name = f"put {kind} unchanged, {connections} connections"
+            line(name, result, f"{result.rate / base.rate:.2f}", "0.80")
+    made, unchanged = blog.import_twice(10_000)
+    print(f"import of 10,000 files, a second: {made:.0f} made, {unchanged:.0f} unchanged  (above 500)")
+
+
 @contextmanager
 def receiver() -> Iterator[str]:
     """Run a receiver of webhooks on the client's core for a while; give its URL."""
@@ -296,6 +349,7 @@ def main() -> None:
         print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (below 100, aim 75)")
         if options.posts > 1000:
             beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
+        as_files(blog, options.runs, options.seconds)
         beside_none(blog, options.runs, options.seconds)
 
 

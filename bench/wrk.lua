@@ -1,19 +1,26 @@
--- What wrk sends (list, create or delete), and how it reports: requests a second, p50 and p99 in milliseconds, failures.
--- wrk -s wrk.lua URL -- list PATH | create FILE | delete FIRST_ID
+-- What wrk sends (list, create, put or delete), and how it reports: requests a second, p50 and p99 in milliseconds, failures.
+-- wrk -s wrk.lua URL -- list PATH | create FILE | put PATH FILE | delete FIRST_ID; a FILE is .json or .md
 
 local requests, next = {}, 0
+
+-- The body in a file, whose kind the header then says.
+local function body(path)
+  wrk.headers["Content-Type"] = path:match("%.md$") and "text/markdown" or "application/json"
+  return io.open(path):read("a")
+end
 
 -- Every request is made beforehand, so that the client's own work is not measured; after the last comes the first.
 function init(args)
   local mode = args[1]
   wrk.headers["Authorization"] = "Bearer " .. os.getenv("KEY")
   if mode == "create" then
-    wrk.headers["Content-Type"] = "application/json"
-    local body = io.open(args[2]):read("a")
+    local text = body(args[2])
     for number = 1, 30000 do
-      local title = body:gsub("NUMBER", os.time() .. number, 1)
-      requests[number] = wrk.format("POST", "/v1/posts", nil, title)
+      local titled = text:gsub("NUMBER", os.time() .. number, 1)
+      requests[number] = wrk.format("POST", "/v1/posts", nil, titled)
     end
+  elseif mode == "put" then
+    requests[1] = wrk.format("PUT", args[2], nil, body(args[3]))
   elseif mode == "delete" then
     for number = 1, 30000 do
       requests[number] = wrk.format("DELETE", "/v1/posts/" .. string.format("%d", args[2] + number - 1))

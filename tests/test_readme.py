@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.blogs import SAMPLES
 from tests.receiver import Receiver
 from tests.service import CHECKOUT, Service, eventually, free_port
 
@@ -50,6 +52,16 @@ def running(tmp_path):
     process.communicate(timeout=10)
 
 
+@pytest.fixture
+def home(tmp_path):
+    """A home with the blogs of other programs."""
+    home = tmp_path / "home"
+    shutil.copytree(SAMPLES, home, ignore=shutil.ignore_patterns("broken.md"))
+    for name in ("wordpress.xml", "ghost.json"):
+        (home / "exports" / name).rename(home / name)
+    return home
+
+
 def shell(block, environ, key):
     """Run a block of the README in a shell; return what it printed."""
     script = block.replace("127.0.0.1:8000", f"127.0.0.1:{environ['PORT']}").replace("blog_…", key)
@@ -67,26 +79,38 @@ def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, listing, from_file, change, schedule, once, tags, delete, *_, keys, backup = BLOCKS[1:-1]
+    create, send, send_all, get, *_, keys, backup = BLOCKS[1:-1]
+    listing, change, schedule, once, tags, delete = BLOCKS[8:14]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
     created = json.loads(shell(create, environ, key))
     assert list(created) == list(example)
-    times = dict.fromkeys(("published_at", "created_at", "updated_at"), "")
+    times = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
     assert created | times == example | times
-
     assert shell(listing, environ, key) == json.dumps([created], separators=(",", ":")) * 2
-    post = json.loads(shell(from_file, environ, key))
-    assert post["content"] == (CHECKOUT / "tests/articles/backups.md").read_text()
+
+    content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
+    sent = shell(send, environ, key)
+    post = json.loads(sent)
+    assert (post["id"], post["slug"], post["status"], post["content"]) == ("2", "sourdough", "draft", content)
+    file = shell(get, environ, key)
+    assert file.startswith("---\ntitle: ")
+    assert file.endswith(f"---\n\n{content}")
+    all_sent = shell(send_all, environ, key)
+    assert sent in all_sent
+    assert shell(send_all, environ, key) == all_sent
+
     changed = json.loads(shell(change, environ, key))
-    assert changed | times == created | times | {"title": "Hello again", "excerpt": "A greeting."}
+    assert changed | times == created | {"title": "Hello again", "excerpt": "A greeting."} | times
     post = json.loads(shell(schedule, environ, key))
     assert (post["status"], post["published_at"]) == ("scheduled", "2099-01-01T07:00:00Z")
     noted = shell(once, environ, key)
     assert shell(once, environ, key) == noted
     assert shell(tags, environ, key) == '[{"name":"News","posts":1}]{"name":"What is new?","posts":1}'
     assert shell(delete, environ, key) == ""
-    assert json.loads(shell(listing.splitlines()[0], environ, key)) == [json.loads(noted), post]
+    listed = json.loads(shell(listing.splitlines()[0], environ, key))
+    assert [each["slug"] for each in listed] == ["note", "tagebuch", "backups", "sourdough"]
+    assert (listed[0], listed[-1]) == (json.loads(noted), post)
 
     made, *table, renewed = shell(keys, environ, key).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
@@ -96,13 +120,25 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert shell(backup, environ, key) == ""
     (copy,) = tmp_path.glob("blog-*.db")
     with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT id FROM post").fetchall() == [(2,), (3,)]
+        assert connection.execute("SELECT id FROM post ORDER BY id").fetchall() == [(2,), (3,), (4,), (5,)]
+
+
+def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
+    environ = running[1] | {"HOME": str(home)}
+    move, dry_run, leave = BLOCKS[5:8]
+    summaries = [line for line in shell(move, environ, "").splitlines() if line.startswith("made ")]
+    made = [int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0", line)[1]) for line in summaries]
+    assert len(made) == 8
+    assert all(made)
+    assert set(re.findall(r": (\w+)$", shell(dry_run, environ, ""), re.MULTILINE)) == {"unchanged"}
+    assert shell(leave, environ, "") == f"written {sum(made)}, unchanged 0, deleted 0\n"
+    assert len(list((home / "posts").glob("*.md"))) == sum(made)
 
 
 def test_what_the_readme_says_of_webhooks_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
-    subscribe, ping, openssl = BLOCKS[9:12]
+    subscribe, ping, openssl = BLOCKS[14:17]
     check = {}
     exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], check)
     with Receiver() as receiver:

@@ -48,7 +48,7 @@ class Connection:
         self._reads = 0
 
     def expect_request(self, started: bool) -> None:
-        """Give the next request's header its time, from now and then from its first byte."""
+        """Yield the next request's header its time, from now and then from its first byte."""
         if self._reads > 1:
             self.receiving.release(self)
         self.started = started
@@ -58,7 +58,7 @@ class Connection:
         self._reads = 0
 
     def expect_body(self) -> None:
-        """Give the body its time, which grows with what comes."""
+        """Yield the body its time, which grows with what comes."""
         self._slack = self.body_seconds
         self._deadline = time.monotonic() + self._slack
         self._seconds_a_byte = 1 / BYTES_A_SECOND

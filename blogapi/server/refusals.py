@@ -89,7 +89,7 @@ def refusal_of(request: Request) -> Refusal | None:
 
 
 def wants_close(request: Request) -> bool:
-    """Tell whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
+    """Return whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
     options = {
         option.strip().lower() for name, value in request.headers if name == "CONNECTION" for option in value.split(",")
     }

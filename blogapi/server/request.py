@@ -84,7 +84,7 @@ class RequestBody:
 
     @property
     def complete(self) -> bool:
-        """Tell whether nothing of it is left to be read, so that the connection can be used again."""
+        """Return whether nothing of it is left to be read, so that the connection can be used again."""
         reader = self._request.body.reader
         return not getattr(reader, "length", 0) and getattr(reader, "parser", None) is None
 

@@ -72,7 +72,7 @@ class Attempt(NamedTuple):
 
 
 def listing(reader: Reader, webhook_id: int) -> Iterator[KnownDelivery]:
-    """Give the newest deliveries of a webhook, newest first."""
+    """Yield the newest deliveries of a webhook, newest first."""
     newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
     return map(KnownDelivery._make, reader.rows(newest.limit(MAX_LISTED)))
 
@@ -110,7 +110,7 @@ def repeat(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
 
 
 def due_webhooks(reader: Reader) -> Iterator[DueWebhook]:
-    """Give each active webhook that something is to be sent to now."""
+    """Yield each active webhook that something is to be sent to now."""
     return map(DueWebhook._make, reader.rows(_due_webhooks, now=reader.now))
 
 

@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from blogapi.storage.errors import Damaged
+
 # The fields of a post, in the order in which they are written
 FIELDS = (
     "id",
@@ -23,6 +25,7 @@ FIELDS = (
     "created_at",
     "updated_at",
 )
+NEEDED = {"id", "title", "status", "slug", "content", "tags", "created_at", "updated_at"}  # fields that every post has
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
 PUBLISHED_AT = b'"published_at":"'
 UPDATED_AT = '"updated_at":"'
@@ -47,7 +50,7 @@ def etag(document: bytes) -> str:
 
 
 def is_due(document: bytes, now: str) -> bool:
-    """Tell whether the time of a scheduled post has come; raise ValueError if it has none."""
+    """Return whether the time of a scheduled post has come; raise ValueError if it has none."""
     return _published_at(document) <= now
 
 
@@ -86,3 +89,26 @@ def _published_at(document: bytes) -> str:
 def _updated(document: str, now: str) -> str:
     start = document.rindex(UPDATED_AT) + len(UPDATED_AT)
     return document[:start] + now + document[start + TIME_LENGTH :]
+
+
+def as_of(now: str, status: str, document: bytes | None) -> bytes:
+    """Return the document of a post as it is to be shown at a time; raise Damaged."""
+    if document is None:  # in a NOT NULL column: SQLite has no checksums
+        raise Damaged
+    try:
+        if status == "scheduled" and is_due(document, now):
+            return published(document)
+    except ValueError as error:
+        raise Damaged from error
+    return document
+
+
+def load(document: bytes) -> dict[str, Any]:
+    """Return the post that a document stands for; raise Damaged."""
+    try:
+        post = json.loads(document)
+        if post.keys() >= NEEDED:
+            return post
+    except (ValueError, AttributeError) as error:
+        raise Damaged from error
+    raise Damaged

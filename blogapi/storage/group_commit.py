@@ -101,7 +101,7 @@ class GroupCommit:
             try:
                 write.result = write.operation(transaction)
             except Exception as error:
-                if self._engine.is_everybodys(error):
+                if self._engine.is_fatal(error):
                     raise
                 write.error = error
             self._engine.release(undo=write.error is not None)

@@ -25,7 +25,7 @@ PRAGMAS = {
 # After these, what SQLite keeps of the file in memory may be wrong for good.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 # These are about the file, the disk or the connection, and so everybody's; any other is about one statement.
-EVERYBODYS = DISTRUSTED | {
+FATAL = DISTRUSTED | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -186,9 +186,9 @@ class Sqlite:
 
     # Failures
 
-    def is_everybodys(self, error: Exception) -> bool:
-        """Tell whether an error in a transaction is not of one operation, but of the disk or the connection."""
-        return _code(error.__cause__) in EVERYBODYS or not self.connection.in_transaction  # SQLite may have ended it.
+    def is_fatal(self, error: Exception) -> bool:
+        """Return whether an error in a transaction is not of one operation, but of the disk or the connection."""
+        return _code(error.__cause__) in FATAL or not self.connection.in_transaction  # SQLite may have ended it.
 
     def recover(self, error: Exception) -> None:
         """End the transaction that an error has left open; renew the connection where it cannot be trusted any more."""

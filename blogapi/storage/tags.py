@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial, reduce
-from operator import add as unite
+from operator import add as union_all
 from typing import NamedTuple
 
 from peewee import EXCLUDED, Case, Select, fn
@@ -136,7 +136,7 @@ def _newest_in(status: str) -> Select:
     return PostTag.select(newest).where(PostTag.tag == Param("tag"), PostTag.status == status)
 
 
-_newest_by_status = reduce(unite, map(_newest_in, STATUSES))  # each is the end of a part of the key
+_newest_by_status = reduce(union_all, map(_newest_in, STATUSES))  # each is the end of a part of the key
 _newest_post = Prepared(
     Post.select(Post.id, Post.document).where(
         Post.id == Select([_newest_by_status], [fn.MAX(_newest_by_status.c.post_id)])

@@ -27,7 +27,7 @@ class KnownWebhook(NamedTuple):
 
 
 def listing(reader: Reader) -> Iterator[KnownWebhook]:
-    """Give all webhooks, oldest first."""
+    """Yield all webhooks, oldest first."""
     return map(_known, reader.rows(_webhooks.order_by(Webhook.id)))
 
 

@@ -73,7 +73,7 @@ def meanings(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Addre
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether an address is one that the whole Internet can reach."""
+    """Return whether an address is one that the whole Internet can reach."""
     if not address.is_global or any(address in network for network in NOT_PUBLIC):
         return False
     return address.version == 4 or address in GLOBAL_UNICAST or address in TRANSLATED

@@ -45,7 +45,7 @@ class Pattern(Regexp):
 
 
 def is_visible(character: str) -> bool:
-    """Tell whether a character is neither white space nor of category Z, Cc or Cf."""
+    """Return whether a character is neither white space nor of category Z, Cc or Cf."""
     return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 

@@ -48,7 +48,7 @@ def index() -> Response:
 
 @blueprint.get("/healthz")
 def healthz() -> Response:
-    """Tell whether the service can do its work."""
+    """Return whether the service can do its work."""
     database().check()
     return Response(b'{"status":"ok"}', mimetype=JSON)
 

@@ -7,7 +7,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
-from blogapi.storage import idempotency, posts
+from blogapi.storage import idempotency, lists, posts
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
@@ -33,7 +33,7 @@ post_schema = PostSchema()
 def list_posts() -> Response:
     """List posts, newest first."""
     query = g.query
-    page = posts.page(database(), **query)
+    page = lists.page(database(), **query)
     response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
     if page.last is not None:
         response.headers["Link"] = next_link("/v1/posts", query | {"before": page.last})

@@ -1,0 +1,374 @@
+"""blogapi import and blogapi export: what they say, and what they do to whom."""
+
+import fcntl
+import os
+import pty
+import signal
+import sqlite3
+import struct
+import subprocess
+import termios
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from blogapi import cli
+from blogapi.cli import importer
+from blogapi.storage import lists, tags, webhooks
+from blogapi.storage.database import Database
+from blogapi.storage.models import Event
+from blogapi.storage.sqlite import Sqlite
+from tests.blogs import SAMPLES
+from tests.service import BIN, eventually
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """The file of a database that is set up."""
+    path = tmp_path / "blog.db"
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
+    engine = Sqlite(path)
+    engine.open()
+    engine.close()
+    return path
+
+
+@pytest.fixture
+def storage(path):
+    engine = Sqlite(path)
+    engine.open()
+    yield Database(engine)
+    engine.close()
+
+
+@pytest.fixture
+def run(path):
+    """Run the command line; return the exit status, and the lines of standard output and error."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(cli.commands, [str(argument) for argument in arguments])
+        assert isinstance(result.exception, SystemExit | None), result.exception
+        return result.exit_code, result.stdout.splitlines(), result.stderr.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder, and what writes files into it."""
+    folder = tmp_path / "posts"
+    folder.mkdir()
+
+    def write(**texts):
+        for name, text in texts.items():
+            (folder / f"{name}.md").write_text(text)
+        return folder
+
+    return write
+
+
+def stored(database):
+    """All posts by their slugs, newest first."""
+    return {post["slug"]: post for post in lists.every(database)}
+
+
+def many(folder, count):
+    return folder(**{f"post-{number:05}": f"---\ntags: [a, b]\n---\n\nWords {number}.\n" for number in range(count)})
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("blog", "made", "dropped"),
+    [
+        ("jekyll", 3, ["dropped: layout 3, cover_image 1"]),
+        ("hugo", 2, ["dropped: lastmod 1, params 1"]),
+        ("eleventy", 3, ["dropped: eleventyExcludeFromCollections 1"]),
+        ("astro", 2, ["dropped: heroImage 1"]),
+        ("zola", 1, ["dropped: extra 1"]),
+        ("exports/wordpress.xml", 5, None),
+        ("exports/ghost.json", 3, None),
+    ],
+)
+def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog, made, dropped):
+    status, output, error = run("import", SAMPLES / blog)
+    count = len(stored(storage))
+    assert (status, output[0], error) == (0, f"made {count}, changed 0, unchanged 0, refused 0", [])
+    if dropped is not None:
+        assert (count, output[1:]) == (made, dropped)
+    before = stored(storage)
+    assert run("import", SAMPLES / blog)[1] == [f"made 0, changed 0, unchanged {count}, refused 0", *output[1:]]
+    assert stored(storage) == before
+
+
+def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder, storage):
+    top = folder(
+        a="# Good\n",
+        b="---\ntitle: 'x\n---\n",
+        c=f"---\nslug: c\ntags:\n- {'x' * 65}\nexcerpt: {'y' * 1001}\n---\n# C",
+        d="---\ntitle: D\nstatus: scheduled\n---\n",
+        e="---\ntitle: E\nstatus: scheduled\n---\nE",
+        f="---\ntitle: F\nstatus: gone\n---\nF",
+    )
+    status, output, error = run("import", top, top / "none.md")
+    assert (status, output) == (1, ["made 1, changed 0, unchanged 0, refused 6"])
+    assert sorted(error) == [
+        f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
+        f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
+        f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
+        f"{top}/d.md: content: must contain a visible character",
+        f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
+        f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
+        f"{top}/none.md: No such file or directory",
+    ]
+    assert list(stored(storage)) == ["a"]
+
+
+def test_what_a_file_says_cannot_steer_the_terminal(run, folder):
+    top = folder(a='---\n"\\e[2J": 1\n---\nA', b='---\n"\\e[2J": 1\n"\\e[2J": 2\n---\nA')
+    _, output, error = run("import", top)
+    assert output[1] == "dropped: \ufffd[2J 1"
+    assert "\x1b" not in error[0]
+
+
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(run, folder, storage, path):
+    top = folder(a="A", b="B", c="C", d="---\nstatus: scheduled\n---\nD")
+    run("import", top / "a.md", top / "b.md")
+    folder(b="Changed")
+    before, posts_before = path.stat().st_mtime_ns, stored(storage)
+    status, output, error = run("import", "--dry-run", top)
+    assert status == 1
+    assert sorted(output) == [
+        f"{top}/a.md: unchanged",
+        f"{top}/b.md: changed",
+        f"{top}/c.md: made",
+        "made 1, changed 1, unchanged 1, refused 1",
+    ]
+    assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
+    assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
+    assert run("import", top)[1] == ["made 1, changed 1, unchanged 1, refused 1"]
+
+
+def test_a_line_every_thousand_files_says_how_far_it_has_come(run, folder):
+    assert run("import", many(folder, 1001))[1:] == (
+        ["made 1001, changed 0, unchanged 0, refused 0"],
+        ["1000 of 1001"],
+    )
+
+
+def test_on_a_terminal_there_is_a_bar_and_a_refused_file_has_a_line_of_its_own(folder, path):
+    top = folder(a="A", b="---\n")
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+    ended = subprocess.run([BIN / "blogapi", "import", top], stdout=subprocess.PIPE, stderr=terminal, timeout=60)
+    os.close(terminal)
+    shown = os.read(main, 65536).decode()
+    os.close(main)
+    assert ended.stdout == b"made 1, changed 0, unchanged 0, refused 1\n"
+    assert "100%" in shown
+    assert f"\x1b[K{top}/b.md:1: the front matter never ends: a line --- is missing after it\r\n" in shown
+
+
+@pytest.mark.parametrize("command", ["import", "export"])
+def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
+    path = tmp_path / "none.db"
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
+    ended = subprocess.run([BIN / "blogapi", command, tmp_path / "posts"], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr == f"blogapi: cannot open the database {path}: No such file or directory\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+# What is done
+
+
+def test_posts_are_made_in_the_order_of_their_dates_and_updated_now(run, folder, storage):
+    run("import", folder(a="---\ndate: 2021-01-01\n---\nA", b="---\ndate: 2020-01-01\n---\nB"))
+    made = stored(storage)
+    assert [(slug, post["created_at"]) for slug, post in made.items()] == [
+        ("a", "2021-01-01T00:00:00Z"),
+        ("b", "2020-01-01T00:00:00Z"),
+    ]
+    assert all(post["updated_at"] > "2026" for post in made.values())
+
+
+def test_a_post_is_made_what_the_file_says(run, folder, storage):
+    run("import", folder(a="---\ndate: 2020-01-01\ntags: [x]\nexcerpt: E\n---\nA"))
+    (before,) = stored(storage).values()
+    top = folder(a="---\ndate: 2020-01-01\ntitle: New\n---\nA")
+    assert run("import", top)[1] == ["made 0, changed 1, unchanged 0, refused 0"]
+    (after,) = stored(storage).values()
+    assert after == {name: before[name] for name in before if name != "excerpt"} | {"title": "New", "tags": []} | {
+        "updated_at": after["updated_at"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "types"),
+    [([], []), (["--events"], ["post.created", "post.updated", "post.published"])],
+)
+def test_webhooks_are_told_of_an_import_only_where_that_is_asked_for(run, folder, storage, options, types):
+    storage.write(webhooks.add, "http://127.0.0.1:1/", ["post.created", "post.updated", "post.published"])
+    run("import", *options, folder(a="A"))
+    run("import", *options, folder(a="A"))
+    run("import", *options, folder(a="---\nstatus: published\n---\nA"))
+    assert [row[0] for row in storage.rows(Event.select(Event.type).order_by(Event.id))] == types
+
+
+def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
+    top = folder(a="A", b="B")
+    run("import", top)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE post SET document = '{' WHERE slug = 'a'")
+    folder(a="New", b="New")
+    assert run("import", top) == (
+        1,
+        ["made 0, changed 1, unchanged 0, refused 1"],
+        [f"{top}/a.md: a post is damaged"],
+    )
+
+
+# Beside others
+
+
+def test_a_post_a_transaction_where_time_is_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
+    monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
+    items = [importer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+        for number, result in enumerate(importer.store(storage, items, events=False), 1):
+            assert result.outcome == "made"
+            other.execute("BEGIN IMMEDIATE")
+            assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)
+            other.execute("ROLLBACK")
+
+
+def test_large_posts_are_not_all_held_in_memory():
+    read = []
+
+    def items():
+        for number in range(10):
+            read.append(number)
+            yield importer.Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
+
+    next(importer._batches(items()))
+    assert read == [0, 1]
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [BIN / "blogapi", "import", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def count_of(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT count(*) FROM post").fetchone()[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_what_is_interrupted_leaves_whole_posts_and_goes_on(run, folder, path, storage, number):
+    top = many(folder, 2000)
+    process = start(top)
+    eventually(lambda: count_of(path) > 200, 30)
+    process.send_signal(number)
+    output, error = process.communicate(timeout=30)
+    assert process.returncode == (1 if number == signal.SIGINT else -signal.SIGKILL)
+    made = count_of(path)
+    assert 200 < made < 2000
+    if number == signal.SIGINT:
+        assert output == f"made {made}, changed 0, unchanged 0, refused 0\n"
+        assert "Traceback" not in error
+    assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
+    assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
+    assert run("import", top)[1] == [f"made {2000 - made}, changed 0, unchanged {made}, refused 0"]
+    assert len(stored(storage)) == 2000
+
+
+def test_a_busy_database_is_waited_for(folder, path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        process = start(folder(a="A"))
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)  # longer than a request waits
+        other.execute("ROLLBACK")
+    assert process.communicate(timeout=30)[0] == "made 1, changed 0, unchanged 0, refused 0\n"
+
+
+def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
+    monkeypatch.setattr(importer, "BUSY_SECONDS", 0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        result = CliRunner().invoke(cli.commands, ["import", str(folder(a="A"))])
+    assert (str(result.exception), result.stdout) == (
+        "database is locked",
+        "made 0, changed 0, unchanged 0, refused 0\n",
+    )
+
+
+def test_a_terminal_that_is_stopped_holds_no_transaction(folder, path):
+    top = folder(good="A", **{f"{'x' * 200}-{number}": "---\n" for number in range(500)})
+    process = start(top)  # whose errors nobody reads
+
+    def unread():
+        return struct.unpack("i", fcntl.ioctl(process.stderr, termios.FIONREAD, bytes(4)))[0]
+
+    eventually(lambda: unread() > 60_000, 30)
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    assert process.poll() is None
+    output, error = process.communicate(timeout=30)
+    assert (output, len(error.splitlines())) == ("made 1, changed 0, unchanged 0, refused 500\n", 500)
+
+
+def test_a_running_server_shows_what_is_imported_and_goes_on_writing(service, tmp_path):
+    top = tmp_path / "posts"
+    top.mkdir()
+    for number in range(500):
+        (top / f"post-{number}.md").write_text(f"# Post {number}\n")
+    process = subprocess.Popen(
+        [BIN / "blogapi", "import", top], env=service.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    created = 0
+    while process.poll() is None:
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
+        created += 1
+    assert process.communicate()[0] == b"made 500, changed 0, unchanged 0, refused 0\n"
+    assert count_of(service.database) == 500 + created
+    assert service.request("GET", "/v1/posts/by-slug/post-499")[2]["title"] == "Post 499"
+
+
+# Export
+
+
+def test_every_post_is_exported_and_a_second_time_nothing_is_written(run, folder, tmp_path, path):
+    run("import", many(folder, 120))
+    assert run("export", tmp_path / "out") == (0, ["written 120, unchanged 0, deleted 0"], [])
+    assert run("export", tmp_path / "out") == (0, ["written 0, unchanged 120, deleted 0"], [])
+    assert len(list((tmp_path / "out").iterdir())) == 120
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM post WHERE slug = 'post-00007'")
+    assert run("export", tmp_path / "out")[1] == ["written 0, unchanged 119, deleted 0"]
+    assert run("export", tmp_path / "out", "--delete")[1] == ["written 0, unchanged 119, deleted 1"]
+    assert not (tmp_path / "out/post-00007.md").exists()
+
+
+def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):
+    fields = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}
+    client.put("/v1/posts/by-slug/a", json=fields)
+    assert [post["status"] for post in lists.every(database)] == ["scheduled"]
+    clock.now += 3600
+    assert list(lists.every(database)) == client.get("/v1/posts").json
+
+
+def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):
+    run("import", folder(a="A", b="B", c="C"))
+    run("export", tmp_path / "out")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE post SET document = '{' WHERE slug IN ('a', 'c')")
+    (tmp_path / "out/b.md").unlink()
+    result = CliRunner().invoke(cli.commands, ["export", str(tmp_path / "out"), "--delete"])
+    assert str(result.exception) == "these posts are damaged: 3, 1; all others were read"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.md", "b.md", "c.md"]
