@@ -76,7 +76,8 @@ def _find(reader: Reader, key: Key) -> tuple[int, str, bytes]:
 def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, with_events: bool = True) -> StoredPost:
     """Make a post of validated fields; a slug that is left out is made from the title.
 
-    It was made now, unless at `created_at`; without `with_events` no event is recorded. Raises SlugTaken and PublicationTime.
+    It was made now, unless at `created_at`; without `with_events` no event is recorded. Raises SlugTaken,
+    PublicationTime.
     """
     post_id = tx.row(_last_id)[0] + 1
     made = {
