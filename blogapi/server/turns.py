@@ -1,4 +1,4 @@
-"""Turns: whoever asks for much waits for himself, and not the others for him."""
+"""Turns: a client that sends many requests waits for its own, and other clients do not."""
 
 import time
 from collections import deque

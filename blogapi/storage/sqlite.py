@@ -12,7 +12,7 @@ from typing import Any, Self
 from peewee import Node, SqliteDatabase
 
 from blogapi.storage.backup import write_backup
-from blogapi.storage.errors import NotUnique, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.query import Prepared, Statement
 from blogapi.storage.upgrades import VERSION, set_up
 
@@ -36,7 +36,6 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_READONLY,
 }
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
-RETRY_SECONDS = 1
 ROOM_BYTES = 256 * 1024  # on a disk; with less than that it is as good as full
 
 log = logging.getLogger(__name__)
@@ -213,10 +212,6 @@ class Sqlite:
             failure.__cause__ = error
             self.recover(failure)
         return failure
-
-    def busy(self) -> Unavailable:
-        """Return what to raise where another program keeps the lock for too long."""
-        return Unavailable("database is locked", RETRY_SECONDS)
 
     def check(self) -> bool:
         """Return whether the last write came to the disk.
