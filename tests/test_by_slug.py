@@ -244,12 +244,32 @@ def test_put_of_what_is_there_writes_nothing_and_is_no_event(client, full, state
     first = full()
     events = count(Event)
     clock.now += 3600
-    for same in ({}, {"published_at": "2026-11-20T13:00:00+01:00"}, {"tags": ["x", "Y", "X"]}, {"title": " A "}):
+    for same, transaction in (
+        ({}, []),
+        ({"slug": "a", "published_at": NOW}, []),
+        ({"published_at": "2026-11-20T13:00:00+01:00"}, ["BEGIN IMMEDIATE", "COMMIT"]),
+        ({"tags": ["x", "Y", "X"]}, ["BEGIN IMMEDIATE", "COMMIT"]),
+        ({"title": " A "}, ["BEGIN IMMEDIATE", "COMMIT"]),
+    ):
         with statements() as collected:
             answer = full(**same)
         assert (answer.status_code, answer.data, answer.headers["ETag"]) == (200, first.data, first.headers["ETag"])
-        assert [each for each in collected if each.startswith(WRITES)] == []
+        assert [each for each in collected if each.startswith(WRITES)] == transaction
     assert (events, count(Event)) == (2, 2)
+
+
+@pytest.mark.parametrize("field", ["excerpt", "tags", "cover_image"])
+def test_a_field_that_is_left_out_is_not_the_same(full, put, field):
+    full()
+    rest = {"excerpt": "E", "tags": ["x", "Y"], "cover_image": "https://a/b"}
+    del rest[field]
+    assert put(**rest).json.get(field) == ([] if field == "tags" else None)
+
+
+@pytest.mark.parametrize("unknown", [{"id": "1"}, {"created_at": NOW}, {"updated_at": NOW}, {"x": None}])
+def test_a_name_that_is_unknown_is_refused_also_with_what_is_there(full, unknown):
+    full()
+    assert message(full(**unknown)).startswith(f"{next(iter(unknown))}: unknown field")
 
 
 def test_put_of_something_else_is_an_update_and_perhaps_a_publication(full, put, database):

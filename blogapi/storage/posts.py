@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from blogapi.storage import documents, events, slugs, tags
-from blogapi.storage.errors import Damaged, NotFound, NotUnique, PublicationTime, SlugTaken
+from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 from blogapi.storage.publication import published_at
 from blogapi.storage.query import Param, Prepared, Statement
@@ -17,8 +17,9 @@ from blogapi.storage.transaction import Reader, Transaction
 PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
 PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
 
-Key = int | str  # the id of a post, or its slug
+PUT_FIELDS = frozenset(documents.FIELDS) - {"id", "created_at", "updated_at"}
 
+Key = int | str  # the id of a post, or its slug
 Check = Callable[[bytes | None], None]
 Outcome = Literal["made", "changed", "unchanged"]
 
@@ -166,14 +167,18 @@ def would_put(reader: Reader, slug: str, fields: dict[str, Any]) -> Outcome:
     return "unchanged" if _as_put(old, fields, reader.now) == old else "changed"
 
 
-def unchanged_by(reader: Reader, slug: str, fields: dict[str, Any]) -> StoredPost | None:
-    """Return the post with this slug if `put` would leave it alone."""
+def find_same(reader: Reader, slug: str, fields: dict[str, Any]) -> bytes | None:
+    """Return the document of the post with this slug if it is, word for word, what these fields would make of it.
+
+    The fields need not be valid: those of a post are.
+    """
     try:
-        stored = find_stored(reader, slug)
-        old = documents.load(stored.document)
-        return stored if _as_put(old, fields, reader.now) == old else None
-    except (NotFound, PublicationTime):
+        document = find(reader, slug)
+    except NotFound:
         return None
+    post = {name: value for name, value in documents.load(document).items() if name in PUT_FIELDS}
+    kept = {name: post[name] for name in ("slug", "status", "published_at") if name in post}
+    return document if {"tags": []} | kept | fields == post else None
 
 
 def _as_put(old: dict[str, Any], fields: dict[str, Any], now: str) -> dict[str, Any]:

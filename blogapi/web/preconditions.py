@@ -22,10 +22,10 @@ def precondition() -> Callable[[bytes | None], None]:
 
     None stands for a post that is missing. An entity tag may be that of the post as JSON or as Markdown.
     """
-    match = request.if_match if "If-Match" in request.headers else None
-    none_match = request.if_none_match if "If-None-Match" in request.headers else None
-    if request.method in ("GET", "HEAD"):  # which answer 304
-        none_match = None
+    environ = request.environ
+    writes = environ["REQUEST_METHOD"] not in ("GET", "HEAD")  # These two answer 304.
+    match = request.if_match if "HTTP_IF_MATCH" in environ else None
+    none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
 
     def check(document: bytes | None) -> None:
         if match is not None and (document is None or not any(map(match.contains, etags(document)))):

@@ -47,10 +47,14 @@ def load_body() -> dict[str, Any]:
 
     Raises ValidationError, or the HTTP error that says what is wrong with it.
     """
+    return g.operation.body.load(parse_body())
+
+
+def parse_body() -> dict[str, Any]:
+    """Return what the body says, JSON or Markdown, not validated yet; raise the HTTP error that says what is wrong."""
     check_content_type(g.operation.content_types)
     g.body = read_body()
-    fields = parse_markdown(g.body) if request.mimetype == MARKDOWN else parse_json(g.body)
-    return g.operation.body.load(fields)
+    return parse_markdown(g.body) if request.mimetype == MARKDOWN else parse_json(g.body)
 
 
 def check_content_type(content_types: tuple[str, ...]) -> None:

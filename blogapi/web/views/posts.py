@@ -11,7 +11,7 @@ from blogapi.storage import idempotency, lists, posts
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
-from blogapi.web.request import load_body
+from blogapi.web.request import load_body, parse_body
 from blogapi.web.responses import JSON, MARKDOWN, next_link, no_content, post_response, prefers_markdown
 from blogapi.web.schemas.posts import (
     ListQuerySchema,
@@ -103,13 +103,14 @@ def put_post(post: str) -> Response:
     """Make the post with a slug be what the body says, creating it where it is missing."""
     if not is_slug(post):
         raise NotFound("no such path: a slug has lower-case letters a-z, digits and single hyphens between them")
-    fields, check = load_body(), precondition()
+    body, check = parse_body(), precondition()
+    same = posts.find_same(database(), post, body)  # which is valid, then: most files of a folder take this way
+    if same:
+        check(same)
+        return post_response(same)
+    fields = g.operation.body.load(body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must be the one in the path, or left out", "slug")
-    same = posts.unchanged_by(database(), post, fields)
-    if same:
-        check(same.document)
-        return post_response(same.document)
     (post_id, document), outcome = database().write(posts.put, post, fields, check)
     if outcome == "made":
         return post_response(document, 201, Location=f"/v1/posts/{post_id}")
