@@ -12,7 +12,7 @@ run: .venv/installed
 test: .venv/tested
 	$(BIN)/pytest
 
-soak: .venv/tested  # the tests with a hundred times as many requests, kills and keys
+soak: .venv/tested  # the tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest --soak --hypothesis-profile soak --no-cov
 
 bench: .venv/tested  # needs wrk; make bench POSTS=1000000 compares with 1,000 posts, too

@@ -5,6 +5,9 @@ import sys
 
 from blogapi.config import Config
 from blogapi.server.hooks import on_starting, when_ready, worker_exit  # noqa: F401 (gunicorn calls them)
+from blogapi.server.log import open_standard_files
+
+open_standard_files()  # before gunicorn opens anything
 
 try:
     _config = Config.from_environ(os.environ)
@@ -15,8 +18,9 @@ wsgi_app = "app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
 workers = 1  # the rate limit is exact because one process counts
 worker_class = "blogapi.server.worker.Worker"
-logger_class = "blogapi.server.log.MaskedLogger"
+logger_class = "blogapi.server.log.ServerLogger"
 worker_connections = 8192  # slow and silent clients cost a little memory and nothing else
+timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
 graceful_timeout = 5  # seconds; the worker itself gives up after 4
 limit_request_line = 8190  # bytes
 control_socket_disable = True  # it would be in the user's home, and two servers would fight over it

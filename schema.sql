@@ -1,5 +1,5 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
--- A change here goes together with an entry in blogapi/upgrades.py and a higher user_version.
+-- A change here goes together with an entry in blogapi/storage/upgrades.py and a higher user_version.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 PRAGMA user_version = 4;

@@ -9,8 +9,7 @@ from flask import Flask, Request
 from werkzeug.routing import MapAdapter
 
 from blogapi.config import Config
-from blogapi.storage.database import Database
-from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.database import Database, engine_for
 from blogapi.web import errors, guard, limiter
 from blogapi.web.views import blueprint
 
@@ -31,7 +30,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     Opens the database, which is set up where it is missing; raises Unavailable if it cannot be used.
     """
     config = config or Config.from_environ(os.environ)
-    engine = Sqlite(config.database)
+    engine = engine_for(config.database)
     engine.open()
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405

@@ -1,7 +1,8 @@
 """What the tests share: a clock that they set, the application with a key, the real server, and a receiver."""
 
+import sqlite3
 import ssl
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from hypothesis import settings
@@ -89,6 +90,22 @@ def statements(database):
         database.engine.connection.set_trace_callback(None)
 
     return collect
+
+
+@pytest.fixture
+def damage(config, database):
+    """Set a column of the first row of a table, to NULL also where there must be none: what a damaged file can have."""
+
+    def damage(table, column, value):
+        with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+            other.execute("PRAGMA writable_schema = ON")
+            other.execute(
+                "UPDATE sqlite_master SET sql = replace(sql, ?, ?)", (f"{column} TEXT NOT NULL", f"{column} TEXT")
+            )
+            other.execute("PRAGMA writable_schema = RESET")
+            other.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = 1", (value,))
+
+    return damage
 
 
 @pytest.fixture

@@ -5,12 +5,16 @@ import shutil
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 
 import pytest
+from click.testing import CliRunner
 
-from blogapi.storage.database import Database
+from blogapi.cli import commands
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
+from tests.invariants import sound_posts
+from tests.service import CHECKOUT
 
 
 def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
@@ -27,11 +31,7 @@ def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
         before = len(acknowledged)
         target = tmp_path / f"copy{number}.db"
         assert service.blogapi("backup", target).returncode == 0
-        copy = sqlite3.connect(target)
-        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        posts, tags = copy.execute("SELECT (SELECT count(*) FROM post), (SELECT count(*) FROM post_tag)").fetchone()
-        assert before <= posts == tags <= len(acknowledged) + 1
-        copy.close()
+        assert before <= len(sound_posts(target)) <= len(acknowledged) + 1
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
     stop.set()
     writer.join()
@@ -65,7 +65,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))  # as good as a full disk
     try:
         with pytest.raises(Unavailable):
-            Database(engine).backup(tmp_path / "copy.db")
+            engine.backup(tmp_path / "copy.db")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.glob("copy*"))
@@ -78,3 +78,18 @@ def test_a_backup_of_no_database_is_refused_and_none_made(service, tmp_path):
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert not list(tmp_path.glob("none*"))
     assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_backup_of_an_older_version_is_one_and_leaves_it_alone(tmp_path, monkeypatch):
+    old = sqlite3.connect(tmp_path / "blog.db")
+    old.executescript((CHECKOUT / "tests/upgrades/3.sql").read_text())
+    old.close()
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
+    assert CliRunner().invoke(commands, ["backup", str(tmp_path / "copy.db")]).exit_code == 0
+    refused = CliRunner().invoke(commands, ["keys", "list"])
+    assert str(refused.exception).endswith("its version is 3 and this program's 4: blogapi init brings it up to date")
+    for name in ("blog.db", "copy.db"):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+    assert CliRunner().invoke(commands, ["init"]).exit_code == 0
+    assert CliRunner().invoke(commands, ["keys", "list"]).exit_code == 0

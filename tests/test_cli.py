@@ -137,6 +137,13 @@ def test_init_makes_a_first_key_only_with_the_database(run, tmp_path, names, kno
     assert len(names()) == 1
 
 
+def test_a_first_key_that_could_not_be_shown_is_made_by_the_next_init(run, tmp_path, known):
+    ended = subprocess.run(["sh", "-c", 'exec "$0" init >/dev/full', BIN / "blogapi"], capture_output=True, timeout=20)
+    assert ended.returncode == 1
+    _, output, _ = run("init")
+    assert known(KEY.search(output)[0])
+
+
 def test_the_database_is_for_its_owner_only(run, tmp_path):
     run("init")
     assert stat.S_IMODE((tmp_path / "blog.db").stat().st_mode) == 0o600

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from tests.invariants import sound_posts
 from tests.service import BIN, Service, eventually
 
 POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
@@ -46,13 +47,7 @@ class Author(threading.Thread):
 
 def stored(service):
     """The ids of the posts in the file, which must be sound."""
-    connection = sqlite3.connect(service.database)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        return {str(row[0]) for row in connection.execute("SELECT id FROM post")}
-    finally:
-        connection.close()
+    return set(sound_posts(service.database))
 
 
 @pytest.mark.parametrize("victims", ["worker", "master", "both"])
@@ -232,6 +227,7 @@ def test_another_file_in_its_place_takes_no_writes_until_a_restart(service):
         assert write(service)[0] == 503
         assert service.request("GET", "/healthz")[0] == 503
     assert service.request("GET", "/v1/posts")[0] == 200
+    eventually(lambda: "until a restart" in service.log)
     assert service.log.count("until a restart") == 1
     service.stop()
     for leftover in service.database.parent.glob("blog.db-*"):

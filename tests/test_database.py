@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -331,6 +333,15 @@ def test_a_write_aside_leaves_others_reading_meanwhile(database, slugs):
 
     assert database.write_aside(operation) == []
     assert slugs() == ["a"]
+
+
+def test_a_write_aside_leaves_the_connection_its_locks(database, path):
+    """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
+    database.write(add, "a")
+    database.write_aside(add, "b")
+    script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert path.with_name("blog.db-wal").exists()
 
 
 def test_a_write_aside_that_raises_leaves_nothing(database, slugs):

@@ -1,6 +1,5 @@
 """Webhooks of the real server: delivered through kills, beside the requests, and over a restart."""
 
-import json
 import os
 import random
 import signal
@@ -212,4 +211,4 @@ def test_secrets_and_urls_are_in_no_log(service, receiver):
     service.stop()
     assert webhook["secret"][6:-1] not in service.log
     assert "hidden" not in service.log
-    assert json.dumps(webhook["secret"]) not in service.log
+    assert service.log.count("whsec_[masked]") == 1

@@ -1,13 +1,14 @@
 """Attempts: where they may go, what can go wrong with them, and what is kept of an answer."""
 
 import json
+import signal
 import socket
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from blogapi.webhooks.endpoint import RECEIVED_BYTES
+from blogapi.webhooks.endpoint import RECEIVED_BYTES, Endpoint
 
 
 def closed_port():
@@ -115,18 +116,78 @@ def test_the_next_address_is_tried_where_one_refuses(webhook, post, send, receiv
     assert len(receiver.messages) == 1
 
 
-def test_the_next_address_is_tried_where_nobody_answers_at_one(webhook, post, send, receiver, two_addresses):
-    with socket.create_server(("127.0.0.2", receiver.port), backlog=0) as full, ExitStack() as stack:
-        for _ in range(3):
+@contextmanager
+def listener(address, port=0, full=False):
+    """Listen and answer nothing; if `full`, not even accept. Gives the port."""
+    with socket.create_server((address, port), backlog=0 if full else 5) as server, ExitStack() as stack:
+        for _ in range(3 if full else 0):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
-            waiting.connect_ex(full.getsockname())
+            waiting.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+def test_the_next_address_is_tried_where_nobody_answers_at_one(webhook, post, send, receiver, two_addresses):
+    with listener("127.0.0.2", receiver.port, full=True):
         webhook(two_addresses)
         post()
         begun = time.monotonic()
         send()
     assert 0.5 <= time.monotonic() - begun < 1
     assert len(receiver.messages) == 1
+
+
+def test_the_next_address_is_tried_where_one_is_silent_in_tls(webhook, post, send, receiver, two_addresses, delivery):
+    with listener("127.0.0.2", receiver.port):
+        webhook(two_addresses.replace("http", "https"))
+        post()
+        send()
+    assert delivery()["last_error"] == "TLS: wrong version number"  # says the second, which speaks plain HTTP
+
+
+@contextmanager
+def alarm(seconds):
+    """A limit of time like the server's: it raises wherever its block has come to."""
+
+    def ring(*args):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("full", [True, False])
+def test_the_limit_of_time_counts_while_connecting_too(scheme, full):
+    with listener("127.0.0.1", full=full) as port:
+        begun = time.monotonic()
+        result = Endpoint(f"{scheme}://127.0.0.1:{port}", b"key", True, 1, alarm).send("msg_1", b"{}", begun)
+    assert result == (None, "no answer within 1 s")
+    assert 1 <= time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(("look_up_seconds", "full"), [(5, False), (0.95, True)])
+def test_nothing_is_called_once_the_limit_of_time_is_reached(
+    receiver, two_addresses, monkeypatch, look_up_seconds, full
+):
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: (slowly(look_up_seconds, a), look_up(*a, **k))[1])
+    with listener("127.0.0.2", receiver.port, full):
+        begun = time.monotonic()
+        result = Endpoint(two_addresses, b"key", True, 1, alarm).send("msg_1", b"{}", begun)
+    assert result == (None, "no answer within 1 s")
+    assert 1 <= time.monotonic() - begun < 2
+    assert receiver.messages == []
+
+
+def slowly(seconds, arguments):
+    """Take some time to look up a name."""
+    if arguments[0] == "two.x":
+        time.sleep(seconds)
 
 
 def test_a_silent_receiver_is_given_up(webhook, post, send, delivery):

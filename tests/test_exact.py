@@ -2,8 +2,6 @@
 
 import http.client
 import json
-import statistics
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.service import Service, read_answer
@@ -53,23 +51,13 @@ def test_20_deletions_of_one_post_at_once_delete_it_once(service):
     assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
 
 
-def test_the_last_of_many_posts_with_one_title_is_made_as_fast_as_the_first(service, scale):
-    seconds = []
-    for _ in range(100 * scale):
-        begun = time.perf_counter()
-        assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
-        seconds.append(time.perf_counter() - begun)
-    assert service.request("GET", "/v1/posts?limit=1")[2][0]["slug"] == f"a-{100 * scale}"
-    assert statistics.median(seconds[-50:]) < 2 * statistics.median(seconds[:50])
-
-
 def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
     with Service(tmp_path / "blog.db") as service:
         with service.connect() as sock:
             hammer(sock, range(1000))
             before = service.memory
-            hammer(sock, range(1000, 10_000 * scale))
-        assert service.memory < before + 20
+            hammer(sock, range(1000, 1000 + 20_000 * min(scale, 10)))
+        assert service.memory < before + 2  # Their digests in a dictionary would be more than three.
 
 
 def hammer(sock, numbers):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.cli import importer
-from blogapi.storage import posts, tags, webhooks
+from blogapi.storage import lists, tags, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.models import Event
 from blogapi.storage.sqlite import Sqlite
@@ -70,7 +70,7 @@ def folder(tmp_path):
 
 def stored(database):
     """All posts by their slugs, newest first."""
-    return {post["slug"]: post for post in posts.every(database)}
+    return {post["slug"]: post for post in lists.every(database)}
 
 
 def many(folder, count):
@@ -358,9 +358,9 @@ def test_every_post_is_exported_and_a_second_time_nothing_is_written(run, folder
 def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):
     fields = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}
     client.put("/v1/posts/by-slug/a", json=fields)
-    assert [post["status"] for post in posts.every(database)] == ["scheduled"]
+    assert [post["status"] for post in lists.every(database)] == ["scheduled"]
     clock.now += 3600
-    assert list(posts.every(database)) == client.get("/v1/posts").json
+    assert list(lists.every(database)) == client.get("/v1/posts").json
 
 
 def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):

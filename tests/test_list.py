@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.storage import lists
 from blogapi.storage.models import STATUSES, Post
 
 UNKNOWN = "unknown parameter"
@@ -171,7 +171,7 @@ def test_head_is_get_without_the_body(client, post):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("by_tag", [True, False])
 def test_no_list_scans_or_sorts(plan, status, by_tag):
-    steps = plan(posts._newest_posts(status, by_tag))
+    steps = plan(lists._newest_posts(status, by_tag))
     if status == "published":  # The ids of the few that are due and not yet published are sorted.
         assert steps.count("USE TEMP B-TREE FOR ORDER BY") == 1
         steps.remove("USE TEMP B-TREE FOR ORDER BY")

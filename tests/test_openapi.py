@@ -1,5 +1,6 @@
 """The description of the API: valid, complete, and true of the running service."""
 
+import gzip
 import json
 import re
 import shutil
@@ -207,3 +208,17 @@ def test_the_root_leads_a_browser_to_the_page_and_names_the_addresses_to_others(
         for address in answer.json.values():
             with stranger.get(address) as found:
                 assert found.status_code == (401 if address.startswith("/v1") else 200)
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"])
+def test_the_page_is_compressed_for_those_who_take_that(stranger, path):
+    plain = stranger.get(path, headers={"Accept-Encoding": "gzip;q=0, identity"})
+    compressed = stranger.get(path, headers={"Accept-Encoding": "gzip, br"})
+    assert plain.headers.get("Content-Encoding") is None
+    assert compressed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(compressed.data) == plain.data
+    assert plain.headers["Vary"] == compressed.headers["Vary"] == "Accept-Encoding"
+    assert plain.headers["Content-Type"] == compressed.headers["Content-Type"]
+    assert plain.headers["ETag"] != compressed.headers["ETag"]
+    again = stranger.get(path, headers={"Accept-Encoding": "gzip", "If-None-Match": compressed.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")

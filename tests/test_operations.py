@@ -88,7 +88,7 @@ def test_each_request_is_one_line_of_the_log(service):
         service.raw(request)
     service.request("POST", "/v1/posts", {"title\n": 1})
     eventually(lambda: service.log.rpartition("?mark")[2].count("\n") == 5)  # the rest of its line, and four
-    line = r'20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ 127\.0\.0\.1 "\S+( \S+)?" \d{3} \d+ \d+\.\d+ms( \(.+\))?'
+    line = r'20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1 (-|tests) "\S+( \S+)?" \d{3} \d+ \d+\.\d+ms( \(.+\))?'
     for text in service.log.rpartition("?mark")[2].splitlines()[1:]:
         assert re.fullmatch(line, text), text
 

@@ -12,7 +12,7 @@ from blogapi.cli.importer import store
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.sources import open_sources
-from blogapi.storage import posts
+from blogapi.storage import lists
 from blogapi.storage.slugs import slug_of
 from blogapi.web.schemas.fields import is_visible
 from tests.conftest import NOON, Clock
@@ -118,7 +118,7 @@ def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug):
         top = Path(folder)
         with blog(top / "old.db", clock) as (old, client), blog(top / "new.db", clock) as (new, new_client):
             fill(client, clock, fields_by_slug)
-            export(posts.every(old), top / "posts")
+            export(lists.every(old), top / "posts")
             assert set(load(new, top / "posts", clock)) == {"made"}
             assert listed(new_client, "id", "updated_at") == listed(client, "id", "updated_at")
             before = listed(new_client)

@@ -1,4 +1,4 @@
-"""Deliveries: signed, in order, tried again, bounded. The sender's turns are taken by hand, and its clock is set."""
+"""Deliveries: signed, in order, tried again. The sender's turns are taken by hand, and its clock is set."""
 
 import time
 from datetime import datetime
@@ -8,10 +8,9 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from blogapi.storage import webhooks
-from blogapi.storage.models import Delivery, Event, Idempotency
+from blogapi.storage.models import Delivery, Event
 from blogapi.webhooks import sender as sender_module
 from blogapi.webhooks.sender import RETRIES
-from tests.conftest import NOON
 
 # Messages
 
@@ -97,8 +96,9 @@ def test_a_message_is_retried_for_four_days_and_then_failed(client, webhook, pos
         clock.now = due
         send()
     assert delivery() == {"state": "failed", "attempts": 10, "last_status": 503}
-    clock.now += 30 * 24 * 3600
+    clock.now += 25 * 3600  # longer than between any two attempts; not so long that it is deleted
     send()
+    assert delivery()["state"] == "failed"
     assert len(receiver.messages) == 10
     assert len({message.id for message in receiver.messages}) == 1
     assert len({message.headers["webhook-timestamp"] for message in receiver.messages}) == 10
@@ -238,55 +238,36 @@ def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post
     assert (count(Event), count(Delivery), sender.attempts) == (0, 0, [])
 
 
-# What is kept
-
-
-def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, client, database):
-    webhook(events=["post.created"]), webhook(events=["post.deleted"])
-    written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
-    event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
-    rows = [{"webhook_id": 1, "event_id": number, "state": "delivered"} for number in range(1, 1502)]
-    rows += [{"webhook_id": 2, "event_id": 1, "state": "delivered"}]
-    pending = {"state": "pending", "next_attempt_at": "9"}
-
-    def write(tx):
-        tx.execute(Event.insert_many(event_rows))
-        tx.execute(Delivery.insert_many(rows))
-        tx.execute(Delivery.insert({"webhook_id": 1, "event_id": 1502} | pending))
-        tx.execute(Delivery.update(pending).where(Delivery.event_id == 5, Delivery.webhook_id == 1))
-
-    database.write(write)
-    post()
-    send()
-    of_first = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == 1).order_by(Delivery.event_id)
-    kept = [event_id for (event_id,) in database.rows(of_first)]
-    assert kept == [5, *range(503, 1504)]
-    assert list(database.rows(Event.select(Event.id).order_by(Event.id))) == [(1,), *((each,) for each in kept)]
-
-
-def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver, clock, count, database):
+def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, receiver, clock):
     webhook(events=["post.created"])
-    post()
-    send()
-    clock.now = NOON + 29 * 24 * 3600
-    post()
-    send()
     receiver.status = 500
-    post()
+    for number in range(5):
+        post(title=f"old {number}")
+        send()
+        clock.now += 1
+    del receiver.messages[:]
+    clock.now += 10
+    receiver.status = 200
+    for number in range(20):
+        post(title=f"new {number}")
     send()
-    assert count(Event) == 3
-    clock.now = NOON + 30 * 24 * 3600
-    send()
-    assert list(database.rows(Event.select(Event.id))) == [(2,), (3,)]
-    clock.now = NOON + 60 * 24 * 3600
-    send()
-    assert list(database.rows(Delivery.select(Delivery.state))) == [("pending",)]
+    titles = [message.payload["data"]["post"]["title"] for message in receiver.messages]
+    assert titles[4::5] == [f"old {number}" for number in range(5)]
+    assert [title for title in titles if title.startswith("new")] == [f"new {number}" for number in range(20)]
 
 
-def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sender, clock, database):
-    for key in ("a", "b"):
-        client.post("/v1/posts", json={"title": "A", "content": "B"}, headers={"Idempotency-Key": key})
-        clock.now += 3600
-    clock.now = NOON + 24 * 3600
-    sender.turn()
-    assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]
+def test_retries_have_their_share_where_the_receiver_is_so_slow_that_each_is_taken_alone(
+    webhook, post, sender, attempts, receiver, clock, monkeypatch
+):
+    monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)
+    webhook(events=["post.created"])
+    receiver.status = 500
+    for _ in range(21):
+        post()
+    for _ in range(20):
+        sender.turn()
+        attempts()
+        clock.now += 10
+    retried = [message.id for message in receiver.messages[4::5]]
+    assert retried == [message.id for message in receiver.messages[:4]]
+    assert len({message.id for message in receiver.messages}) == 16

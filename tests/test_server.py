@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.service import BIN, CHECKOUT, Service, free_port
+from tests.service import BIN, CHECKOUT, Service, eventually, free_port, read_answer
 
 
 def refusal(tmp_path, *arguments, **environ):
@@ -83,6 +83,24 @@ def test_a_second_server_on_a_database_is_refused(service, tmp_path):
     assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, f"blogapi: another server is using the database {link}")
 
 
+def test_a_database_with_two_names_is_refused(service, tmp_path):
+    link = tmp_path / "link.db"
+    link.hardlink_to(service.database)
+    line = f"blogapi: the database {link} has more than one name (hard link): remove the others, or copy it"
+    assert refusal(tmp_path, BLOGAPI_DATABASE=str(link)) == (1, line)
+
+
+def test_a_database_that_others_may_read_is_warned_of(tmp_path):
+    with Service(tmp_path / "blog.db") as service:
+        assert service.stop() == 0
+        assert "chmod" not in service.log
+        service.database.chmod(0o640)
+        service.start()
+        line = f"[WARNING] others may read the database: chmod 600 {service.database}"
+        eventually(lambda: line in service.log)
+        assert service.database.stat().st_mode & 0o777 == 0o640
+
+
 def test_a_database_of_another_program_ends_it(tmp_path):
     sqlite3.connect(tmp_path / "blog.db").execute("CREATE TABLE theirs (a)").connection.close()
     status, last = refusal(tmp_path)
@@ -120,11 +138,53 @@ def test_the_command_line_ends_with_a_status(service):
 
 
 def test_the_service_never_prints_a_key(service):
+    service.raw(f"GET /{service.key}\r\n\r\n".encode())
     service.request("GET", f"/v1/posts?key={service.key}")
     service.request("GET", f"/{service.key}")
-    service.raw(f"GET /{service.key}\r\n\r\n".encode())
-    assert "blog_[masked]" in service.log
+    service.request("GET", f"/{service.key.replace('_', '%5F')}")
+    eventually(lambda: service.log.count("blog_[masked]") == 3)
     assert service.key[5:] not in service.log
+
+
+def test_requests_that_were_sent_before_the_end_are_answered(service):
+    """Also those on connections that were not accepted yet."""
+    body = b'{"title": "A", "content": "B"}'
+    request = service.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    used = service.connect()
+    used.sendall(service.head("GET /v1/posts HTTP/1.1"))
+    assert read_answer(used)[0] == 200
+    worker = service.worker
+    os.kill(worker, signal.SIGSTOP)
+    sockets = [used, *(service.connect() for _ in range(200))]
+    for sock in sockets:
+        sock.sendall(request + body)
+    service.process.send_signal(signal.SIGTERM)
+    eventually(lambda: "Handling signal: term" in service.log)
+    os.kill(worker, signal.SIGCONT)
+    answers = []
+    for sock in sockets:
+        with sock:
+            answers.append(read_answer(sock))
+    assert {(status, headers["Connection"]) for status, headers, _ in answers} == {(201, "close")}
+    assert len({post["id"] for _, _, post in answers}) == 201
+    assert service.process.wait(10) == 0
+
+
+def test_a_command_beside_the_server_leaves_it_its_wal_after_a_tag_was_renamed(service):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a"]})
+    assert service.request("PATCH", "/v1/tags/a", {"name": "b"})[0] == 200
+    wal = service.database.with_name("blog.db-wal")
+    before = wal.stat().st_ino
+    assert service.blogapi("keys", "list").returncode == 0
+    assert wal.stat().st_ino == before
+
+
+def test_a_change_of_a_tag_that_is_refused_is_one_line_of_the_log(service):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a", "b"]})
+    assert service.request("PATCH", "/v1/tags/a", {"name": "b"})[0] == 400
+    assert service.request("DELETE", "/v1/tags/c")[0] == 404
+    service.request("GET", "/healthz?end")  # One process: the lines of earlier requests are written by now.
+    assert "Traceback" not in service.log
 
 
 def test_restarted_it_has_all_posts(service):

@@ -333,6 +333,20 @@ def test_an_event_is_written_in_the_transaction_of_the_change(
     assert (words.count("BEGIN IMMEDIATE"), words.count("COMMIT")) == (1, 1)
 
 
+@pytest.mark.parametrize("damaged", [None, "", '["post.created"'])
+def test_a_webhook_whose_events_are_damaged_stops_no_change_and_can_be_mended(
+    client, webhook, post, damage, types, damaged
+):
+    webhook()
+    damage("webhook", "events", damaged)
+    post()
+    assert client.get("/v1/webhooks").json == [SHOWN | {"events": []}]
+    assert client.patch("/v1/webhooks/1", json={"events": ["post.created"]}).json["events"] == ["post.created"]
+    before = types()
+    post()
+    assert types() == [*before, "post.created"]
+
+
 # Deliveries
 
 
@@ -384,9 +398,11 @@ def test_with_the_last_webhook_its_events_are_gone(client, webhook, post, types,
     ("query", "scans"),
     [
         (deliveries._deliveries.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
-        (deliveries._due, []),
+        (deliveries._first, []),
+        (deliveries._retries, []),
+        (deliveries._last_surplus, []),
         (deliveries._due_webhooks, ["SCAN t1"]),  # the webhooks
-        (deliveries._prune, ["SCAN event"]),  # which ends at the first
+        (deliveries._prune, []),
         (events._forget, ["SCAN webhook"]),
     ],
 )

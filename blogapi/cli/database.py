@@ -10,8 +10,7 @@ import click
 from blogapi.cli.output import show
 from blogapi.config import Config
 from blogapi.storage import keys
-from blogapi.storage.database import Database
-from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.database import Database, engine_for
 
 WELCOME = """\
 {database} is set up, with a first key that is shown only now:
@@ -30,9 +29,9 @@ CURL = (
 
 @contextmanager
 def opened(create: bool = False) -> Iterator[Database]:
-    """Open the database that the environment names for a while."""
-    engine = Sqlite(Config.from_environ(os.environ).database)
-    engine.open(create)
+    """Open the database that the environment names for a while; one of an older version is refused, and stays so."""
+    engine = engine_for(Config.from_environ(os.environ).database)
+    engine.open(create, upgrade=False)
     try:
         yield Database(engine)
     finally:
@@ -43,22 +42,23 @@ def opened(create: bool = False) -> Iterator[Database]:
 def init() -> None:
     """Set up the database where there is none, with a first key; bring an older one up to date."""
     config = Config.from_environ(os.environ)
-    engine = Sqlite(config.database)
-    if engine.open():
-        host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
-        url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
-        key = keys.new_key()
-        show(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
-        Database(engine).write(keys.add, "first", key)
+    engine = engine_for(config.database)
+    engine.open()
     engine.close()
+    with opened() as database:
+        if not list(keys.listing(database)):  # also where the key of an earlier time could not be shown
+            host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
+            url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
+            key = keys.new_key()
+            show(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
+            database.write(keys.add, "first", key)
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(file: Path) -> None:
     """Write a consistent copy of the database to FILE, also beside a running server. FILE must not exist yet."""
-    with opened() as database:
-        try:
-            database.backup(file)
-        except OSError as error:
-            raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
+    try:
+        engine_for(Config.from_environ(os.environ).database).backup(file)
+    except OSError as error:
+        raise OSError(f"cannot write the backup {file}: {error.strerror}") from error

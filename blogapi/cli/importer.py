@@ -94,7 +94,7 @@ def _put_some(tx: Transaction, batch: list[Checked], events: bool) -> list[Resul
     """Put the first posts of a batch, as many as there is time for, but one at least."""
 
     def put(item: Item) -> posts.Outcome:
-        return posts.put(tx, item.fields["slug"], item.fields, created_at=item.created_at, tell=events).outcome
+        return posts.put(tx, item.fields["slug"], item.fields, created_at=item.created_at, with_events=events).outcome
 
     ends = time.monotonic() + TRANSACTION_SECONDS
     results: list[Result] = []

@@ -13,7 +13,7 @@ from blogapi.cli.importer import Result, foresee, store
 from blogapi.files.export import export
 from blogapi.files.items import shown
 from blogapi.files.sources import open_sources
-from blogapi.storage import posts
+from blogapi.storage import lists
 from blogapi.storage.slugs import slug_of
 
 FILES_A_LINE = 1000
@@ -37,7 +37,7 @@ def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
         results = foresee(database, sources) if dry_run else store(database, sources, events)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
-                tell(result, dry_run)
+                report(result, dry_run)
                 counts[result.outcome] += 1
                 dropped.update(result.dropped)
         finally:
@@ -51,7 +51,7 @@ def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. What is there with the same content is not touched."""
     with opened() as database:
-        summary = export(posts.every(database), folder, delete=delete)
+        summary = export(lists.every(database), folder, delete=delete)
     click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}")
 
 
@@ -67,7 +67,7 @@ def with_progress(results: Iterable[Result], length: int) -> Iterator[Result]:
             click.echo(f"{number} of {length}", err=True)
 
 
-def tell(result: Result, dry_run: bool) -> None:
+def report(result: Result, dry_run: bool) -> None:
     for reason in result.reasons:
         click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
     if dry_run and not result.reasons:

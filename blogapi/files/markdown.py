@@ -136,14 +136,15 @@ IGNORED = ("id", "created_at")
 def _heading(content: str) -> str:
     """Return the text of the ATX heading of level 1 (CommonMark, 4.2) that the content begins with, if it does."""
     heading = HEADING.search(content)
-    if not heading or any(map(_is_visible, set(content[: heading.start()]))):
+    if not heading or any(map(is_visible, set(content[: heading.start()]))):
         return ""
     text = (heading[1] or "").rstrip(" \t")
     opened = text.rstrip("#")  # a closing sequence
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 
 
-def _is_visible(character: str) -> bool:
+def is_visible(character: str) -> bool:
+    """Return whether a character is neither white space nor of category Z, Cc or Cf."""
     return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 

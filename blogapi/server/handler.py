@@ -2,8 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
@@ -11,19 +9,24 @@ from typing import Any
 import gevent
 from flask import Flask
 from gunicorn.glogging import Logger
-from gunicorn.http import get_parser
 from gunicorn.http.errors import NoMoreData, ParseException
-from gunicorn.http.message import Request
-from gunicorn.http.parser import RequestParser
 from gunicorn.util import unquote_to_wsgi_str
 
-from blogapi.server.connection import Connection, RequestBody
-from blogapi.server.log import mask
-from blogapi.server.refusals import refusal_for, refusal_of, wants_close
+from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
+from blogapi.server.connection import Connection
+from blogapi.server.log import printable_target
+from blogapi.server.refusals import BUSY, refusal_for, refusal_of, wants_close
+from blogapi.server.request import RETRY_SECONDS, Request, RequestBody, RequestParser
+from blogapi.server.turns import Turns
 from blogapi.web.errors import error_body
 
-LOGGED = 1000  # characters of a target
+MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
+MAX_AUTHORIZED = 1000  # keys in force that are remembered
+KEY_LENGTH = 48  # characters
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its response says
+KEY_NAME = "blogapi.key_name"  # in the environment, where the request has a key
+
+Headers = list[tuple[str, str]]
 
 
 class Handler:
@@ -36,20 +39,37 @@ class Handler:
         self.wsgi = wsgi
         self.cfg = cfg
         self.log = log
-        self.listener = listener
         self.config = wsgi.extensions["config"]
         self.limiter = wsgi.extensions["limiter"]
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # oldest first
+        self.receiving = ReceiveBudget()
+        self.sending = SendBudget()
+        self.turns = Turns()
+        self.authorized: set[str] = set()
         self.closing = False
         self.second = 0
+        self.base_environ = {
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": listener[0],
+            "SERVER_PORT": str(listener[1]),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input_terminated": True,
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": False,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
 
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side is done with it."""
-        connection = Connection(sock, self.config.header_seconds, self.config.body_seconds)
-        self.connections.add(connection)
-        parser = get_parser(self.cfg, connection, address)
+        connection = Connection(sock, self.config, self.receiving, self.sending, self.turns)
+        if len(self.connections) >= MAX_CONNECTIONS:
+            self.end_oldest()
+        self.connections[connection] = None
+        parser = RequestParser(self.cfg, connection, address)
         try:
-            while not self.closing and self.serve(connection, parser, address):
+            while self.serve(connection, parser, address):
                 pass
         except StopIteration:  # The client ended it between two requests.
             pass
@@ -58,8 +78,17 @@ class Handler:
         except Exception:
             self.log.exception("unexpected error outside the application")
         finally:
+            del parser  # It has what came of the last request; closing can take some seconds.
             connection.close()
-            self.connections.discard(connection)
+            self.connections.pop(connection, None)
+
+    def end_oldest(self) -> None:
+        """End the oldest of the connections that wait for their client."""
+        for connection in self.connections:
+            if connection.reading:
+                del self.connections[connection]
+                connection.give_up()
+                return
 
     def serve(self, connection: Connection, parser: RequestParser, address: tuple) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
@@ -68,23 +97,48 @@ class Handler:
             request = next(parser)
         except (NoMoreData, ParseException, TimeoutError) as error:
             if connection.started and not self.closing:
-                self.refuse(connection, address, *refusal_for(error))
+                self.refuse(connection, address, *refusal_for(error), error.request)
             return False
         if refusal := refusal_of(request):
             self.refuse(connection, address, *refusal, request)
             return False
-        gevent.sleep(0)  # Once a request, or a busy connection would starve the others.
-        started = time.perf_counter()
+        return self.respond(connection, request, address)
+
+    def respond(self, connection: Connection, request: Request, address: tuple) -> bool:
+        """Answer a request by the application; return whether another may follow."""
         body = RequestBody(connection, request)
         environ = self.environ(request, body, address)
+        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # The key, however the scheme is written
+        connection.turn = key if key in self.authorized else address[0]
+        self.turns.wait(connection.turn)
+        started = time.perf_counter()
         status, headers, content = self.call(environ)
+        if KEY_NAME in environ:
+            self.authorize(key)
         keep = not self.closing and body.complete and not wants_close(request)
+        if len(content) > KEPT_BYTES:
+            needed = request.method not in ("GET", "HEAD")  # What was done must be told.
+            if not self.sending.reserve(connection, content, needed):
+                status, headers, content = busy(headers)
+                environ[CAUSE] = BUSY[1]
+                keep = False
         try:
             self.send_response(connection, status, headers, content, keep)
+        except OSError:
+            environ.setdefault(CAUSE, "the client did not take it")
+            raise
         finally:
+            self.sending.release(connection)
             seconds = time.perf_counter() - started
-            self.log_request(address, request, status, len(content), seconds, environ.get(CAUSE, ""))
+            self.log_request(address, request, status, len(content), seconds, environ)
+            environ.clear()  # Werkzeug's request refers to it and is in it: with the body it would stay for long.
         return keep
+
+    def authorize(self, key: str) -> None:
+        """Remember a key that is in force: its requests take turns with those of others."""
+        if len(self.authorized) >= MAX_AUTHORIZED:
+            self.authorized.clear()
+        self.authorized.add(key)
 
     def environ(self, request: Request, body: RequestBody, address: tuple) -> dict[str, Any]:
         """Return the WSGI environment of a request (PEP 3333).
@@ -92,22 +146,13 @@ class Handler:
         gunicorn's own takes three times as long, and believes a SCRIPT_NAME header.
         """
         environ = {
+            **self.base_environ,
             "REQUEST_METHOD": request.method,
-            "SCRIPT_NAME": "",
             "PATH_INFO": unquote_to_wsgi_str(request.path),
             "QUERY_STRING": request.query,
-            "SERVER_NAME": self.listener[0],
-            "SERVER_PORT": str(self.listener[1]),
             "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
             "REMOTE_ADDR": address[0],
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
             "wsgi.input": body,
-            "wsgi.input_terminated": True,
-            "wsgi.errors": sys.stderr,
-            "wsgi.multithread": False,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
         }
         for name, value in request.headers:
             key = name.replace("-", "_")
@@ -116,58 +161,69 @@ class Handler:
             environ[key] = f"{environ[key]},{value}" if key in environ else value
         return environ
 
-    def call(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+    def call(self, environ: dict[str, Any]) -> tuple[str, Headers, bytes]:
         """Call the application; return the status line, the headers and the content of its response."""
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         try:
-            content = b"".join(chunks)
+            content = b"".join(chunks)  # If there is but one it is this, not a copy.
         finally:
             if hasattr(chunks, "close"):
                 chunks.close()
         return response[0], response[1], content
 
-    def send_response(self, connection: Connection, status: str, headers: Iterable, content: bytes, keep: bool) -> None:
-        """Send a response, head and content at once."""
+    def send_response(self, connection: Connection, status: str, headers: Headers, content: bytes, keep: bool) -> None:
+        """Send a response."""
         connection.linger = not keep
         self.tick()
         lines = [f"HTTP/1.1 {status}\r\nDate: {self.date}\r\nConnection: {'keep-alive' if keep else 'close'}"]
         lines += [f"{name}: {value}" for name, value in headers]
-        connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + content)
+        connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
 
-    def refuse(
-        self, connection: Connection, address: tuple, status: int, message: str, request: Request | None = None
-    ) -> None:
-        """Answer a request that does not reach the application with the Error body, and end the connection."""
+    def refuse(self, connection: Connection, address: tuple, status: int, message: str, request: Request) -> None:
+        """Answer a request in place of the application with the Error body, and end the connection."""
         content = error_body(status, message)
         headers = [
             ("Content-Type", "application/json"),
             ("Content-Length", str(len(content))),
             *self.limiter.peek().headers,
         ]
-        if request is not None and request.method == "HEAD":
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            headers.append(("Retry-After", str(RETRY_SECONDS)))
+        if request.method == "HEAD":
             content = b""
         line = f"{status} {HTTPStatus(status).phrase}"
         try:
             self.send_response(connection, line, headers, content, keep=False)
         finally:
-            self.log_request(address, request, line, len(content), 0.0, message)
+            self.log_request(address, request, line, len(content), 0.0, {CAUSE: message})
 
-    def tick(self) -> None:
-        """Write the date anew once a second: that often is enough, and it takes longer than a header otherwise."""
-        now = int(time.time())
-        if now != self.second:
-            self.second = now
-            self.date = formatdate(now, usegmt=True)
-            self.time = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    def tick(self) -> float:
+        """Return the time. The date is written anew once a second: it takes longer than a header otherwise."""
+        now = time.time()
+        second = int(now)
+        if second != self.second:
+            self.second = second
+            self.date = formatdate(second, usegmt=True)
+            self.time = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return now
 
     def log_request(
-        self, address: tuple, request: Request | None, status: str, size: int, seconds: float, cause: str
+        self, address: tuple, request: Request, status: str, size: int, seconds: float, environ: dict[str, Any]
     ) -> None:
-        """Write the one line that the log has for each request."""
-        what = f"{request.method} {request.uri[:LOGGED]}".replace('"', "%22") if request else "-"
-        line = f'{self.time} {address[0]} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
-        if cause:
-            line += f" ({cause})"
-        with suppress(OSError, ValueError):  # A log that is gone must not stop the service.
-            sys.stderr.write(mask(line) + "\n")
+        """Write the line that the log has for each request."""
+        milliseconds = int((self.tick() - self.second) * 1000)
+        what = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
+        key = environ.get(KEY_NAME, "-").replace(" ", "_").replace('"', "_")
+        line = f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
+        cause = environ.get(CAUSE)
+        sys.stderr.write(f"{line} ({cause})\n" if cause else f"{line}\n")
+
+
+def busy(headers: Headers) -> tuple[str, Headers, bytes]:
+    """Return what is sent in place of a large response while too many wait to be taken; `headers` are its own."""
+    status, message = BUSY
+    content = error_body(status, message)
+    kept = [(name, value) for name, value in headers if name.startswith("X-RateLimit-")]
+    kept += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+    return f"{status} {HTTPStatus(status).phrase}", [*kept, ("Retry-After", str(RETRY_SECONDS))], content

@@ -9,9 +9,12 @@ from typing import Any
 
 from blogapi.config import Config
 from blogapi.server.lock import lock
+from blogapi.server.log import LogWriter
 from blogapi.server.worker import Worker
+from blogapi.storage.database import engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.sqlite import Sqlite
+
+OTHERS = 0o077  # the permissions of everybody but the owner
 
 
 def on_starting(server: Any) -> None:
@@ -26,11 +29,13 @@ def on_starting(server: Any) -> None:
         server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
         for address in server.cfg.address:
             refuse_taken_address(*address)
-        engine = Sqlite(config.database)
+        engine = engine_for(config.database)
         engine.open()  # Here a failure is one line and an exit; in the worker, a traceback.
         engine.close()
     except (OSError, Unavailable) as error:
         sys.exit(f"blogapi: {error}")
+    if os.stat(config.database).st_mode & OTHERS:
+        server.log.warning("others may read the database: chmod 600 %s", config.database)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Every connection takes a file.
 
@@ -39,7 +44,7 @@ def when_ready(server: Any) -> None:
     """Ignore the signals that would run two workers side by side, each with counts of its own."""
 
     def ignore(number: int, frame: Any) -> None:
-        os.write(2, f"blogapi: {signal.Signals(number).name} is ignored; restart the service instead\n".encode())
+        server.log.warning("%s is ignored; restart the service instead", signal.Signals(number).name)
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
@@ -47,9 +52,16 @@ def when_ready(server: Any) -> None:
 
 def worker_exit(server: Any, worker: Worker) -> None:
     """End the worker without a trace: no -wal, and nothing left to an interpreter that gevent has patched."""
-    if worker.booted:
-        worker.wsgi.extensions["database"].close()
-        os._exit(0)
+    if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that has gone unnoticed.
+        return
+    status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
+    try:
+        if worker.booted:
+            worker.wsgi.extensions["database"].close()
+    finally:
+        if isinstance(sys.stderr, LogWriter):
+            sys.stderr.drain()
+        os._exit(status if isinstance(status, int) else 1)
 
 
 def refuse_taken_address(host: str, port: int) -> None:

@@ -1,12 +1,36 @@
-"""The log: what the worker, gunicorn and the application write to standard error, without keys."""
+"""The log, on standard error: lines of the worker, of gunicorn and of the application, without keys.
 
+A request is one line: when it was answered, the client's address, the name of its API key or "-", the request, the
+status, the bytes of the content, the time it took, and where there is more to say, the cause:
+
+    2026-11-20T10:10:00.123Z 127.0.0.1 laptop "GET /v1/posts?limit=20" 200 28410 1.3ms
+    2026-11-20T10:10:00.456Z 127.0.0.1 - "-" 408 60 0.0ms (the header did not come in time)
+
+Every other line has the process and a level in their place. Times are RFC 3339 in UTC, with milliseconds.
+"""
+
+import atexit
 import logging
+import os
 import re
+import sys
+import time
 from typing import Any
+from urllib.parse import quote, unquote
 
+from gevent.monkey import get_original
 from gunicorn.glogging import Logger
 
-SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{43}|(whsec_)[A-Za-z0-9+/%=]+")
+SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
+MAX_TARGET = 1000  # characters of a request's target that are logged
+MAX_WAITING = 10_000  # lines
+BATCH_SECONDS = 0.02  # lines that come so close together share a write
+EXIT_SECONDS = 1.0  # how long the end of a process waits for its last lines to be written
+
+# Real ones, also where gevent has patched their modules: whoever reads the log must not be able to stop a greenlet.
+SimpleQueue = get_original("queue", "SimpleQueue")
+start_new_thread = get_original("_thread", "start_new_thread")
+sleep = get_original("time", "sleep")
 
 
 def mask(text: str) -> str:
@@ -14,18 +38,103 @@ def mask(text: str) -> str:
     return SECRET.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
-class MaskedFormatter(logging.Formatter):
-    """Formats a record without keys."""
+def printable_target(target: str) -> str:
+    """Return a target as it is logged: without keys, also percent-encoded ones, without quotes, not too long."""
+    if "%" in target:
+        decoded = unquote(target)
+        masked = mask(decoded)
+        if masked != decoded:
+            target = quote(masked, safe="/?&=[]:;,+@!$'()*~")
+    return mask(target).replace('"', "%22")[:MAX_TARGET]
 
-    def format(self, record: logging.LogRecord) -> str:
-        return mask(super().format(record))
+
+class LogWriter:
+    """A text stream to standard error that never waits: a thread of its own does the writing.
+
+    While nobody reads what it writes, the text beyond MAX_WAITING pieces is dropped; later a line says how many.
+    """
+
+    def __init__(self) -> None:
+        self.start()
+        os.register_at_fork(after_in_child=self.start)  # Threads stay behind in the parent.
+        atexit.register(self.drain)
+
+    def start(self) -> None:
+        """Start the thread, with nothing to write."""
+        self.queue = SimpleQueue()
+        self.put = self.written = self.dropped = 0
+        start_new_thread(self.run, ())
+
+    def write(self, text: str) -> int:
+        """Have `text` written soon."""
+        if self.put - self.written < MAX_WAITING:
+            self.put += 1
+            self.queue.put(text)
+        else:
+            self.dropped += 1
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: a stream has this, and it must not wait."""
+
+    def drain(self) -> None:
+        """Wait until everything is written, EXIT_SECONDS at most."""
+        deadline = time.monotonic() + EXIT_SECONDS
+        while self.written < self.put and time.monotonic() < deadline:
+            sleep(0.005)
+
+    def run(self) -> None:
+        """Write what comes, as long as the process lives."""
+        while True:
+            pieces = [self.queue.get()]
+            sleep(BATCH_SECONDS)
+            pieces += [self.queue.get() for _ in range(self.queue.qsize())]
+            self.write_out("".join(pieces))
+            self.written += len(pieces)
+            if self.dropped:
+                count, self.dropped = self.dropped, 0
+                self.write_out(f"{timestamp(time.time())} [{os.getpid()}] [WARNING] {count} lines were not logged\n")
+
+    def write_out(self, text: str) -> None:
+        """Write to standard error, however long that takes; do nothing if it is gone."""
+        rest = memoryview(mask(text).encode(errors="backslashreplace"))
+        while rest:
+            try:
+                rest = rest[os.write(2, rest) :]
+            except BlockingIOError:  # Another program that shares it has made it so.
+                sleep(BATCH_SECONDS)
+            except OSError:
+                return
 
 
-class MaskedLogger(Logger):
-    """gunicorn's log and the application's, on standard error, without keys."""
+class Formatter(logging.Formatter):
+    """Formats a record with its time in RFC 3339, in UTC."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        return timestamp(record.created)
+
+
+class ServerLogger(Logger):
+    """gunicorn's log and the application's, on standard error."""
 
     def setup(self, cfg: Any) -> None:
+        if not isinstance(sys.stderr, LogWriter):
+            sys.stderr = LogWriter()
         super().setup(cfg)
         for handler in self.error_log.handlers:
-            handler.setFormatter(MaskedFormatter(self.error_fmt, self.datefmt))
+            handler.setFormatter(Formatter(self.error_fmt))
         logging.getLogger("blogapi").handlers = self.error_log.handlers
+
+
+def timestamp(seconds: float) -> str:
+    """Write a Unix time as RFC 3339 in UTC, with milliseconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
+
+
+def open_standard_files() -> None:
+    """Open standard input, output and error where they are closed: another file would get their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

@@ -37,6 +37,26 @@ CAUSES: dict[type[Exception], Refusal] = {
     TimeoutError: (408, "the header did not come in time"),
     UnsupportedTransferCoding: CODING,
 }
+BUSY: Refusal = (503, "too many large responses are being sent; try again")
+# Fields that are parsed: the time grows with the square of their length, to 2 ms for MAX_PARSED_BYTES.
+PARSED = {
+    "ACCEPT",
+    "ACCEPT-CHARSET",
+    "ACCEPT-ENCODING",
+    "ACCEPT-LANGUAGE",
+    "CACHE-CONTROL",
+    "CONTENT-ENCODING",
+    "CONTENT-TYPE",
+    "IF-MATCH",
+    "IF-NONE-MATCH",
+    "IF-RANGE",
+    "RANGE",
+}
+MAX_PARSED_BYTES = 2048
+PARSED_TOO_LARGE: Refusal = (
+    431,
+    f"Accept, Content-Type, If-Match and the like must have at most {MAX_PARSED_BYTES:,} bytes in all",
+)
 # RFC 3986, section 3.2: a host, and perhaps a port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
 
@@ -51,11 +71,16 @@ def refusal_for(error: Exception) -> Refusal:
 def refusal_of(request: Request) -> Refusal | None:
     """Tell what is wrong with a header that gunicorn has let through (RFC 9112, sections 3.2 and 6.1), if anything."""
     host = None
+    parsed = 0
     for name, value in request.headers:
         if name == "HOST":
             host = value
         elif name == "TRANSFER-ENCODING" and value.lower() != "chunked":
             return CODING
+        elif name in PARSED:
+            parsed += len(value)
+    if parsed > MAX_PARSED_BYTES:
+        return PARSED_TOO_LARGE
     if (host is None and request.version >= (1, 1)) or (host is not None and not AUTHORITY.fullmatch(host)):
         return HOST
     if "#" in request.uri:
@@ -64,7 +89,7 @@ def refusal_of(request: Request) -> Refusal | None:
 
 
 def wants_close(request: Request) -> bool:
-    """Tell whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
+    """Return whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
     options = {
         option.strip().lower() for name, value in request.headers if name == "CONNECTION" for option in value.split(",")
     }

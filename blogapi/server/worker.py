@@ -2,7 +2,10 @@
 
 import gc
 import signal
+import socket
+import sys
 import time
+from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -10,16 +13,24 @@ from typing import Any
 import gevent
 from gevent.pool import Pool
 from gevent.server import StreamServer
+from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.handler import Handler
+from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
+LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
 RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, others must not wait for a thread
+UNSENT_BYTES = 64 * 1024  # that the kernel takes of a response before the client has taken any
 
 
 class Worker(GeventWorker):
     """Serves every connection in a greenlet of its own."""
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self.handlers: list[Handler] = []  # one for each listening socket
 
     def init_signals(self) -> None:
         super().init_signals()
@@ -27,7 +38,37 @@ class Worker(GeventWorker):
         signal.signal(signal.SIGQUIT, self.handle_exit)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        super().handle_exit(sig, frame)
+        for handler in self.handlers:
+            handler.closing = True
+
+    def init_process(self) -> None:
+        """Start and serve; end with a status that makes gunicorn give up if the start fails."""
+        try:
+            super().init_process()
+        except (OSError, Unavailable) as error:
+            self.log.error("cannot serve: %s", error)
+        except Exception:
+            self.log.exception("unexpected error outside requests")
+        else:
+            return
+        sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
+
     def run(self) -> None:
+        self.booted = False  # gunicorn has set it too early: what fails in start() would be tried again for ever.
+        servers = self.start()
+        self.booted = True
+        while self.alive:
+            self.notify()
+            gevent.sleep(0.1)
+        for server in servers:
+            accept_waiting(server)
+            server.close()
+        self.finish()
+
+    def start(self) -> list[StreamServer]:
+        """Begin to serve, and to send webhooks."""
         self.sender = self.wsgi.extensions["sender"]
         self.wsgi.extensions["timeout"] = partial(gevent.Timeout, exception=TimeoutError)
         threads = gevent.get_hub().threadpool
@@ -36,20 +77,14 @@ class Worker(GeventWorker):
         self.cfg = self.plain_settings()
         gc.collect()
         gc.freeze()  # What is loaded stays: the collector need not look at it again.
-        handlers = [Handler(self.wsgi, self.cfg, self.log, sock.getsockname()) for sock in self.sockets]
-        servers = [
-            StreamServer(sock, handler, spawn=Pool(self.worker_connections))
-            for sock, handler in zip(self.sockets, handlers, strict=True)
-        ]
-        for server in servers:
-            server.start()
+        servers = []
+        for sock in self.sockets:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
+            self.handlers.append(Handler(self.wsgi, self.cfg, self.log, sock.getsockname()))
+            servers.append(StreamServer(sock, self.handlers[-1], spawn=Pool(self.worker_connections)))
+            servers[-1].start()
         self.sender.start(self.wsgi.extensions["timeout"])
-        while self.alive:
-            self.notify()
-            gevent.sleep(0.1)
-        for server in servers:
-            server.close()
-        self.finish(handlers)
+        return servers
 
     def plain_settings(self) -> SimpleNamespace:
         """Copy gunicorn's settings: every look at one goes through three calls, and a request takes about forty."""
@@ -57,17 +92,24 @@ class Worker(GeventWorker):
         values |= {"is_ssl": False, "forwarded_allow_networks": self.cfg.forwarded_allow_networks}
         return SimpleNamespace(**values)
 
-    def finish(self, handlers: list[Handler]) -> None:
+    def finish(self) -> None:
         """Let complete requests be answered and webhooks' attempts end; close the connections without a request."""
-        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        begun = time.monotonic()
         self.sender.stop()
-        for handler in handlers:
-            handler.closing = True
-        while time.monotonic() < deadline:
-            connections = [connection for handler in handlers for connection in handler.connections]
+        while time.monotonic() < begun + SHUTDOWN_SECONDS:
+            connections = [connection for handler in self.handlers for connection in handler.connections]
             if not connections and not self.sender.thread.is_alive():
                 break
-            for connection in connections:
-                connection.stop_reading()
+            if time.monotonic() > begun + LAST_REQUEST_SECONDS:
+                for connection in connections:
+                    connection.stop_reading()
             self.notify()
             gevent.sleep(0.02)
+
+
+def accept_waiting(server: StreamServer) -> None:
+    """Accept the connections that clients have made already: to close the listening socket would reset them."""
+    server.stop_accepting()
+    with suppress(OSError):  # What cannot be accepted now will not be any more.
+        while not server.full() and (accepted := server.do_read()):
+            server.do_handle(*accepted)

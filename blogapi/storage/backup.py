@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.upgrades import APPLICATION_ID
 
 
 def write_backup(connection: sqlite3.Connection, path: Path) -> None:
@@ -16,6 +17,8 @@ def write_backup(connection: sqlite3.Connection, path: Path) -> None:
     Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, or Unavailable if the copy is not sound.
     Half a copy never has the name `path`.
     """
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise Unavailable("it belongs to another program")
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
@@ -27,8 +30,11 @@ def write_backup(connection: sqlite3.Connection, path: Path) -> None:
         if found != "ok":
             raise Unavailable(f"the database is damaged: {found}")
         _sync(part)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # Somebody may have been faster.
-        os.replace(part, path)
+        try:
+            os.link(part, path)  # Where it can be had, this is one step, and overwrites nothing.
+        except PermissionError:  # There are no links on this file system.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(part, path)
         _sync(path.parent)
     finally:
         Path(part).unlink(missing_ok=True)

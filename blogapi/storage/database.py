@@ -15,6 +15,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def engine_for(path: Path) -> Sqlite:
+    """Return the engine of a database."""
+    return Sqlite(path)
+
+
 class Database(Reader):
     """Reads and writes; every failure is Unavailable.
 
@@ -49,32 +54,32 @@ class Database(Reader):
 
         For what takes longer than 100 ms.
         """
-        return self.run_in_thread(self._write_aside, (partial(_call, operation, args, kwargs),))
+        result, error = self.run_in_thread(self._write_aside, (partial(_call, operation, args, kwargs),))
+        if error is not None:
+            raise error
+        return result
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, its file in its place."""
         if not self.engine.check():
             self.write(self.engine.probe)
 
-    def backup(self, path: Path) -> None:
-        """Write a consistent copy, one file of mode 0600, also while others write.
-
-        Raises FileExistsError rather than overwrite; OSError, or Unavailable if the copy is not sound.
-        """
-        self.engine.backup(path)
-
     def close(self) -> None:
         """Close the connection."""
         self.engine.close()
 
-    def _write_aside(self, operation: Callable[[Transaction], T]) -> T:
-        engine = self.engine.another(BUSY_SECONDS)
+    def _write_aside(self, operation: Callable[[Transaction], T]) -> tuple[T | None, Exception | None]:
+        """Return the result or the error: what is raised in a thread is in the log, as if nobody had expected it."""
         try:
-            result = commit_alone(engine, self._clock, operation)
-            engine.shrink()
-            return result
-        finally:
-            engine.close()
+            engine = self.engine.another(BUSY_SECONDS)
+            try:
+                result = commit_alone(engine, self._clock, operation)
+                engine.shrink()
+                return result, None
+            finally:
+                engine.close()
+        except Exception as error:
+            return None, error
 
 
 def _call(operation: Callable, args: tuple, kwargs: dict, transaction: Transaction) -> Any:

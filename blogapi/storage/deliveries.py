@@ -1,4 +1,9 @@
-"""The deliveries: what became, or is to become, of an event at a webhook."""
+"""The deliveries: what became, or is to become, of an event at a webhook.
+
+A webhook has at most MAX_PENDING (but for those of the last minute) and MAX_FINISHED of them. An event takes about 1 kB
+on disk, 28 kB where every text is as long as it can be and of 4 bytes a character. That makes 11 MB, or 310 MB at most,
+however many webhooks are sent the same events; as much for each of them where no two are.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,7 +19,10 @@ from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 
 MAX_LISTED = 100
+MAX_PENDING = 10_000  # deliveries of a webhook
+MAX_DROPPED = 100  # in one transaction: others write in between
 MAX_FINISHED = 1000  # deliveries of a webhook that are kept
+RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 KEPT = timedelta(days=30)  # finished deliveries
 GONE = 410  # the status by which a receiver says that it wants no more
 
@@ -45,7 +53,7 @@ class Message(NamedTuple):
 
     event_id: int
     id: str
-    payload: str
+    payload: bytes | None  # None if it is damaged
     attempts: int  # so far
     repeats: int
 
@@ -64,7 +72,7 @@ class Attempt(NamedTuple):
 
 
 def listing(reader: Reader, webhook_id: int) -> Iterator[KnownDelivery]:
-    """Give the newest deliveries of a webhook, newest first."""
+    """Yield the newest deliveries of a webhook, newest first."""
     newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
     return map(KnownDelivery._make, reader.rows(newest.limit(MAX_LISTED)))
 
@@ -102,13 +110,23 @@ def repeat(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
 
 
 def due_webhooks(reader: Reader) -> Iterator[DueWebhook]:
-    """Give each active webhook that something is to be sent to now."""
+    """Yield each active webhook that something is to be sent to now."""
     return map(DueWebhook._make, reader.rows(_due_webhooks, now=reader.now))
 
 
-def due(reader: Reader, webhook_id: int, limit: int) -> list[Message]:
-    """Return what is to be sent to a webhook now: first attempts in the order of the events, then repeated ones."""
-    return list(map(Message._make, reader.rows(_due, webhook_id=webhook_id, now=reader.now, limit=limit)))
+def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
+    """Return what is to be sent to a webhook now, which has been sent so many messages.
+
+    First attempts and what was asked for again come in the order of the events, retries as they are due.
+    """
+    first = list(reader.rows(_first, webhook_id=webhook_id, limit=limit))
+    retries = list(reader.rows(_retries, webhook_id=webhook_id, now=reader.now, limit=limit))
+    messages = []
+    while len(messages) < limit and (first or retries):
+        is_retry = (sent + len(messages) + 1) % RETRY_EVERY == 0
+        source = retries if retries and (is_retry or not first) else first
+        messages.append(Message._make(source.pop(0)))
+    return messages
 
 
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
@@ -117,12 +135,17 @@ _due_webhooks = Prepared(
         Webhook.active, fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
     )
 )
-_due = Prepared(
-    Delivery.select(Event.id, Event.message_id, Event.payload, Delivery.attempts, Delivery.repeats)
+_messages = (
+    Delivery.select(Event.id, Event.message_id, Event.payload.cast("BLOB"), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
-    .where(Delivery.webhook_id == Param("webhook_id"), _is_due)
-    .order_by(Delivery.next_attempt_at, Delivery.event_id)
+    .where(Delivery.webhook_id == Param("webhook_id"), Delivery.state == "pending")
     .limit(Param("limit"))
+)
+_first = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+_retries = Prepared(
+    _messages.where(Delivery.next_attempt_at > "", Delivery.next_attempt_at <= Param("now")).order_by(
+        Delivery.next_attempt_at, Delivery.event_id
+    )
 )
 
 
@@ -159,10 +182,9 @@ def prune(tx: Transaction, webhook_id: int, old: str = "") -> None:
     events.forget(tx, [event_id for (event_id,) in deleted])
 
 
-def prune_old(tx: Transaction) -> None:
-    """Delete the finished deliveries that are older than KEPT."""
-    for (webhook_id,) in list(tx.rows(Webhook.select(Webhook.id))):
-        prune(tx, webhook_id, earlier(tx.now, KEPT))
+def prune_old(tx: Transaction, webhook_id: int) -> None:
+    """Delete the finished deliveries of a webhook that are older than KEPT."""
+    prune(tx, webhook_id, earlier(tx.now, KEPT))
 
 
 # Events are in the order of their times: the first that is not too old ends those that are. INDEXED BY: SQLite would
@@ -171,7 +193,11 @@ _prune = Statement(
     """
     DELETE FROM delivery INDEXED BY delivery_finished
     WHERE webhook_id = ? AND state <> 'pending' AND event_id < max(
-        ifnull((SELECT id FROM event WHERE created_at > ? ORDER BY id LIMIT 1), (SELECT max(id) + 1 FROM event)),
+        ifnull((
+            SELECT event_id FROM delivery INDEXED BY delivery_finished CROSS JOIN event ON event.id = event_id
+            WHERE webhook_id = ? AND state <> 'pending' AND created_at > ?
+            ORDER BY event_id LIMIT 1
+        ), 9223372036854775807),
         ifnull((
             SELECT event_id FROM delivery INDEXED BY delivery_finished
             WHERE webhook_id = ? AND state <> 'pending'
@@ -180,5 +206,46 @@ _prune = Statement(
     )
     RETURNING event_id
     """,
-    [Param("webhook_id"), Param("old"), Param("webhook_id"), Param("last")],
+    [Param("webhook_id"), Param("webhook_id"), Param("old"), Param("webhook_id"), Param("last")],
+)
+
+
+def last_surplus(reader: Reader, webhook_id: int) -> int | None:
+    """Return the newest event whose delivery is pending although MAX_PENDING of later ones are; None without one."""
+    found = reader.row(_last_surplus, webhook_id=webhook_id)
+    return found and found[0]
+
+
+_is_pending = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.state == "pending")
+_last_surplus = Prepared(
+    Delivery.select(Delivery.event_id)
+    .where(_is_pending)
+    .order_by(Delivery.event_id.desc())
+    .limit(1)
+    .offset(MAX_PENDING)
+)
+
+
+def drop(tx: Transaction, webhook_id: int, last: int) -> int:
+    """Let pending deliveries of a webhook up to event `last` fail, MAX_DROPPED of them at most; return how many."""
+    dropped = tx.execute(_drop, webhook_id=webhook_id, last=last)
+    prune(tx, webhook_id)
+    return dropped
+
+
+_drop = Prepared(
+    Delivery.update(
+        state="failed",
+        last_status=None,
+        last_error=f"dropped: more than {MAX_PENDING:,} later deliveries were pending",
+        next_attempt_at=None,
+    ).where(
+        Delivery.webhook_id == Param("webhook_id"),
+        Delivery.event_id.in_(
+            Delivery.select(Delivery.event_id)
+            .where(_is_pending, Delivery.event_id <= Param("last"))
+            .order_by(Delivery.event_id)
+            .limit(MAX_DROPPED)
+        ),
+    )
 )

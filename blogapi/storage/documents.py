@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from blogapi.storage.errors import Damaged
+
 # The fields of a post, in the order in which they are written
 FIELDS = (
     "id",
@@ -23,6 +25,7 @@ FIELDS = (
     "created_at",
     "updated_at",
 )
+NEEDED = {"id", "title", "status", "slug", "content", "tags", "created_at", "updated_at"}  # fields that every post has
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
 PUBLISHED_AT = b'"published_at":"'
 UPDATED_AT = '"updated_at":"'
@@ -47,7 +50,7 @@ def etag(document: bytes) -> str:
 
 
 def is_due(document: bytes, now: str) -> bool:
-    """Tell whether the time of a scheduled post has come; raise ValueError if it has none."""
+    """Return whether the time of a scheduled post has come; raise ValueError if it has none."""
     return _published_at(document) <= now
 
 
@@ -59,16 +62,23 @@ def published(document: bytes) -> bytes:
 
 def tags(document: str) -> list[str]:
     """Return the tags of a document; raise ValueError if it is none."""
-    names, _ = DECODER.raw_decode(document, document.index(TAGS) + len(TAGS))
-    return names
+    return _decode_tags(document)[0]
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
     """Return a document with its tags changed, updated `now` if they are other ones; raise ValueError if it is none."""
-    start = document.index(TAGS) + len(TAGS)
-    names, end = DECODER.raw_decode(document, start)
+    names, start, end = _decode_tags(document)
     changed = change(names)
     return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
+
+
+def _decode_tags(document: str) -> tuple[list[str], int, int]:
+    """Return the tags, and where their array starts and ends."""
+    start = document.index(TAGS) + len(TAGS)
+    names, end = DECODER.raw_decode(document, start)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the tags are none")
+    return names, start, end
 
 
 def _published_at(document: bytes) -> str:
@@ -79,3 +89,26 @@ def _published_at(document: bytes) -> str:
 def _updated(document: str, now: str) -> str:
     start = document.rindex(UPDATED_AT) + len(UPDATED_AT)
     return document[:start] + now + document[start + TIME_LENGTH :]
+
+
+def as_of(now: str, status: str, document: bytes | None) -> bytes:
+    """Return the document of a post as it is to be shown at a time; raise Damaged."""
+    if document is None:  # in a NOT NULL column: SQLite has no checksums
+        raise Damaged
+    try:
+        if status == "scheduled" and is_due(document, now):
+            return published(document)
+    except ValueError as error:
+        raise Damaged from error
+    return document
+
+
+def load(document: bytes) -> dict[str, Any]:
+    """Return the post that a document stands for; raise Damaged."""
+    try:
+        post = json.loads(document)
+        if post.keys() >= NEEDED:
+            return post
+    except (ValueError, AttributeError) as error:
+        raise Damaged from error
+    raise Damaged

@@ -1,5 +1,7 @@
 """What can go wrong with what is kept. Whoever calls a function of this package meets these errors and no others."""
 
+RETRY_SECONDS = 1  # after which a database that is busy can be expected to be so no longer
+
 
 class NotFound(Exception):
     """There is no such thing."""
@@ -73,6 +75,13 @@ class Unavailable(Exception):
         super().__init__(str(cause))
         self.retry_after = retry_after
         self.maybe_changed = maybe_changed
+
+
+class Busy(Unavailable):
+    """Another program keeps the lock that writing takes."""
+
+    def __init__(self) -> None:
+        super().__init__("database is locked", RETRY_SECONDS)
 
 
 class Damaged(Unavailable):

@@ -17,7 +17,7 @@ def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:
     """
     webhooks = list(tx.rows(_active_webhooks))
     for name in types:
-        receivers = [webhook_id for webhook_id, events in webhooks if f'"{name}"' in events]
+        receivers = [webhook_id for webhook_id, events in webhooks if events and f'"{name}"' in events]
         if receivers:
             data = {field: value for field, value in post.items() if field != "content"}
             event_id = add(tx, name, {"post": data})

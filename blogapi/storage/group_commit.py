@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, TypeVar
 
+from blogapi.storage.errors import Busy
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.transaction import Transaction
 
@@ -88,7 +89,7 @@ class GroupCommit:
     def _begin(self, deadline: float) -> None:
         while not self._engine.begin():
             if time.monotonic() > deadline:
-                raise self._engine.busy()
+                raise Busy
             time.sleep(POLL_SECONDS)
 
     def _run(self, batch: list[Write]) -> None:
@@ -101,16 +102,16 @@ class GroupCommit:
             try:
                 write.result = write.operation(transaction)
             except Exception as error:
-                if self._engine.is_everybodys(error):
+                if self._engine.is_fatal(error):
                     raise
                 write.error = error
             self._engine.release(undo=write.error is not None)
 
 
 def commit_alone(engine: Sqlite, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
-    """Run `operation` in a transaction of a connection that nobody shares; raise as GroupCommit does."""
+    """Run `operation` in a transaction of its own, which it does not wait for; raise as GroupCommit does."""
     if not engine.begin():
-        raise engine.busy()
+        raise Busy
     try:
         result = operation(Transaction(engine, clock()))
         engine.commit()

@@ -49,7 +49,7 @@ def record_use(tx: Transaction, digest: bytes) -> None:
 
 
 def listing(reader: Reader) -> Iterator[KnownKey]:
-    """Give all keys by name."""
+    """Yield all keys by name."""
     return map(KnownKey._make, reader.rows(ApiKey.select(*_columns).order_by(ApiKey.name)))
 
 

@@ -36,6 +36,9 @@ class Post(BaseModel):
     document = TextField()
 
 
+DOCUMENT = Post.document.cast("BLOB")  # bytes, as it is answered: decoding and encoding would be for nothing
+
+
 class PostTag(BaseModel):
     """A tag of a post, with the post's status beside it, so that the key answers for both together."""
 

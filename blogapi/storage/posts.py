@@ -4,21 +4,16 @@ A scheduled post whose time has come is published for every read from that secon
 database, too, a little later; a change of the post does that first.
 """
 
-import json
-from collections.abc import Callable, Iterator
-from functools import cache, reduce
-from operator import add as unite
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from peewee import SQL, Select
-
 from blogapi.storage import documents, events, slugs, tags
-from blogapi.storage.errors import Damaged, NotFound, NotUnique, PublicationTime, SlugTaken, Unavailable
-from blogapi.storage.models import MAX_ID, STATUSES, Post, PostTag, Schedule
+from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
+from blogapi.storage.models import DOCUMENT, Post, Schedule
+from blogapi.storage.publication import published_at
 from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 
-PAGE_BYTES = 4 * 1024 * 1024
 PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
 PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
 
@@ -43,87 +38,7 @@ class Put(NamedTuple):
     outcome: Outcome
 
 
-class Page(NamedTuple):
-    """Some posts of a list, and the id of the last one if more follow."""
-
-    documents: list[bytes]
-    last: int | None
-
-
 # Read
-
-
-def page(reader: Reader, limit: int, status: str | None = None, tag: str | None = None, before: int = MAX_ID) -> Page:
-    """Return the newest posts made before the post `before`, newest first; `tag` is folded.
-
-    A page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Costs O(limit): an index gives
-    the order for each combination of filters.
-    """
-    now = reader.now
-    found: list[bytes] = []
-    size = last = 0
-    query = _newest_posts(status, tag is not None)
-    for post_id, document_status, document in reader.rows(query, now=now, tag=tag, before=before, limit=limit + 1):
-        if len(found) == limit or size > PAGE_BYTES:
-            return Page(found, last)
-        last = post_id
-        if document_status == "scheduled" or document is None:
-            try:
-                document = _as_of(now, document_status, document)
-            except Damaged:  # It is passed over, and can be deleted.
-                continue
-        found.append(document)
-        size += len(document)
-    return Page(found, None)
-
-
-_document = Post.document.cast("BLOB")  # bytes, as it is answered: decoding and encoding would be for nothing
-
-
-@cache
-def _newest_posts(status: str | None, by_tag: bool) -> Prepared:
-    """Return the query of a page, with the parameters now, tag, before and limit.
-
-    Where several lists are merged it finds the ids first: a document can have four megabytes.
-    """
-    newest_first = Post.id.desc()
-    columns = Post.select(Post.id, Post.status, _document)
-    if status is None and not by_tag:
-        return Prepared(columns.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit")))
-    lists = [_ids(each, by_tag) for each in ([status] if status else STATUSES)]
-    if status == "published":
-        lists.append(_due_ids(by_tag))
-    elif status == "scheduled":
-        lists = [_ids_to_come(*lists)]
-    ids = reduce(unite, lists).order_by(SQL("1").desc()).limit(Param("limit"))
-    return Prepared(columns.where(Post.id.in_(ids)).order_by(newest_first))
-
-
-def _ids(status: str, by_tag: bool) -> Select:
-    """Return the query for the ids of the posts with a status, and perhaps a tag."""
-    if by_tag:
-        key = PostTag.post_id
-        query = PostTag.select(key).where(PostTag.tag == Param("tag"), PostTag.status == status)
-    else:
-        key = Post.id
-        query = Post.select(key).where(Post.status == status)
-    return query.where(key < Param("before"))
-
-
-def _ids_to_come(ids: Select) -> Select:
-    """Return the query for those of the ids of scheduled posts whose time has not come."""
-    (key,) = ids.selected_columns
-    return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
-
-
-def _due_ids(by_tag: bool) -> Select:
-    """Return the query for the ids of the posts, mostly none, that are to be published by now."""
-    key = Schedule.post_id + 0  # not the primary key, for SQLite: it is the time that finds the few
-    query = Schedule.select(key).where(Schedule.published_at <= Param("now"), key < Param("before"))
-    if by_tag:
-        carries = (PostTag.tag == Param("tag")) & (PostTag.status == "scheduled")
-        query = query.join(PostTag, on=carries & (PostTag.post_id == Schedule.post_id))
-    return query
 
 
 def find(reader: Reader, key: Key) -> bytes:
@@ -131,13 +46,20 @@ def find(reader: Reader, key: Key) -> bytes:
     return find_stored(reader, key).document
 
 
+def must_exist(reader: Reader, key: Key) -> None:
+    """Raise NotFound if there is no such post."""
+    column = Post.slug if isinstance(key, str) else Post.id
+    if reader.row(Post.select(Post.id).where(column == key)) is None:
+        raise NotFound("post")
+
+
 def find_stored(reader: Reader, key: Key) -> StoredPost:
     """Return a post; raise NotFound."""
     post_id, status, document = _find(reader, key)
-    return StoredPost(post_id, _as_of(reader.now, status, document))
+    return StoredPost(post_id, documents.as_of(reader.now, status, document))
 
 
-_one = Post.select(Post.id, Post.status, _document)
+_one = Post.select(Post.id, Post.status, DOCUMENT)
 _post_with_id = Prepared(_one.where(Post.id == Param("key")))
 _post_with_slug = Prepared(_one.where(Post.slug == Param("key")))
 
@@ -149,50 +71,20 @@ def _find(reader: Reader, key: Key) -> tuple[int, str, bytes]:
     return found
 
 
-def _as_of(now: str, status: str, document: bytes | None) -> bytes:
-    """Return a document as it is to be shown at a time."""
-    if document is None:  # in a NOT NULL column: SQLite has no checksums
-        raise Damaged
-    try:
-        is_due = status == "scheduled" and documents.is_due(document, now)
-    except ValueError as error:
-        raise Damaged from error
-    return documents.published(document) if is_due else document
-
-
-def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Give every post, newest first, each as it is when it is read; memory holds one.
-
-    Raises Unavailable at the end if some are damaged, saying which.
-    """
-    damaged = []
-    before = MAX_ID
-    while found := reader.row(_post_before, before=before):
-        before, status, document = found
-        try:
-            yield _load(_as_of(reader.now, status, document))
-        except Damaged:
-            damaged.append(before)
-    if damaged:
-        raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")
-
-
-_post_before = Prepared(_one.where(Post.id < Param("before")).order_by(Post.id.desc()).limit(1))
-
-
 # Write
 
 
-def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, tell: bool = True) -> StoredPost:
+def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, with_events: bool = True) -> StoredPost:
     """Make a post of validated fields; a slug that is left out is made from the title.
 
-    It was made now, unless at `created_at`; without `tell` no event is recorded. Raises SlugTaken and PublicationTime.
+    It was made now, unless at `created_at`; without `with_events` no event is recorded. Raises SlugTaken,
+    PublicationTime.
     """
     post_id = tx.row(_last_id)[0] + 1
     made = {
         "id": str(post_id),
         "slug": fields.get("slug") or slugs.free_slug(tx, fields["title"]),
-        "published_at": _published_at({}, fields, tx.now),
+        "published_at": published_at({}, fields, tx.now),
         "created_at": created_at or tx.now,
         "updated_at": tx.now,
     }
@@ -200,7 +92,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     document = _store(tx, _insert, post)
     tags.attach(tx, post_id, post["status"], post["tags"])
     _reschedule(tx, post_id, {}, post)
-    if tell:
+    if with_events:
         events.record(tx, post, "post.created", *_publication({}, post))
     return StoredPost(post_id, document)
 
@@ -229,8 +121,8 @@ def change(tx: Transaction, key: Key, changes: dict[str, Any], check: Check) -> 
     """
     old_post = _current(tx, key)
     check(old_post.document)
-    old = _load(old_post.document)
-    changes = changes | {"published_at": _published_at(old, changes, tx.now)}
+    old = documents.load(old_post.document)
+    changes = changes | {"published_at": published_at(old, changes, tx.now)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
     return _replace(tx, old_post, old, documents.in_order(old | changes))
@@ -242,7 +134,7 @@ def put(
     fields: dict[str, Any],
     check: Check | None = None,
     created_at: str | None = None,
-    tell: bool = True,
+    with_events: bool = True,
 ) -> Put:
     """Make the post with this slug be what the fields say: what they leave out is cleared, but status and published_at.
 
@@ -254,14 +146,14 @@ def put(
     except NotFound:
         if check:
             check(None)
-        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, created_at, tell), "made")
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, created_at, with_events), "made")
     if check:
         check(stored.document)
-    old = _load(stored.document)
+    old = documents.load(stored.document)
     new = _as_put(old, fields, tx.now)
     if new == old:
         return Put(stored, "unchanged")
-    return Put(StoredPost(stored.id, _replace(tx, stored, old, new, tell)), "changed")
+    return Put(StoredPost(stored.id, _replace(tx, stored, old, new, with_events)), "changed")
 
 
 def would_put(reader: Reader, slug: str, fields: dict[str, Any]) -> Outcome:
@@ -269,9 +161,9 @@ def would_put(reader: Reader, slug: str, fields: dict[str, Any]) -> Outcome:
     try:
         stored = find_stored(reader, slug)
     except NotFound:
-        _published_at({}, {"status": "draft"} | fields, reader.now)
+        published_at({}, {"status": "draft"} | fields, reader.now)
         return "made"
-    old = _load(stored.document)
+    old = documents.load(stored.document)
     return "unchanged" if _as_put(old, fields, reader.now) == old else "changed"
 
 
@@ -284,7 +176,7 @@ def find_same(reader: Reader, slug: str, fields: dict[str, Any]) -> bytes | None
         document = find(reader, slug)
     except NotFound:
         return None
-    post = {name: value for name, value in _load(document).items() if name in PUT_FIELDS}
+    post = {name: value for name, value in documents.load(document).items() if name in PUT_FIELDS}
     kept = {name: post[name] for name in ("slug", "status", "published_at") if name in post}
     return document if {"tags": []} | kept | fields == post else None
 
@@ -292,10 +184,12 @@ def find_same(reader: Reader, slug: str, fields: dict[str, Any]) -> bytes | None
 def _as_put(old: dict[str, Any], fields: dict[str, Any], now: str) -> dict[str, Any]:
     """Return what `put` makes of a post."""
     kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
-    return documents.in_order(kept | fields | {"published_at": _published_at(old, fields, now)})
+    return documents.in_order(kept | fields | {"published_at": published_at(old, fields, now)})
 
 
-def _replace(tx: Transaction, stored: StoredPost, old: dict[str, Any], new: dict[str, Any], tell: bool = True) -> bytes:
+def _replace(
+    tx: Transaction, stored: StoredPost, old: dict[str, Any], new: dict[str, Any], with_events: bool = True
+) -> bytes:
     """Write a post that was `old` as it is to be; return its document."""
     post_id, document = stored
     if new != old:
@@ -305,7 +199,7 @@ def _replace(tx: Transaction, stored: StoredPost, old: dict[str, Any], new: dict
         tags.detach(tx, post_id, old["status"], old["tags"])
         tags.attach(tx, post_id, new["status"], new["tags"])
     _reschedule(tx, post_id, old, new)
-    if tell:
+    if with_events:
         events.record(tx, new, "post.updated", *_publication(old, new))
     return document
 
@@ -316,7 +210,7 @@ def remove(tx: Transaction, key: Key, check: Check) -> None:
     try:
         document = _current(tx, post_id).document
         check(document)
-        post = _load(document)
+        post = documents.load(document)
     except Damaged:  # It can go all the same.
         tx.execute(_delete, id=post_id)
         tags.detach_all(tx, post_id)
@@ -331,17 +225,10 @@ def remove(tx: Transaction, key: Key, check: Check) -> None:
 _delete = Prepared(Post.delete().where(Post.id == Param("id")))
 
 
-def _load(document: bytes) -> dict[str, Any]:
-    try:
-        return json.loads(document)
-    except ValueError as error:
-        raise Damaged from error
-
-
 def _current(tx: Transaction, key: Key) -> StoredPost:
     """Return a post, which is published first if its time has come."""
     post_id, status, document = _find(tx, key)
-    shown = _as_of(tx.now, status, document)
+    shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         _publish(tx, post_id, shown)
     return StoredPost(post_id, shown)
@@ -360,27 +247,6 @@ def _reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[st
 
 
 _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
-
-
-def _published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str | None:
-    """Return the published_at that a post has after some changes; raise PublicationTime if there can be none such.
-
-    Times in RFC 3339 UTC, whole seconds, compare as text.
-    """
-    status = changes.get("status") or old["status"]
-    given, stored = changes.get("published_at"), old.get("published_at")
-    if status == "scheduled":
-        time = given or stored
-        if not time or time <= now:
-            raise PublicationTime("must be given, and in the future, for a scheduled post")
-        return time
-    if given and given > now:
-        raise PublicationTime('must not be in the future; for that, change the post to "status": "scheduled"')
-    if given:
-        return given
-    # The clock may have been set back since a post was published.
-    kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
-    return kept or (now if status == "published" else None)
 
 
 # Publish
@@ -420,7 +286,7 @@ def publish_due(tx: Transaction) -> list[int]:
 
 
 def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
-    post = _load(document)
+    post = documents.load(document)
     _store(tx, _update, post)
     tags.publish(tx, post_id, post["tags"])
     tx.execute(_unschedule, post_id=post_id)

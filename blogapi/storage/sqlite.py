@@ -5,13 +5,14 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
 from peewee import Node, SqliteDatabase
 
 from blogapi.storage.backup import write_backup
-from blogapi.storage.errors import NotUnique, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.query import Prepared, Statement
 from blogapi.storage.upgrades import VERSION, set_up
 
@@ -24,7 +25,7 @@ PRAGMAS = {
 # After these, what SQLite keeps of the file in memory may be wrong for good.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
 # These are about the file, the disk or the connection, and so everybody's; any other is about one statement.
-EVERYBODYS = DISTRUSTED | {
+FATAL = DISTRUSTED | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -35,7 +36,6 @@ EVERYBODYS = DISTRUSTED | {
     sqlite3.SQLITE_READONLY,
 }
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
-RETRY_SECONDS = 1
 ROOM_BYTES = 256 * 1024  # on a disk; with less than that it is as good as full
 
 log = logging.getLogger(__name__)
@@ -59,10 +59,11 @@ class Sqlite:
         self._replaced = False
         self._write_failed = False
 
-    def open(self, create: bool = True) -> bool:
+    def open(self, create: bool = True, upgrade: bool = True) -> bool:
         """Connect; set the database up where it is missing or empty, upgrade it where it is older.
 
-        Returns whether it was set up. Raises Unavailable, saying why in one line, if it cannot be used.
+        Without `create` a database that is missing, without `upgrade` one that is older is refused. Returns whether it
+        was set up. Raises Unavailable, saying why in one line, if it cannot be used.
         """
         try:
             # Keys and drafts are nobody else's business: 0600, which SQLite gives to the -wal and -shm too.
@@ -71,7 +72,7 @@ class Sqlite:
                 raise Unavailable("it is no regular file")
             connection = sqlite3.connect(self.path, isolation_level=None)
             try:
-                created = set_up(connection)
+                created = set_up(connection, upgrade)
             finally:
                 connection.close()
             self._files = {self.path: _identity(self.path)}
@@ -83,9 +84,13 @@ class Sqlite:
         return created
 
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with a connection of its own to the same database, for another thread."""
+        """Return an engine with a connection of its own to the same database, for another thread.
+
+        Not by `open`: to close a file of one's own drops all locks that SQLite has on it in this process.
+        """
         other = type(self)(self.path, wait_seconds)
-        other.open(create=False)
+        other._files = {self.path: self._files[self.path]}
+        other._connect()
         return other
 
     def close(self) -> None:
@@ -163,23 +168,26 @@ class Sqlite:
 
     def savepoint(self) -> None:
         """Begin a part of a transaction that can end by itself."""
-        self.connection.execute("SAVEPOINT part")
+        self.run(Statement("SAVEPOINT part", []), {})
 
     def release(self, undo: bool = False) -> None:
         """End the part of the transaction; with `undo`, nothing of it is kept."""
         if undo:
-            self.connection.execute("ROLLBACK TO part")
-        self.connection.execute("RELEASE part")
+            self.run(Statement("ROLLBACK TO part", []), {})
+        self.run(Statement("RELEASE part", []), {})
 
     def shrink(self) -> None:
-        """Cut a -wal back that a large transaction has made large, where nobody uses it."""
-        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Cut a -wal back that a large transaction has made large, if that can be had."""
+        try:
+            self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
+        except Unavailable as error:  # What was written is on disk all the same.
+            log.warning("the -wal of the database stays large: %s", error)
 
     # Failures
 
-    def is_everybodys(self, error: Exception) -> bool:
-        """Tell whether an error in a transaction is not of one operation, but of the disk or the connection."""
-        return _code(error.__cause__) in EVERYBODYS or not self.connection.in_transaction  # SQLite may have ended it.
+    def is_fatal(self, error: Exception) -> bool:
+        """Return whether an error in a transaction is not of one operation, but of the disk or the connection."""
+        return _code(error.__cause__) in FATAL or not self.connection.in_transaction  # SQLite may have ended it.
 
     def recover(self, error: Exception) -> None:
         """End the transaction that an error has left open; renew the connection where it cannot be trusted any more."""
@@ -205,10 +213,6 @@ class Sqlite:
             self.recover(failure)
         return failure
 
-    def busy(self) -> Unavailable:
-        """Return what to raise where another program keeps the lock for too long."""
-        return Unavailable("database is locked", RETRY_SECONDS)
-
     def check(self) -> bool:
         """Return whether the last write came to the disk.
 
@@ -222,25 +226,36 @@ class Sqlite:
 
     def probe(self, transaction: object) -> None:
         """Write something that changes nothing."""
-        self.connection.execute(f"PRAGMA user_version = {VERSION}")
+        self.run(Statement(f"PRAGMA user_version = {VERSION}", []), {})
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy, also while others write; raise OSError, or Unavailable."""
+        """Write a consistent copy of a database of any version, also while others write.
+
+        Raises OSError if it cannot be written, Unavailable if there is no database, or a damaged one.
+        """
         try:
-            write_backup(self.connection or self._connect(), path)
+            source = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True)  # Not created if missing.
+            with closing(source):
+                write_backup(source, path)
         except sqlite3.Error as error:
-            raise Unavailable(error) from error
+            raise Unavailable(f"cannot copy the database {self.path}: {error}") from error
 
     def _connect(self) -> sqlite3.Connection:
         self._check_files()  # SQLite would create a missing file, and take another one for ours.
         # GroupCommit and the rule of one thread see to it that it is not used by two at the same time.
-        connection = sqlite3.connect(
-            self.path, timeout=self._wait_seconds, isolation_level=None, check_same_thread=False
-        )
-        for name, value in PRAGMAS.items():
-            connection.execute(f"PRAGMA {name} = {value}")
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # With the first read, the -wal is there.
-        self._files[self._wal] = _identity(self._wal)
+        try:
+            connection = sqlite3.connect(
+                self.path, timeout=self._wait_seconds, isolation_level=None, check_same_thread=False
+            )
+            with ExitStack() as stack:
+                stack.callback(connection.close)
+                for name, value in PRAGMAS.items():
+                    connection.execute(f"PRAGMA {name} = {value}")
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # With the first read, the -wal is there.
+                self._files[self._wal] = _identity(self._wal)
+                stack.pop_all()
+        except (OSError, sqlite3.Error) as error:
+            raise Unavailable(error) from error
         self.connection = connection
         return connection
 
@@ -264,7 +279,7 @@ class Sqlite:
     def _save_wal(self) -> None:
         """Write what a deleted -wal has into the database while this process has it open: a kill would lose it."""
         log.error("the -wal of the database was deleted; what it had is written into the database")
-        busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        busy, _, _ = self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         self.close()

@@ -1,8 +1,9 @@
 """The tags: which posts carry them, how many, and how they are spelt."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial, reduce
-from operator import add as unite
+from operator import add as union_all
 from typing import NamedTuple
 
 from peewee import EXCLUDED, Case, Select, fn
@@ -123,7 +124,10 @@ def _refresh(tx: Transaction, tag: str) -> None:
         tx.execute(Tag.delete().where(Tag.tag == tag))
         return
     newest, document = found
-    name = next((name for name in documents.tags(document) if fold(name) == tag), tag)
+    try:
+        name = next((name for name in documents.tags(document) if fold(name) == tag), tag)
+    except ValueError:  # The post is damaged.
+        name = tag
     tx.execute(Tag.update(name=name, newest=newest).where(Tag.tag == tag))
 
 
@@ -132,7 +136,7 @@ def _newest_in(status: str) -> Select:
     return PostTag.select(newest).where(PostTag.tag == Param("tag"), PostTag.status == status)
 
 
-_newest_by_status = reduce(unite, map(_newest_in, STATUSES))  # each is the end of a part of the key
+_newest_by_status = reduce(union_all, map(_newest_in, STATUSES))  # each is the end of a part of the key
 _newest_post = Prepared(
     Post.select(Post.id, Post.document).where(
         Post.id == Select([_newest_by_status], [fn.MAX(_newest_by_status.c.post_id)])
@@ -175,7 +179,8 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     """Change the tags in the documents of all posts with a tag, one after another: memory holds one document."""
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         (document,) = tx.row(_document, id=post_id)
-        tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
+        with suppress(ValueError):  # A damaged post is passed over.
+            tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))

@@ -1,4 +1,4 @@
-"""What an operation reads with and writes with."""
+"""What operations read and write with."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Query = Prepared | Statement | Node
 
 
 class Reader:
-    """What can be asked: the Database, or a Transaction. `now` is the time, in RFC 3339, for which is answered."""
+    """Runs queries that read: the Database, or a Transaction. `now` is the time in RFC 3339 as of which it reads."""
 
     now: str
 
@@ -30,7 +30,7 @@ class Reader:
 
 
 class Transaction(Reader):
-    """What an operation does between BEGIN and COMMIT: all of it is kept, or nothing. It must not yield."""
+    """Runs the queries of an operation, of which all is kept or nothing. The operation must not yield."""
 
     def __init__(self, engine: Sqlite, seconds: float):
         super().__init__(engine)

@@ -5,19 +5,33 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.storage.documents import dump, in_order
+from blogapi.storage.documents import dump
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 
 SCHEMA = Path(__file__).resolve().parent.parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 4  # as in schema.sql
+# The fields of a post as version 4 has them, in their order
+VERSION_4_FIELDS = (
+    "id",
+    "title",
+    "status",
+    "slug",
+    "content",
+    "excerpt",
+    "tags",
+    "cover_image",
+    "published_at",
+    "created_at",
+    "updated_at",
+)
 
 
-def set_up(connection: sqlite3.Connection) -> bool:
+def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
     """Set a database up where it is empty, upgrade it where it is older; return whether it was set up.
 
-    Raises Unavailable if it is not ours, or newer than this program.
+    Raises Unavailable if it is not ours, newer than this program, or older and not to be upgraded.
     """
     application_id, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     if application_id == APPLICATION_ID and version == VERSION:
@@ -27,6 +41,8 @@ def set_up(connection: sqlite3.Connection) -> bool:
         raise Unavailable("it belongs to another program")
     if version > VERSION:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
+    if 0 < version < VERSION and not upgrade:
+        raise Unavailable(f"its version is {version} and this program's {VERSION}: blogapi init brings it up to date")
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         created = not _has_tables(connection)  # asked again: another process may have been faster
@@ -45,8 +61,9 @@ def with_updated_at(document: str) -> str:
     try:
         post = json.loads(document)
         published_at = "" if post["status"] == "scheduled" else post.get("published_at", "")
-        return dump(in_order(post | {"updated_at": max(post["created_at"], published_at)}))
-    except (ValueError, KeyError):  # It is damaged, and stays so.
+        post |= {"updated_at": max(post["created_at"], published_at)}
+        return dump({name: post[name] for name in VERSION_4_FIELDS if name in post})
+    except (ValueError, KeyError, TypeError):  # It is damaged, and stays so.
         return document
 
 

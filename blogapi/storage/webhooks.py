@@ -21,13 +21,13 @@ class KnownWebhook(NamedTuple):
 
     id: int
     url: str
-    events: list[str]
+    events: list[str]  # none where they are damaged
     active: bool
     created_at: str
 
 
 def listing(reader: Reader) -> Iterator[KnownWebhook]:
-    """Give all webhooks, oldest first."""
+    """Yield all webhooks, oldest first."""
     return map(_known, reader.rows(_webhooks.order_by(Webhook.id)))
 
 
@@ -44,7 +44,11 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 def _known(row: tuple) -> KnownWebhook:
     webhook_id, url, names, active, created_at = row
-    return KnownWebhook(webhook_id, url, json.loads(names), bool(active), created_at)
+    try:
+        events = json.loads(names)
+    except (TypeError, ValueError):
+        events = []
+    return KnownWebhook(webhook_id, url, events, bool(active), created_at)
 
 
 def add(tx: Transaction, url: str, events: list[str]) -> tuple[KnownWebhook, str]:

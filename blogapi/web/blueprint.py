@@ -1,4 +1,4 @@
-"""The blueprint of all views, and what their paths can hold."""
+"""The blueprint of all views, and the converters of their paths."""
 
 from flask import Blueprint
 from flask.blueprints import BlueprintSetupState
@@ -53,5 +53,5 @@ CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryI
 
 @blueprint.record
 def add_converters(state: BlueprintSetupState) -> None:
-    """Let the routes speak of these."""
+    """Register the converters."""
     state.app.url_map.converters.update(CONVERTERS)

@@ -1,4 +1,4 @@
-"""The rate limit: fixed windows counted in memory, the decorator that counts and the headers that tell."""
+"""The rate limit: fixed windows counted in memory, the decorator that counts, and the headers that say so."""
 
 import threading
 import time
@@ -63,7 +63,7 @@ class FixedWindow:
 
 
 def init_app(app: Flask, limit: int, clock: Callable[[], float]) -> None:
-    """Give the application its limiter, and every answer the three headers."""
+    """Yield the application its limiter, and every answer the three headers."""
     app.extensions["limiter"] = FixedWindow(limit, clock=clock)
     app.after_request(_set_headers)
 

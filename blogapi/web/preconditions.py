@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from flask import g, request
 from marshmallow import ValidationError
@@ -16,33 +17,34 @@ from blogapi.storage.idempotency import IdempotencyKey
 IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 
 
-def precondition() -> Callable[[bytes], None]:
-    """Return what raises PreconditionFailed for a post, or None, that the request is not meant for."""
+def precondition() -> Callable[[bytes | None], None]:
+    """Return a check that raises PreconditionFailed unless the request is meant for the post that it is given.
+
+    None stands for a post that is missing. An entity tag may be that of the post as JSON or as Markdown.
+    """
     environ = request.environ
-    wanted = request.if_match if "HTTP_IF_MATCH" in environ else None
-    writes = environ["REQUEST_METHOD"] not in ("GET", "HEAD")
-    unwanted = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
+    writes = environ["REQUEST_METHOD"] not in ("GET", "HEAD")  # These two answer 304.
+    match = request.if_match if "HTTP_IF_MATCH" in environ else None
+    none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
 
     def check(document: bytes | None) -> None:
-        if wanted is not None and (document is None or not any(map(wanted.contains, etags(document)))):
+        if match is not None and (document is None or not any(map(match.contains, etags(document)))):
             raise PreconditionFailed("If-Match: the post has been changed since; get it again")
-        if unwanted is not None and document is not None and any(map(unwanted.contains_weak, etags(document))):
+        if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
             raise PreconditionFailed("If-None-Match: the post still has this entity tag")
 
     return check
 
 
 def etags(document: bytes) -> Iterator[str]:
-    """Give the entity tags of a post, as JSON and as Markdown."""
+    """Yield the entity tags of a post, as JSON and as Markdown."""
     yield etag(document)
-    yield etag(render(json.loads(document)))
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # A damaged post is no Markdown.
+        yield etag(render(json.loads(document)))
 
 
 def idempotency_key() -> IdempotencyKey | None:
-    """Return by what the request, whose body is loaded, is known when it comes again; None if it does not ask for it.
-
-    Raises ValidationError for an Idempotency-Key that is none.
-    """
+    """Return the Idempotency-Key of the request, whose body is loaded, or None; raise ValidationError for a bad one."""
     name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if name is None:
         return None

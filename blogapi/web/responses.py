@@ -33,7 +33,7 @@ def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **hea
 
 
 def prefers_markdown() -> bool:
-    """Tell whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1).
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1).
 
     Who names it beside `*/*` prefers it.
     """

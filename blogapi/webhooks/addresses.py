@@ -17,7 +17,14 @@ METADATA = [
         "fd00:42::42",
     )
 ]
-PROTOCOLS = ip_network("192.0.0.0/24")  # RFC 6890; ipaddress takes some of it for global
+# Not public, but global to ipaddress in some of Python 3.11 to 3.13 at least (IANA's special-purpose registries, 2025).
+NOT_PUBLIC = [
+    ip_network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
+    ip_network("192.88.99.0/24"),  # relays of 6to4, deprecated (RFC 7526)
+    ip_network("2001::/23"),  # protocol assignments, Teredo among them (RFC 2928)
+    ip_network("2002::/16"),  # 6to4, deprecated (RFC 7526)
+    ip_network("3fff::/20"),  # documentation (RFC 9637)
+]
 GLOBAL_UNICAST = ip_network("2000::/3")  # what IANA has given out of IPv6
 TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses, reached through NAT64 (RFC 6052)
 
@@ -66,7 +73,7 @@ def meanings(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Addre
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether an address is one that the whole Internet can reach."""
-    if address.version == 4:
-        return address.is_global and address not in PROTOCOLS
-    return address.is_global and (address in GLOBAL_UNICAST or address in TRANSLATED)
+    """Return whether an address is one that the whole Internet can reach."""
+    if not address.is_global or any(address in network for network in NOT_PUBLIC):
+        return False
+    return address.version == 4 or address in GLOBAL_UNICAST or address in TRANSLATED

@@ -84,34 +84,33 @@ class Endpoint:
     """Where a webhook's messages go."""
 
     url: str
-    secret: str
+    key: bytes  # that signs the messages
     private: bool  # whether it may be at a private or loopback address
     seconds: int  # that an attempt may take
-    timeout: Callable[
-        [int], AbstractContextManager
-    ]  # timeout(seconds) raises TimeoutError in its block when they are over
+    # timeout(seconds) raises TimeoutError in its block when they are over
+    timeout: Callable[[int], AbstractContextManager]
 
-    def send(self, message_id: str, payload: str, now: float) -> tuple[int | None, str | None]:
+    def send(self, message_id: str, body: bytes, now: float) -> tuple[int | None, str | None]:
         """Send a message once; return the status of the answer, or what went wrong in its place."""
-        body = payload.encode()
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "blogapi",
-            "webhook-id": message_id,
-            "webhook-timestamp": str(int(now)),
-            "webhook-signature": signature(self.secret, message_id, int(now), body),
-        }
+        deadline = time.monotonic() + self.seconds
         try:
+            headers = {
+                "Content-Type": "application/json",
+                "User-Agent": "blogapi",
+                "webhook-id": message_id,
+                "webhook-timestamp": str(int(now)),
+                "webhook-signature": signature(self.key, message_id, int(now), body),
+            }
             with self.timeout(self.seconds):
-                status = self.post(headers, body)
+                status = self.post(headers, body, deadline)
             return status, "redirects are not followed; change the url" if 300 <= status < 400 else None
-        except FAILURES as error:
-            return None, self.reason(error)
+        except FAILURES as error:  # also what urllib3 makes of a TimeoutError
+            return None, self.reason(TimeoutError() if time.monotonic() >= deadline else error)
         except Exception:  # An attempt that came to nothing would be made again at once, and for ever.
             log.exception("unexpected error in sending to a webhook")
             return None, "unexpected error; the log says more"
 
-    def post(self, headers: dict[str, str], body: bytes) -> int:
+    def post(self, headers: dict[str, str], body: bytes, deadline: float) -> int:
         """POST, following no redirects; return the status. Raises one of FAILURES."""
         target = parse_url(self.url)
         headers = headers | {"Host": target.netloc, "Connection": "close"}
@@ -119,7 +118,7 @@ class Endpoint:
             user, _, password = target.auth.partition(":")
             credentials = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
-        connection = self.connect(target)
+        connection = self.connect(target, deadline)
         try:
             connection.request("POST", target.request_uri, body, headers, preload_content=False, decode_content=False)
             response = connection.getresponse()
@@ -129,11 +128,10 @@ class Endpoint:
         finally:
             connection.close()
 
-    def connect(self, target: Url) -> Connection:
+    def connect(self, target: Url, deadline: float) -> Connection:
         """Connect to an address that was checked: to connect by the name would be to look up another one."""
         host = target.host.strip("[]")
         port = target.port or (443 if target.scheme == "https" else 80)
-        deadline = time.monotonic() + self.seconds
         addresses = addresses_of(host, port, self.private)
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
             seconds = max(0.1, (deadline - time.monotonic()) / left)  # Where nobody answers, the others have time left.
@@ -142,12 +140,15 @@ class Endpoint:
                 connection.connect()
                 connection.timeout = self.seconds
                 return connection
-            except ConnectTimeoutError as error:  # or it was refused
-                refused = error
+            except (ConnectTimeoutError, TimeoutError) as error:  # or it was refused
+                connection.close()
+                failure = error
+                if time.monotonic() >= deadline:
+                    break
             except BaseException:
                 connection.close()
                 raise
-        raise refused
+        raise failure
 
     def reason(self, error: Exception) -> str:
         """Say to a person what went wrong, and nothing of what the receiver sent."""
@@ -170,8 +171,15 @@ def tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+def signing_key(secret: str | None) -> bytes:
+    """Return the key that a webhook's secret stands for; raise ValueError if it is damaged."""
+    key = base64.b64decode((secret or "").removeprefix("whsec_"), validate=True)
+    if not key:
+        raise ValueError("no secret")
+    return key
+
+
+def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
     """Return the signature of a message (Standard Webhooks, symmetric, version 1)."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

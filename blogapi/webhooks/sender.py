@@ -5,15 +5,16 @@ import math
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from blogapi.clock import rfc3339
-from blogapi.storage import deliveries, idempotency, posts
+from blogapi.storage import deliveries, idempotency, posts, webhooks
 from blogapi.storage.database import Database
-from blogapi.storage.deliveries import GONE, Attempt, Message
+from blogapi.storage.deliveries import GONE, Attempt, DueWebhook, Message
 from blogapi.storage.errors import Unavailable
-from blogapi.webhooks.endpoint import Endpoint
+from blogapi.webhooks.endpoint import Endpoint, signing_key
 
 MINUTE, HOUR = 60, 3600
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)  # seconds
@@ -46,6 +47,8 @@ class Sender:
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # that are not written down yet
+        self.sent: Counter[int] = Counter()  # messages, by webhook
+        self.damaged: set[int] = set()  # webhooks of which the log says so
         self.prune_at = 0.0  # Unix time
 
     def start(self, timeout: Callable[[int], AbstractContextManager]) -> None:
@@ -86,11 +89,26 @@ class Sender:
         self.prune()
         for webhook in list(deliveries.due_webhooks(self.database)):
             if webhook.id not in self.sending:
-                messages = deliveries.due(self.database, webhook.id, BATCH)
-                endpoint = Endpoint(webhook.url, webhook.secret, self.private, self.seconds, self.timeout)
-                thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
-                self.sending[webhook.id] = thread
-                thread.start()
+                self.begin(webhook)
+
+    def begin(self, webhook: DueWebhook) -> None:
+        """Begin to send some of what is due for a webhook, unless it is damaged."""
+        try:
+            key = signing_key(webhook.secret)
+        except ValueError:
+            self.report(webhook.id, "secret")
+            return
+        messages = deliveries.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
+        endpoint = Endpoint(webhook.url, key, self.private, self.seconds, self.timeout)
+        thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
+        self.sending[webhook.id] = thread
+        thread.start()
+
+    def report(self, webhook_id: int, field: str) -> None:
+        """Log once that a webhook is damaged."""
+        if webhook_id not in self.damaged:
+            self.damaged.add(webhook_id)
+            log.error("webhook %s is passed over: its %s cannot be read", webhook_id, field)
 
     def save(self) -> None:
         """Write down what came of the attempts so far, in one transaction."""
@@ -107,11 +125,31 @@ class Sender:
             time.sleep(0)
 
     def prune(self) -> None:
-        """Once an hour, delete what is kept for some time only."""
-        if self.clock() >= self.prune_at:
-            self.database.write(deliveries.prune_old)
-            self.database.write(idempotency.forget)
-            self.prune_at = self.clock() + HOUR
+        """Once a minute, delete what is kept for some time only, and drop what is pending beyond the bound."""
+        if self.clock() < self.prune_at:
+            return
+        for webhook in list(webhooks.listing(self.database)):
+            if not webhook.events:
+                self.report(webhook.id, "events")
+            self.database.write(deliveries.prune_old, webhook.id)
+            self.drop(webhook.id)
+        self.database.write(idempotency.forget)
+        self.prune_at = self.clock() + MINUTE
+
+    def drop(self, webhook_id: int) -> None:
+        """Drop the oldest pending deliveries of a webhook that has too many, in several transactions."""
+        last = deliveries.last_surplus(self.database, webhook_id)
+        if last is None:
+            return
+        dropped = 0
+        try:
+            while not self.stopping.is_set() and (count := self.database.write(deliveries.drop, webhook_id, last)):
+                dropped += count
+        finally:
+            if dropped:
+                log.warning(
+                    "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook_id, dropped
+                )
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
         """Send messages one after another, as long as that goes quickly and nobody stops it."""
@@ -121,12 +159,22 @@ class Sender:
                 break
             with self.pace:
                 time.sleep(PACE_SECONDS)
-            status, error = endpoint.send(message.id, message.payload, self.clock())
-            result = status, error, *outcome(message.attempts, status, self.clock())
-            self.attempts.append(Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, *result))
-            if status == GONE or time.monotonic() > begun + BATCH_SECONDS:
+            attempt = self.attempt(webhook_id, endpoint, message)
+            self.attempts.append(attempt)
+            self.sent[webhook_id] += 1
+            if attempt.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break
         self.wake.set()
+
+    def attempt(self, webhook_id: int, endpoint: Endpoint, message: Message) -> Attempt:
+        """Send a message once, unless it is damaged; return what came of it."""
+        if message.payload is None:
+            log.error("webhook %s is not sent %s: the event is damaged", webhook_id, message.id)
+            result = None, "the event is damaged", "failed", None
+        else:
+            status, error = endpoint.send(message.id, message.payload, self.clock())
+            result = status, error, *outcome(message.attempts, status, self.clock())
+        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, *result)
 
 
 def outcome(attempts: int, status: int | None, now: float) -> tuple[str, str | None]:

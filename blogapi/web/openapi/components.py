@@ -20,7 +20,10 @@ HEADERS: dict[str, Described] = {
 }
 REQUEST_HEADERS: dict[str, Described] = {
     "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
-    "If-None-Match": ("Answer 304 if the post still has this entity tag (RFC 9110).", {"type": "string"}),
+    "If-None-Match": (
+        "GET: answer 304 if the post still has this entity tag. PUT: change nothing if it has, `*` any (RFC 9110).",
+        {"type": "string"},
+    ),
     "Idempotency-Key": (
         "The same key and body again within 24 hours get the same post, and make nothing: retrying is safe.",
         {"type": "string", "pattern": "^[\\x21-\\x7e]{1,255}$"},
@@ -38,13 +41,13 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
     405: ("The method is not allowed for the path.", "the method is not allowed for this path", ["Allow"]),
     408: ("The body did not come in time.", "body: did not come in time", []),
     412: (
-        "The post is not the one that If-Match names; nothing was changed.",
+        "The post is not as If-Match or If-None-Match demands; nothing was changed.",
         "If-Match: the post has been changed since; get it again",
         [],
     ),
     413: ("The body is too large.", "body: must be at most 4,194,304 bytes", []),
     414: ("The request line is too long.", "the request line must have at most 8,190 bytes", []),
-    415: ("The body is not said to be JSON.", "Content-Type: must be application/json", []),
+    415: ("The body is not said to be of a type that is taken.", "Content-Type: must be application/json", []),
     417: ("The expectation is none that can be met.", "Expect: must be 100-continue", []),
     429: ("The limit of the key is exceeded.", "rate limit exceeded: 100 requests a minute", ["Retry-After"]),
     431: ("The header is too large.", "the header must have at most 100 fields of at most 8,190 bytes", []),

@@ -122,7 +122,7 @@ def media_types(content_types: Iterable[str], schema: Schema) -> dict[str, Any]:
 
 
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
-    """Give the parameters of an operation in its path, header and query."""
+    """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
         yield {"in": "path", "name": name, "required": True, "schema": CONVERTERS[converter].schema}
     for name in operation.request_headers:

@@ -1,7 +1,6 @@
 """The kinds of values on the wire, and how a person is told what would be right."""
 
 import re
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range, Regexp
 
+from blogapi.files.markdown import is_visible
 from blogapi.storage.fold import fold
 from blogapi.storage.models import MAX_ID
 
@@ -42,11 +42,6 @@ class Pattern(Regexp):
         if not self.regex.fullmatch(value):
             raise ValidationError(self.error)
         return value
-
-
-def is_visible(character: str) -> bool:
-    """Tell whether a character is neither white space nor of category Z, Cc or Cf."""
-    return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def visible(text: str) -> None:

@@ -71,7 +71,7 @@ def cover_image(**kwargs: Any) -> Text:
 
 
 def is_slug(text: str) -> bool:
-    """Tell whether a text can be the slug of a post."""
+    """Return whether a text can be the slug of a post."""
     return len(text) <= 100 and re.fullmatch(SLUG, text) is not None
 
 

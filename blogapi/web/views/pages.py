@@ -1,11 +1,15 @@
 """What is outside /v1: the service's health, the description of the API, and a page to read it on."""
 
+import gzip
+import hashlib
 import json
+import mimetypes
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
-from flask import Response, current_app, redirect, request, send_from_directory
+from flask import Response, current_app, redirect, request
 from werkzeug.exceptions import NotFound
 
 from blogapi.web.blueprint import blueprint
@@ -23,7 +27,7 @@ ADDRESSES = {
     "health": "/healthz",
 }
 STATIC = Path(__file__).resolve().parent.parent / "static"
-SWAGGER_UI = str(files("flask_swagger_ui") / "dist")
+SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
 # Nothing but what the service itself sends. Swagger UI draws its icons from data: addresses.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -44,7 +48,7 @@ def index() -> Response:
 
 @blueprint.get("/healthz")
 def healthz() -> Response:
-    """Tell whether the service can do its work."""
+    """Return whether the service can do its work."""
     database().check()
     return Response(b'{"status":"ok"}', mimetype=JSON)
 
@@ -58,7 +62,7 @@ def openapi() -> Response:
 @blueprint.get("/docs")
 def docs() -> Response:
     """Show the description as a page."""
-    return page(str(STATIC), "docs.html")
+    return page(STATIC / "docs.html")
 
 
 @blueprint.get("/docs/<name>")
@@ -66,18 +70,41 @@ def docs_file(name: str) -> Response:
     """Send a file of the page."""
     if request.path not in PUBLIC:
         raise NotFound
-    return page(str(STATIC) if name == "docs.js" else SWAGGER_UI, name)
+    return page((STATIC if name == "docs.js" else SWAGGER_UI) / name)
 
 
-def page(folder: str, name: str) -> Response:
+class Page(NamedTuple):
+    """A file of the page, as it is sent to everybody who asks."""
+
+    content: bytes
+    compressed: bytes
+    etag: str
+
+
+def page(path: Path) -> Response:
     """Send a file that may load nothing from elsewhere."""
-    response = send_from_directory(folder, name)
+    page = load_page(path)
+    compressed = request.accept_encodings["gzip"] > 0
+    response = Response(page.compressed if compressed else page.content, mimetype=mimetypes.guess_type(path)[0])
+    if compressed:
+        response.content_encoding = "gzip"
+    response.vary.add("Accept-Encoding")
+    response.set_etag(f"{page.etag}-gzip" if compressed else page.etag)
+    response.cache_control.no_cache = True
+    response.make_conditional(request)
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 
 @cache
-def description() -> str:
+def load_page(path: Path) -> Page:
+    """Read and compress a file; it never changes while the service runs."""
+    content = path.read_bytes()
+    return Page(content, gzip.compress(content, compresslevel=6, mtime=0), hashlib.sha256(content).hexdigest()[:32])
+
+
+@cache
+def description() -> bytes:
     """Return the description as JSON; it never changes while the service runs."""
-    return json.dumps(describe(current_app))
+    return json.dumps(describe(current_app)).encode()

@@ -7,7 +7,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
-from blogapi.storage import idempotency, posts
+from blogapi.storage import idempotency, lists, posts
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
@@ -33,7 +33,7 @@ post_schema = PostSchema()
 def list_posts() -> Response:
     """List posts, newest first."""
     query = g.query
-    page = posts.page(database(), **query)
+    page = lists.page(database(), **query)
     response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
     if page.last is not None:
         response.headers["Link"] = next_link("/v1/posts", query | {"before": page.last})
@@ -49,7 +49,8 @@ def list_posts() -> Response:
 )
 def create_post() -> Response:
     """Create a post."""
-    post = database().write(idempotency.add_post, load_body(), idempotency_key())
+    fields = load_body()
+    post = database().write(idempotency.add_post, fields, idempotency_key())
     return post_response(post.document, 201, Location=f"/v1/posts/{post.id}")
 
 
@@ -85,7 +86,7 @@ def get_post(post: int | str) -> Response:
 )
 def change_post(post: int | str) -> Response:
     """Change what the body names of a post."""
-    posts.find(database(), post)  # a path that names no post is judged before the body
+    posts.must_exist(database(), post)  # a path that names no post is judged before the body
     return post_response(database().write(posts.change, post, load_body(), precondition()))
 
 

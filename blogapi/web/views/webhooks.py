@@ -69,7 +69,7 @@ def change_webhook(webhook_id: int) -> Response:
 @operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."), errors=(404,))
 def delete_webhook(webhook_id: int) -> Response:
     """Delete a webhook and its deliveries."""
-    database().write(webhooks.remove, webhook_id)
+    database().write_aside(webhooks.remove, webhook_id)
     return no_content()
 
 

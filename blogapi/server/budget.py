@@ -1,0 +1,104 @@
+"""Budgets: how many bytes all clients together can make the server keep in memory."""
+
+import time
+from collections import Counter
+from typing import Protocol
+
+KEPT_BYTES = 64 * 1024  # what a message may have without being asked for
+
+
+class Client(Protocol):
+    """What a budget needs of a connection."""
+
+    progress_at: float  # monotonic time
+
+    def give_up(self) -> None:
+        """Let its wait for the client end, soon."""
+
+
+class ReceiveBudget:
+    """Bounds the bytes of requests that have not come completely.
+
+    A large body has to have its place before it is read. For small ones and headers there is always a place: where
+    there are too many, the one that has been coming for the longest time is ended.
+    """
+
+    def __init__(self, large: int = 24 * 1024 * 1024, small: int = 8 * 1024 * 1024):
+        self.large = large  # bytes that are left
+        self.small = small
+        self.reserved: dict[Client, int] = {}
+        self.kept: dict[Client, int] = {}  # the one that began first is first
+
+    def reserve(self, client: Client, size: int) -> bool:
+        """Keep a place for a large body; return whether there is one."""
+        if self.large < size:
+            return False
+        self.large -= size
+        self.reserved[client] = size
+        return True
+
+    def add(self, client: Client, size: int) -> None:
+        """Count bytes that have come of something small."""
+        if client in self.reserved:
+            return
+        self.kept[client] = self.kept.get(client, 0) + size
+        self.small -= size
+        while self.small < 0:
+            oldest = next(iter(self.kept))
+            self.release(oldest)
+            oldest.give_up()
+
+    def release(self, client: Client) -> None:
+        """Forget what has come from a client."""
+        self.large += self.reserved.pop(client, 0)
+        self.small += self.kept.pop(client, 0)
+
+
+class SendBudget:
+    """Bounds the bytes of responses that clients have not taken yet; those that are sent to many count once."""
+
+    STALLED_SECONDS = 1.0  # after which a client that takes nothing has to make room for others
+
+    def __init__(self, size: int = 64 * 1024 * 1024):
+        self.left = size
+        self.users: Counter[int] = Counter()  # of each content, by its id()
+        self.waiting: dict[Client, bytes] = {}  # the one that has taken nothing for the longest time is first
+
+    def reserve(self, client: Client, content: bytes, needed: bool = False) -> bool:
+        """Keep a place for a response; return whether there is one. For one that is `needed`, others are ended."""
+        if client in self.waiting:
+            return True
+        if not self.users[id(content)]:
+            self._make_room(len(content), 0.0 if needed else self.STALLED_SECONDS)
+            if self.left < len(content) and not needed:
+                del self.users[id(content)]
+                return False
+            self.left -= len(content)
+        self.users[id(content)] += 1
+        self.waiting[client] = content
+        client.progress_at = time.monotonic()
+        return True
+
+    def progress(self, client: Client) -> None:
+        """Note that a client has taken something."""
+        if client in self.waiting:
+            self.waiting[client] = self.waiting.pop(client)
+            client.progress_at = time.monotonic()
+
+    def release(self, client: Client) -> None:
+        """Forget the response of a client."""
+        content = self.waiting.pop(client, None)
+        if content is not None:
+            self.users[id(content)] -= 1
+            if not self.users[id(content)]:
+                del self.users[id(content)]
+                self.left += len(content)
+
+    def _make_room(self, size: int, seconds: float) -> None:
+        before = time.monotonic() - seconds
+        while self.waiting and self.left < size:
+            client = next(iter(self.waiting))
+            if client.progress_at > before:
+                return
+            self.release(client)
+            client.give_up()

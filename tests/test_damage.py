@@ -1,0 +1,62 @@
+"""Posts whose documents are damaged, as SQLite, which has no checksums, can give them: they go, and stop no other."""
+
+import pytest
+
+from blogapi.storage import posts
+from blogapi.storage.models import Post
+
+LATER = "2026-11-20T13:00:00Z"
+WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
+DOCUMENTS = [
+    "",
+    "[]",
+    "{",
+    '{"id":"1"}',
+    '{"id":"1","tags":5,"status":"draft"}',
+    WHOLE,
+    f'{WHOLE}"published_at":"{LATER}"',
+    f'{WHOLE}"published_at":"{LATER}","created_at":"2026',
+]
+
+
+@pytest.fixture(params=DOCUMENTS)
+def damage(request, database, client, post):
+    """Damage post 1, which has the status that is given and shares its tag with two others."""
+
+    def damage(status):
+        for _ in range(3):
+            post(tags=["a"])
+        if status == "scheduled":
+            for number in (1, 2):
+                change = {"status": status, "published_at": LATER}
+                assert client.patch(f"/v1/posts/{number}", json=change).status_code == 200
+        statement = Post.update(document=request.param).where(Post.id == 1)
+        assert database.write(lambda tx: tx.execute(statement)) == 1
+
+    return damage
+
+
+@pytest.mark.parametrize("status", ["draft", "scheduled"])
+@pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"x"'}])
+def test_it_can_be_deleted_and_its_tags_are_counted_down(client, damage, status, headers):
+    damage(status)
+    assert client.delete("/v1/posts/1", headers=headers).status_code == 204
+    assert client.get("/v1/tags").json == [{"name": "a", "posts": 2}]
+    assert [each["id"] for each in client.get("/v1/posts").json] == ["3", "2"]
+
+
+def test_one_that_is_due_is_named_and_the_others_are_published(client, damage, database, clock):
+    damage("scheduled")
+    clock.now += 3600
+    assert database.write(posts.publish_due) == [1]
+    assert posts.next_due(database) is None
+    assert [each["id"] for each in client.get("/v1/posts?status=published&tag=a&limit=1").json] == ["2"]
+
+
+def test_the_others_are_deleted_and_their_tags_renamed_all_the_same(client, damage):
+    damage("draft")
+    assert client.delete("/v1/posts/3").status_code == 204
+    assert client.delete("/v1/posts/2").status_code == 204
+    assert client.patch("/v1/tags/a", json={"name": "b"}).json["posts"] == 1
+    assert client.delete("/v1/tags/b").status_code == 204
+    assert client.delete("/v1/posts/1").status_code == 204

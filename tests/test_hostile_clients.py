@@ -1,0 +1,151 @@
+"""Clients that ask for much: what they make the server keep is bounded, and others are served."""
+
+import resource
+import socket
+import threading
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from tests.service import Service, eventually, read_answer
+
+MAX_MEMORY = 250  # MB
+BODY = b'{"title": "A", "content": "B"}'
+JSON = "Content-Type: application/json"
+
+
+@pytest.fixture
+def service(tmp_path):
+    """A server whose clients may take their time."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip("this machine does not allow a process 4,096 files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with Service(tmp_path / "blog.db") as service:
+        yield service
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def opened():
+    with ExitStack() as opened:
+        yield opened
+
+
+def send(service, opened, data):
+    """Send on a connection of its own that takes little; return it."""
+    sock = opened.enter_context(socket.socket())
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.settimeout(20)
+    sock.connect((service.host, service.port))
+    with suppress(ConnectionError):  # It may be refused half-way.
+        sock.sendall(data)
+    return sock
+
+
+def statuses(sockets):
+    """What the connections were answered so far."""
+    answers = []
+    for sock in sockets:
+        sock.setblocking(False)
+        try:
+            answers.append(sock.recv(12)[9:].decode())
+        except OSError:
+            answers.append("")
+    return answers
+
+
+def test_long_lists_in_a_header_are_refused(service):
+    fields = ["Accept: a" + " " * 8000 + "b"] * 7
+    status, _, body = service.raw("\r\n".join(["GET / HTTP/1.1", "Host: a", *fields, "", ""]).encode())
+    message = "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all"
+    assert (status, body) == (431, {"error": 431, "message": message})
+
+
+def test_the_page_is_kept_once_however_many_do_not_read_it(service, opened):
+    request = b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n"
+    sockets = [send(service, opened, request) for _ in range(500)]
+    assert service.request("GET", "/v1/posts")[0] == 200
+    eventually(lambda: "" not in statuses(sockets[450:]))
+    assert service.memory < 100
+
+
+def test_pages_that_nobody_takes_are_bounded_together(service, opened):
+    for _ in range(5):
+        service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 900_000})
+    sockets = [send(service, opened, service.head("GET /v1/posts HTTP/1.1")) for _ in range(60)]
+    status, headers, body = read_answer(sockets[59])
+    assert (status, headers["Retry-After"]) == (503, "1")
+    assert body == {"error": 503, "message": "too many large responses are being sent; try again"}
+    assert service.memory < MAX_MEMORY
+    assert service.request("GET", "/v1/tags")[0] == 200
+    eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Those that take nothing have to go.
+
+
+def test_a_change_is_answered_also_where_nobody_takes_responses(service, opened):
+    service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
+    request = service.head("PATCH /v1/posts/1 HTTP/1.1", JSON, f"Content-Length: {len(BODY) - 16}") + b'{"title": "B"}'
+    for _ in range(60):
+        send(service, opened, request)
+    assert service.request("PATCH", "/v1/posts/1", {"title": "C"})[0] == 200
+    assert service.memory < MAX_MEMORY
+
+
+def test_large_bodies_that_never_end_are_bounded_together(service, opened):
+    length = 4 * 2**20
+    head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {length}")
+    sockets = [send(service, opened, head + b" " * (length - 1)) for _ in range(10)]
+    status, headers, body = read_answer(sockets[9])
+    assert (status, headers["Retry-After"]) == (503, "1")
+    assert body["message"] == "too many large requests are coming at the same time; nothing was changed"
+    assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
+    assert service.memory < MAX_MEMORY
+
+
+@pytest.mark.parametrize("kind", ["header", "body"])
+def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
+    data = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
+    if kind == "body":
+        data = service.head("POST /v1/posts HTTP/1.1", JSON, "Content-Length: 60000") + b" " * 59_999
+    sockets = [send(service, opened, data) for _ in range(400)]
+    eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
+    assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
+    assert service.memory < MAX_MEMORY
+
+
+def test_a_chunk_that_is_too_large_is_refused_before_it_comes(service):
+    head = service.head("POST /v1/posts HTTP/1.1", JSON, "Transfer-Encoding: chunked")
+    for chunks in [b"400001\r\n", b"3fffff\r\n" + b" " * 0x3FFFFF + b"\r\n2\r\n"]:
+        status, _, body = service.raw(head + chunks)
+        assert (status, body["message"]) == (413, "body: must be at most 4,194,304 bytes")
+
+
+def test_connections_without_a_request_make_room_for_others(service, opened):
+    idle = [opened.enter_context(service.connect()) for _ in range(4096)]
+    assert service.request("GET", "/v1/posts")[0] == 200
+    assert idle[0].recv(1) == b""
+    assert service.memory < MAX_MEMORY
+
+
+def test_a_key_that_asks_for_much_waits_for_itself(service):
+    """Twenty requests of one key that take their time are not all before the next one of another."""
+    for _ in range(5):
+        service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 900_000})
+    other = service.blogapi("keys", "create", "other").stdout.strip()
+    done = []
+
+    def many():
+        for _ in range(3):
+            service.request("GET", "/v1/posts")
+        done.append(True)
+
+    threads = [threading.Thread(target=many) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    served = 0
+    while len(done) < len(threads):
+        assert service.request("GET", "/v1/tags", Authorization=f"Bearer {other}")[0] == 200
+        served += 1
+    for thread in threads:
+        thread.join()
+    assert served > 10

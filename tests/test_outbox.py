@@ -1,0 +1,204 @@
+"""The outbox: what fails is kept, what is damaged is passed over, and what grows is bounded."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from blogapi.storage import deliveries, group_commit
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import Delivery, Event, Idempotency
+from tests.conftest import NOON
+
+# Failures
+
+
+@contextmanager
+def locked(database, monkeypatch):
+    """Let another program hold the database's lock, which nobody waits for."""
+    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0)
+    other = database.engine.another(0)
+    other.begin()
+    yield
+    other.close()
+
+
+def test_what_cannot_be_written_down_is_kept_and_not_sent_again(
+    webhook, post, sender, attempts, receiver, database, delivery, monkeypatch
+):
+    webhook()
+    post()
+    sender.turn()
+    attempts()
+    for _ in range(3):
+        with locked(database, monkeypatch), pytest.raises(Unavailable):
+            sender.turn()
+    sender.turn()
+    attempts()
+    assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
+    assert len(receiver.messages) == 1
+
+
+def test_what_could_not_be_pruned_is_pruned_at_the_next_turn(
+    webhook, post, send, sender, clock, count, database, monkeypatch
+):
+    webhook()
+    post()
+    send()
+    clock.now += 31 * 24 * 3600
+    with locked(database, monkeypatch), pytest.raises(Unavailable):
+        sender.turn()
+    assert count(Delivery) == 1
+    sender.turn()
+    assert count(Delivery) == 0
+
+
+@pytest.mark.parametrize("damaged", [None, "", "whsec_", "whsec_!", "ü"])
+def test_a_webhook_whose_secret_is_damaged_is_passed_over_and_logged_once(
+    webhook, post, send, receiver, damage, caplog, delivery, damaged
+):
+    webhook(), webhook()
+    damage("webhook", "secret", damaged)
+    post()
+    send(), send()
+    assert len(receiver.messages) == 1
+    assert (delivery(1)["state"], delivery(2)["state"]) == ("pending", "delivered")
+    assert caplog.messages == ["webhook 1 is passed over: its secret cannot be read"]
+
+
+def test_a_webhook_whose_events_are_damaged_is_logged_once(webhook, post, send, receiver, damage, caplog, clock):
+    webhook(), webhook()
+    damage("webhook", "events", None)
+    post()
+    for _ in range(2):
+        send()
+        clock.now += 3600
+    assert len(receiver.messages) == 1
+    assert caplog.messages == ["webhook 1 is passed over: its events cannot be read"]
+
+
+@pytest.mark.parametrize(("table", "column"), [("webhook", "url"), ("event", "message_id")])
+def test_other_damage_counts_as_an_attempt_that_failed(webhook, post, send, damage, database, table, column):
+    webhook(events=["post.created"])
+    post()
+    damage(table, column, None)
+    send(), send()
+    error = "unexpected error; the log says more"
+    attempts = Delivery.select(Delivery.state, Delivery.attempts, Delivery.last_error)
+    assert list(database.rows(attempts)) == [("pending", 1, error)]
+
+
+def test_a_damaged_event_is_passed_over_and_logged_once(webhook, post, send, receiver, damage, caplog, client):
+    webhook(events=["post.created"])
+    post(), post()
+    damage("event", "payload", None)
+    send(), send()
+    assert [message.payload["data"]["post"]["id"] for message in receiver.messages] == ["2"]
+    listed = client.get("/v1/webhooks/1/deliveries").json
+    assert [each["state"] for each in listed] == ["delivered", "failed"]
+    assert (listed[1]["attempts"], listed[1]["last_error"]) == (1, "the event is damaged")
+    assert caplog.messages == [f"webhook 1 is not sent {listed[1]['id']}: the event is damaged"]
+
+
+# What is kept
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_of_pending_deliveries_the_newest_10000_are_kept(
+    webhook, sender, attempts, post, receiver, client, database, caplog, clock, active
+):
+    webhook(events=["post.created"]), webhook(events=["post.updated"])
+    receiver.status = 500
+    add_pending(database, 10_299)
+    if not active:
+        client.patch("/v1/webhooks/1", json={"active": False})
+    sender.turn()
+    attempts()
+    sender.turn()
+    of_first = Delivery.webhook_id == 1
+    pending = (
+        Delivery.select(Delivery.event_id).where(of_first, Delivery.state == "pending").order_by(Delivery.event_id)
+    )
+    assert [event_id for (event_id,) in database.rows(pending)] == list(range(300, 10_300))
+    failed = Delivery.select(Delivery.event_id, Delivery.last_error).where(of_first, Delivery.state == "failed")
+    error = "dropped: more than 10,000 later deliveries were pending"
+    assert list(database.rows(failed)) == [(number, error) for number in range(1, 300)]
+    assert caplog.messages == ["webhook 1 has too many pending deliveries: the oldest 299 are dropped"]
+    assert [message.id for message in receiver.messages[:1]] == ["msg_300"] * active
+
+
+def add_pending(database, count):
+    """Record so many events for the first webhook."""
+    event = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
+    pending = {"webhook_id": 1, "state": "pending", "next_attempt_at": ""}
+
+    def write(tx):
+        numbers = range(1, count + 1)
+        tx.execute(Event.insert_many([event | {"message_id": f"msg_{number}"} for number in numbers]))
+        tx.execute(Delivery.insert_many([pending | {"event_id": number} for number in numbers]))
+
+    database.write(write)
+
+
+def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, receiver, client, database, delivery):
+    webhook()
+    add_pending(database, 1)
+    database.write(deliveries.drop, 1, 1)
+    assert delivery() == {
+        "state": "failed",
+        "attempts": 0,
+        "last_error": "dropped: more than 10,000 later deliveries were pending",
+    }
+    assert client.post("/v1/webhooks/1/deliveries/msg_1/redeliver").status_code == 202
+    send()
+    assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
+
+
+def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, client, database):
+    webhook(events=["post.created"]), webhook(events=["post.deleted"])
+    written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
+    event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
+    rows = [{"webhook_id": 1, "event_id": number, "state": "delivered"} for number in range(1, 1502)]
+    rows += [{"webhook_id": 2, "event_id": 1, "state": "delivered"}]
+    pending = {"state": "pending", "next_attempt_at": "9"}
+
+    def write(tx):
+        tx.execute(Event.insert_many(event_rows))
+        tx.execute(Delivery.insert_many(rows))
+        tx.execute(Delivery.insert({"webhook_id": 1, "event_id": 1502} | pending))
+        tx.execute(Delivery.update(pending).where(Delivery.event_id == 5, Delivery.webhook_id == 1))
+
+    database.write(write)
+    post()
+    send()
+    of_first = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == 1).order_by(Delivery.event_id)
+    kept = [event_id for (event_id,) in database.rows(of_first)]
+    assert kept == [5, *range(503, 1504)]
+    assert list(database.rows(Event.select(Event.id).order_by(Event.id))) == [(1,), *((each,) for each in kept)]
+
+
+def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver, clock, count, database):
+    webhook(events=["post.created"])
+    post()
+    send()
+    clock.now = NOON + 29 * 24 * 3600
+    post()
+    send()
+    receiver.status = 500
+    post()
+    send()
+    assert count(Event) == 3
+    clock.now = NOON + 30 * 24 * 3600
+    send()
+    assert list(database.rows(Event.select(Event.id))) == [(2,), (3,)]
+    clock.now = NOON + 60 * 24 * 3600
+    send()
+    assert list(database.rows(Delivery.select(Delivery.state))) == [("pending",)]
+
+
+def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sender, clock, database):
+    for key in ("a", "b"):
+        client.post("/v1/posts", json={"title": "A", "content": "B"}, headers={"Idempotency-Key": key})
+        clock.now += 3600
+    clock.now = NOON + 24 * 3600
+    sender.turn()
+    assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]

@@ -1,0 +1,118 @@
+"""The log: its lines, what is not in it, and that nobody has to read it."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from blogapi.server.log import printable_target
+from tests.service import BIN, CHECKOUT, Service, eventually, free_port
+
+TIME = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+REQUEST_LINE = re.compile(TIME + r' 127\.0\.0\.1 \S+ "(-|[A-Z]+ [^"]*)" \d{3} \d+ \d+\.\dms( \(.*\))?')
+OTHER_LINE = re.compile(TIME + r" \[\d+\] \[[A-Z]+\] .*")
+KEY = "blog_" + "k" * 43
+
+
+@pytest.mark.parametrize(
+    ("target", "logged"),
+    [
+        ("/v1/posts?limit=1&tag=a%20b", "/v1/posts?limit=1&tag=a%20b"),
+        (f"/{KEY}", "/blog_[masked]"),
+        (f"/{KEY[:-1]}", "/blog_[masked]"),
+        (f"/?key={KEY.replace('_', '%5F')}&a=%20", "/?key=blog_[masked]&a=%20"),
+        (f"/?%62log_{KEY[5:]}", "/?blog_[masked]"),
+        (f"/?%0A{KEY}", "/?%0Ablog_[masked]"),
+        ("/" + "x" * 980 + KEY, "/" + "x" * 980 + "blog_[masked]"),
+        ("/" + "x" * 996 + KEY, "/" + "x" * 996 + "blo"),
+        ("/whsec_abc+/=", "/whsec_[masked]"),
+        ('/"', "/%22"),
+    ],
+)
+def test_a_target_is_logged_without_keys_and_not_at_any_length(target, logged):
+    assert printable_target(target) == logged
+
+
+def test_every_line_has_the_same_form_of_time(service):
+    service.request("GET", "/v1/posts")
+    service.raw(b"GET /v1/posts\r\n\r\n")
+    service.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "SIGHUP is ignored" in service.log)
+    service.stop()
+    lines = service.log.splitlines()
+    requests = [line for line in lines if REQUEST_LINE.fullmatch(line)]
+    assert [line for line in lines if not (line in requests or OTHER_LINE.fullmatch(line))] == []
+    assert [line.split('"')[1] for line in requests if "healthz" not in line] == ["GET /v1/posts", "-"]
+    assert lines[-1].endswith("Shutting down: Master")
+
+
+def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
+    pipe = tmp_path / "blog.log"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    with Service(tmp_path / "blog.db") as service:
+        target = "/v1/" + "x" * 900
+        for _ in range(11_000):  # 64 KiB are in the pipe, 10,000 lines wait
+            service.request("GET", target)
+        service.process.send_signal(signal.SIGHUP)  # gunicorn's master has a line to write, too
+        assert service.request("GET", "/v1/posts")[0] == 200
+        text = b""
+        while b"lines were not logged" not in text:
+            text = text[-10_000:] + os.read(reader, 65536)
+        assert int(re.search(rb"\[WARNING\] (\d+) lines were not logged", text)[1]) > 500
+        service.request("GET", target)
+        while b"404" not in text.rpartition(b"not logged")[2]:
+            text = text[-10_000:] + os.read(reader, 65536)
+    os.close(reader)
+
+
+def test_a_log_that_nobody_reads_does_not_delay_the_end(tmp_path):
+    pipe = tmp_path / "blog.log"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    with Service(tmp_path / "blog.db") as service:
+        for _ in range(100):
+            service.request("GET", "/v1/" + "x" * 900)
+        assert service.stop() == 0
+    os.close(reader)
+
+
+def test_it_serves_with_closed_standard_files(tmp_path):
+    command = ("sh", "-c", f'exec "{BIN / "gunicorn"}" <&- >&- 2>&-')
+    with Service(tmp_path / "blog.db", command=command) as service:
+        with service.connect() as sock:
+            for _ in range(2):
+                sock.sendall(service.head("GET /v1/posts HTTP/1.1"))
+                assert sock.recv(4096).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert service.stop() == 0
+    assert (tmp_path / "blog.db.lock").read_bytes() == b""
+
+
+def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_path):
+    (tmp_path / "broken.py").write_text("def app(): ...\n\n\napp.extensions = {}\n")
+    environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
+    ended = subprocess.run(
+        [BIN / "gunicorn", "--pythonpath", tmp_path, "broken:app"],
+        cwd=CHECKOUT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert ended.returncode == 3
+    assert ended.stderr.count("KeyError: 'sender'") == 1
+    assert ended.stderr.count("Booting worker") == 1
+
+
+def test_a_log_whose_reader_is_gone_ends_nothing(tmp_path):
+    pipe = tmp_path / "blog.log"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    with Service(tmp_path / "blog.db") as service:
+        os.close(reader)
+        for _ in range(3):
+            service.process.send_signal(signal.SIGHUP)
+            assert service.request("GET", "/v1/posts")[0] == 200
+        assert service.stop() == 0
