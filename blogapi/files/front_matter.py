@@ -45,12 +45,12 @@ class Entry(NamedTuple):
     line: int
 
 
-def split(data: bytes) -> tuple[dict[str, Entry], str]:
-    """Split a Markdown file into its front matter and its content."""
+def split(data: bytes) -> tuple[bytes, str, str]:
+    """Split a Markdown file into the marks of its front matter, the text between them, and the content."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     opening = OPENING.match(data)
     if not opening:
-        return {}, _decode(data, 1)
+        return b"", "", _decode(data, 1)
     closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 5)
     if not closing or closing.start() - opening.end() > MAX_BYTES:
         if len(data) - opening.end() > MAX_BYTES:
@@ -58,8 +58,12 @@ def split(data: bytes) -> tuple[dict[str, Entry], str]:
         raise MarkdownError(f"the front matter never ends: a line {opening[1].decode()} is missing after it", 1)
     text = _decode(data[opening.end() : closing.start()], 2)
     content = _decode(data[closing.end() :], text.count("\n") + 3)
-    read = _read_yaml if opening[1] == b"---" else _read_toml
-    return read(text), content[2:] if content.startswith("\r\n") else content.removeprefix("\n")
+    return opening[1], text, content[2:] if content.startswith("\r\n") else content.removeprefix("\n")
+
+
+def read(marks: bytes, text: str) -> dict[str, Entry]:
+    """Read front matter between such marks."""
+    return _read_toml(text) if marks == b"+++" else _read_yaml(text) if marks else {}
 
 
 def shortened(name: str) -> str:

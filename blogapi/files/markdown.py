@@ -4,12 +4,14 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.files.dates import rfc3339_of
-from blogapi.files.front_matter import MarkdownError, shortened, split
+from blogapi.files.front_matter import MarkdownError, read, shortened, split
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+MAX_KEPT = 1024  # characters of front matter that is remembered, once read
 # Where a theme says more of an image than its address.
 ADDRESS_NAMES = ("url", "src", "image", "path")
 
@@ -37,14 +39,24 @@ class Document(NamedTuple):
 
 def parse(data: bytes) -> Document:
     """Read a Markdown file, leaving it to the caller what other names mean. Raise MarkdownError."""
-    entries, content = split(data)
+    marks, text, content = split(data)
+    document = _read_short(marks, text) if len(text) <= MAX_KEPT else _read(marks, text)
+    fields = {**document.fields, "content": content}
+    if "title" not in fields and (title := _heading(content)):
+        fields["title"] = title
+    return document._replace(fields=fields)
+
+
+def _read(marks: bytes, text: str) -> Document:
+    """Return what front matter says of a post."""
+    entries = read(marks, text)
     fields: dict[str, Any] = {}
     lines = {name: line for name, (_, line) in entries.items()}
     sources: dict[str, str] = {}
     for name in [name for name in KNOWN if name in entries]:
-        field, read = KNOWN[name]
+        field, convert = KNOWN[name]
         try:
-            value = read(entries[name].value)
+            value = convert(entries[name].value)
         except ValueError as error:
             raise MarkdownError(f"`{name}` {error}", lines[name]) from None
         if not value:
@@ -55,11 +67,12 @@ def parse(data: bytes) -> Document:
         elif fields.setdefault(field, value) != value:
             raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
         sources.setdefault(field, name)
-    if "title" not in fields and (title := _heading(content)):
-        fields["title"] = title
     created_at = entries["created_at"].value if "created_at" in entries else None
     unknown = {name: entry.value for name, entry in entries.items() if name not in (*KNOWN, *IGNORED)}
-    return Document({**fields, "content": content}, created_at or None, unknown, lines)
+    return Document(fields, created_at or None, unknown, lines)
+
+
+_read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.
 
 
 def parse_strictly(data: bytes) -> dict[str, Any]:

@@ -52,18 +52,22 @@ def load_body() -> dict[str, Any]:
 
 def parse_body() -> dict[str, Any]:
     """Return what the body says, JSON or Markdown, not validated yet; raise the HTTP error that says what is wrong."""
-    check_content_type(g.operation.content_types)
-    g.body = read_body()
-    return parse_markdown(g.body) if request.mimetype == MARKDOWN else parse_json(g.body)
+    mimetype = check_content_type(g.operation.content_types)
+    g.body = body = read_body()
+    return parse_markdown(body) if mimetype == MARKDOWN else parse_json(body)
 
 
-def check_content_type(content_types: tuple[str, ...]) -> None:
-    """Raise UnsupportedMediaType unless the body is said to be of one of these types, in UTF-8 and not encoded."""
+def check_content_type(content_types: tuple[str, ...]) -> str:
+    """Return of which of these types the body is said to be, in UTF-8 and not encoded; raise UnsupportedMediaType."""
+    environ = request.environ
+    if (exact := environ.get("CONTENT_TYPE")) in content_types and "HTTP_CONTENT_ENCODING" not in environ:
+        return exact  # as mostly: to parse it takes a tenth of the time
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
         raise UnsupportedMediaType(f"Content-Type: must be {' or '.join(content_types)}")
     if request.headers.get("Content-Encoding", "").lower() not in ("", "identity"):
         raise UnsupportedMediaType("Content-Encoding: must be left out")
+    return request.mimetype
 
 
 def read_body() -> bytes:
