@@ -113,7 +113,7 @@ def plan(database):
     """Return the steps by which SQLite runs a query."""
 
     def plan(query):
-        text, parameters = database.engine.statement(query)
+        text, parameters, _ = database.engine.statement(query)
         steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {text}", [1] * len(parameters))
         return [row[3] for row in steps]
 

@@ -19,6 +19,7 @@ MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B",
     ("created_at", "updated_at"), NOW
 )
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image"
 
 
 @pytest.fixture
@@ -131,8 +132,8 @@ def test_null_is_refused(client, put, field):
         ({"slug": "B"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
         ({"title": " "}, "title: must have 1 to 255 characters"),
         ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
-        ({"id": "1"}, "id: unknown field"),
-        ({"updated_at": NOW}, "updated_at: unknown field"),
+        ({"id": "1"}, f"id: unknown field; {THERE_ARE}"),
+        ({"updated_at": NOW}, f"updated_at: unknown field; {THERE_ARE}"),
         ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
         (
             {"status": "published", "published_at": LATER},
@@ -302,17 +303,31 @@ def test_put_of_a_due_post_that_nobody_has_published_yet_is_unchanged(client, pu
 # Preconditions
 
 
+def test_a_file_that_schedules_a_post_says_the_same_once_its_time_has_come(put, clock, client):
+    scheduled = {"status": "scheduled", "published_at": LATER}
+    assert put(**scheduled).status_code == 201
+    clock.now += 3600
+    published = client.get("/v1/posts/by-slug/a").json
+    assert (published["status"], published["published_at"]) == ("published", LATER)
+    answer = put(**scheduled)
+    assert (answer.status_code, answer.json) == (200, published)
+    changed = put(title="B", **scheduled).json
+    assert (changed["title"], changed["status"], changed["published_at"]) == ("B", "published", LATER)
+    wrong = message(put(status="scheduled", published_at=NOW))
+    assert wrong == "published_at: must be given, and in the future, for a scheduled post"
+
+
 def test_if_none_match_with_a_star_only_makes(put):
     assert put({"If-None-Match": "*"}).status_code == 201
     for fields in ({}, {"title": "Other"}):
         answer = put({"If-None-Match": "*"}, **fields)
-        assert message(answer, 412) == "If-None-Match: the post still has this entity tag"
+        assert message(answer, 412) == "If-None-Match: there is such a post already"
 
 
 def test_if_match_only_replaces(client, put, count):
     for wanted in ("*", '"x"'):
         answer = put({"If-Match": wanted})
-        assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
+        assert message(answer, 412) == "If-Match: there is no such post"
     assert count(Post) == 0
     tag = put().headers["ETag"]
     assert put({"If-Match": '"x"'}, title="C").status_code == 412

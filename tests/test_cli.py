@@ -151,7 +151,8 @@ def test_the_database_is_for_its_owner_only(run, tmp_path):
 
 def test_commands_on_a_database_that_is_not_there_do_not_make_one(run, tmp_path):
     status, _, error = run("keys", "list")
-    assert (status, error) == (1, f"cannot open the database {tmp_path / 'blog.db'}: No such file or directory")
+    reason = "No such file or directory; blogapi init sets one up"
+    assert (status, error) == (1, f"cannot open the database {tmp_path / 'blog.db'}: {reason}")
     assert list(tmp_path.iterdir()) == []
 
 

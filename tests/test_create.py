@@ -7,6 +7,8 @@ import pytest
 
 from blogapi.storage.models import Post
 
+THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image"
+
 
 def refused(client, count, fields):
     answer = client.post("/v1/posts", json={"title": "A title", "content": "Words."} | fields)
@@ -86,10 +88,10 @@ def test_every_field_is_kept(client):
         ({"cover_image": "//a/b"}, "cover_image: must be an absolute http or https URL without white space"),
         ({"cover_image": "http://a/" + "x" * 2048}, "cover_image: must have at most 2,048 characters"),
         ({"title": "\x1fA"}, "title: must be one line without control characters or unpaired surrogates"),
-        ({"titel": "x"}, "titel: unknown field"),
-        ({"": "x"}, '"": unknown field'),
-        ({"_schema": "x"}, "_schema: unknown field"),
-        ({"\ud800": "x"}, "\N{REPLACEMENT CHARACTER}: unknown field"),
+        ({"titel": "x"}, f"titel: unknown field; {THERE_ARE}"),
+        ({"": "x"}, f'"": unknown field; {THERE_ARE}'),
+        ({"_schema": "x"}, f"_schema: unknown field; {THERE_ARE}"),
+        ({"\ud800": "x"}, f"\N{REPLACEMENT CHARACTER}: unknown field; {THERE_ARE}"),
         ({"title": 1, "tags": [1]}, "title: must be a string; tags[0]: must be a string"),
     ],
 )
@@ -210,15 +212,15 @@ def test_the_look_ups_for_a_slug_grow_with_the_logarithm(post, database, stateme
         (b'{"tags": [{"a": 1, "a": 2}]}', "body: must not have the same name twice in an object"),
         (b"[" * 9_000, "body: must not be nested so deeply"),
         (b'{"a":' * 4_000, "body: must not be nested so deeply"),
-        (b"[" * 30_000, "body: must not have so many values"),
-        (b'{"tags": [' + b"[]," * 10_000 + b'""]}', "body: must not have so many values"),
-        (b'{"a": "x", ' + b"1," * 10_000, "body: must not have so many values"),
-        (b'"a,' * 30_000, "body: must not have so many values"),
-        (b"9" * 5_000, "body: must not have a number of so many digits"),
+        (b"[" * 30_000, "body: must have at most 10,000 values"),
+        (b'{"tags": [' + b"[]," * 10_000 + b'""]}', "body: must have at most 10,000 values"),
+        (b'{"a": "x", ' + b"1," * 10_000, "body: must have at most 10,000 values"),
+        (b'"a,' * 30_000, "body: must have at most 10,000 values"),
+        (b"9" * 5_000, "body: must have numbers of at most 4,300 digits"),
         ("{}".encode("utf-16"), "body: must be UTF-8"),
         (b'{"title": "\xff"}', "body: must be UTF-8"),
         (b"\xef\xbb\xbf{}", "body: must not begin with a byte order mark"),
-        (json.dumps({f"field{n}": n for n in range(101)}).encode(), "body: must not have so many fields"),
+        (json.dumps({f"field{n}": n for n in range(101)}).encode(), "body: must have at most 100 fields"),
     ],
 )
 def test_json_is_strict(client, body, message):

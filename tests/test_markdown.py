@@ -45,7 +45,7 @@ def front(text, content="Words.", mark="---"):
 
 def fields(text, mark="---"):
     """The fields that a front matter gives."""
-    return {name: value for name, value in parse_strictly(front(text, mark=mark)).items() if name != "content"}
+    return {name: value for name, value in parse_strictly(front(text, mark=mark)).fields.items() if name != "content"}
 
 
 # Written

@@ -271,3 +271,12 @@ def test_the_file_that_was_got_is_taken_back(client, send, get):
     assert (answer.status_code, answer.headers["ETag"]) == (200, tag)
     again = client.post("/v1/posts", data=get().data.replace(b"slug: hello-world\n", b""), content_type="text/markdown")
     assert again.json == MADE | {"id": "2", "slug": "hello-world-2"}
+
+
+def test_a_wrong_value_is_named_with_its_line(client):
+    text = b"---\ntitle: A\nstatus: Publish\nimage: /a.png\n---\n\nB"
+    answer = client.post("/v1/posts", data=text, content_type="text/markdown")
+    assert message(answer) == (
+        "status: must be one of published, draft (line 3); "
+        "cover_image: must be an absolute http or https URL without white space (line 4)"
+    )

@@ -75,15 +75,15 @@ def _read(marks: bytes, text: str) -> Document:
 _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.
 
 
-def parse_strictly(data: bytes) -> dict[str, Any]:
-    """Return the fields of a post that a Markdown file gives. Raise MarkdownError, for an unknown name, too."""
+def parse_strictly(data: bytes) -> Document:
+    """Read a Markdown file. Raise MarkdownError, for an unknown name, too."""
     document = parse(data)
     for name in document.unknown:
         raise MarkdownError(
             f"{shortened(name)} is unknown; there are {', '.join(NAMES)}, and `id` and `created_at`, which are ignored",
             document.lines[name],
         )
-    return document.fields
+    return document
 
 
 def render(post: Mapping[str, Any]) -> bytes:

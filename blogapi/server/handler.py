@@ -150,6 +150,7 @@ class Handler:
             "REQUEST_METHOD": request.method,
             "PATH_INFO": unquote_to_wsgi_str(request.path),
             "QUERY_STRING": request.query,
+            "RAW_URI": request.uri,
             "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
             "REMOTE_ADDR": address[0],
             "wsgi.input": body,

@@ -182,7 +182,13 @@ def find_same(reader: Reader, slug: str, fields: dict[str, Any]) -> bytes | None
 
 
 def _as_put(old: dict[str, Any], fields: dict[str, Any], now: str) -> dict[str, Any]:
-    """Return what `put` makes of a post."""
+    """Return what `put` makes of a post.
+
+    A file that schedules a post still says so once its time has come: then the post is as it says.
+    """
+    has_come = fields.get("status") == "scheduled" and old["status"] == "published"
+    if has_come and fields.get("published_at", old["published_at"]) == old["published_at"]:
+        fields = fields | {"status": "published"}
     kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
     return documents.in_order(kept | fields | {"published_at": published_at(old, fields, now)})
 

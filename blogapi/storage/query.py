@@ -30,12 +30,17 @@ class Statement(NamedTuple):
 
     text: str
     parameters: list[Any]
+    names: list[str] | None = None  # of the parameters, where all of them are `Param`s
 
     @classmethod
     def of(cls, query: Node, dialect: Database, **options: Any) -> "Statement":
         """Build the text of `query` in the dialect of a database."""
-        return cls(*dialect.get_sql_context(**options).sql(query).query())
+        text, parameters = dialect.get_sql_context(**options).sql(query).query()
+        names = [each.name for each in parameters if type(each) is Param]
+        return cls(text, parameters, names if len(names) == len(parameters) else None)
 
     def bind(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the values of the parameters."""
+        if self.names is not None:
+            return [values[name] for name in self.names]
         return [values[each.name] if type(each) is Param else each for each in self.parameters]

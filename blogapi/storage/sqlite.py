@@ -77,6 +77,9 @@ class Sqlite:
                 connection.close()
             self._files = {self.path: _identity(self.path)}
             self._connect()
+        except FileNotFoundError as error:
+            hint = "" if create else "; blogapi init sets one up"
+            raise Unavailable(f"cannot open the database {self.path}: {error.strerror}{hint}") from error
         except OSError as error:
             raise Unavailable(f"cannot open the database {self.path}: {error.strerror}") from error
         except (sqlite3.Error, Unavailable) as error:

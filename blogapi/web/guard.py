@@ -16,6 +16,7 @@ PUBLIC = {
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
 }
+TAGS = "/v1/tags/"
 
 
 def init_app(app: Flask) -> None:
@@ -32,8 +33,15 @@ def guard() -> None:
 @key_required
 @rate_limited
 def check_path() -> None:
-    """Refuse a path that is not UTF-8: the router would see U+FFFD in it, which can be the name of a tag."""
+    """Refuse a path that the router would take for another one.
+
+    It would see U+FFFD where a path is not UTF-8, and a slash where it is percent-encoded. Only a tag can have these.
+    """
+    environ = request.environ
     try:
-        request.environ["PATH_INFO"].encode("latin-1").decode()
+        environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
         raise NotFound from None
+    uri = environ.get("RAW_URI", "")
+    if "%" in uri and not uri.startswith(TAGS) and "%2f" in uri.partition("?")[0].lower():
+        raise NotFound

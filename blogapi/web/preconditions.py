@@ -29,9 +29,11 @@ def precondition() -> Callable[[bytes | None], None]:
 
     def check(document: bytes | None) -> None:
         if match is not None and (document is None or not any(map(match.contains, etags(document)))):
-            raise PreconditionFailed("If-Match: the post has been changed since; get it again")
+            missing, other = "there is no such post", "the post has been changed since; get it again"
+            raise PreconditionFailed(f"If-Match: {missing if document is None else other}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
-            raise PreconditionFailed("If-None-Match: the post still has this entity tag")
+            there = "there is such a post already" if none_match.star_tag else "the post still has this entity tag"
+            raise PreconditionFailed(f"If-None-Match: {there}")
 
     return check
 

@@ -47,7 +47,22 @@ def load_body() -> dict[str, Any]:
 
     Raises ValidationError, or the HTTP error that says what is wrong with it.
     """
-    return g.operation.body.load(parse_body())
+    return load_parsed(parse_body())
+
+
+def load_parsed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Load what `parse_body` has returned as the operation declares it; raise ValidationError.
+
+    What is wrong in a Markdown file is told with its line.
+    """
+    try:
+        return g.operation.body.load(fields)
+    except ValidationError as error:
+        lines = g.get("lines", {})
+        for field, messages in error.messages.items():
+            if field in lines and isinstance(messages, list):
+                error.messages[field] = [f"{message} (line {lines[field]})" for message in messages]
+        raise
 
 
 def parse_body() -> dict[str, Any]:
@@ -86,7 +101,9 @@ def read_body() -> bytes:
 def parse_markdown(body: bytes) -> dict[str, Any]:
     """Return the fields of a post that a Markdown file gives; raise BadRequest saying what is wrong with it."""
     try:
-        return parse_strictly(body)
+        document = parse_strictly(body)
+        g.lines = document.lines
+        return document.fields
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
 
@@ -106,11 +123,11 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise BadRequest("body: must not be nested so deeply") from None
     except ValueError:  # from int()
-        raise BadRequest("body: must not have a number of so many digits") from None
+        raise BadRequest("body: must have numbers of at most 4,300 digits") from None
     if not isinstance(data, dict):
         raise BadRequest("body: must be a JSON object")
     if len(data) > MAX_FIELDS:
-        raise BadRequest("body: must not have so many fields")
+        raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
     return data
 
 
@@ -125,7 +142,7 @@ def _check_size(text: str) -> None:
         if values > MAX_VALUES:
             break
     if values + sum(map(text[end:].count, "[{,")) > MAX_VALUES:
-        raise BadRequest("body: must not have so many values")
+        raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from marshmallow import RAISE, Schema, fields
+from marshmallow import RAISE, Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf
 
 from blogapi.web.schemas.fields import NOT_NULL
@@ -18,6 +18,14 @@ class StrictSchema(Schema):
 
     class Meta:
         unknown = RAISE
+
+    def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
+        """Name the unknown ones last, in their own order, and then those that there are."""
+        unknown = [name for name in data if name in error.messages and name not in self.fields]
+        for name in unknown:
+            error.messages[name] = error.messages.pop(name)
+        if unknown:
+            error.messages[unknown[-1]] = [f"{error.messages[unknown[-1]][0]}; there {are(list(self.fields))}"]
 
 
 class NoQuerySchema(StrictSchema):
@@ -39,3 +47,10 @@ def choice(*words: str, **kwargs: Any) -> fields.String:
     messages = NOT_NULL | {"invalid": "must be a string"}
     validate = OneOf(words, error="must be one of {choices}")
     return fields.String(validate=validate, error_messages=messages, **kwargs)
+
+
+def are(names: list[str]) -> str:
+    """Return the end of a sentence that says which names there are."""
+    if len(names) < 2:
+        return f"is {names[0]}" if names else "are none"
+    return f"are {', '.join(names)}"

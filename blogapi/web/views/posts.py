@@ -11,7 +11,7 @@ from blogapi.storage import idempotency, lists, posts
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
-from blogapi.web.request import load_body, parse_body
+from blogapi.web.request import load_body, load_parsed, parse_body
 from blogapi.web.responses import JSON, MARKDOWN, next_link, no_content, post_response, prefers_markdown
 from blogapi.web.schemas.posts import (
     ListQuerySchema,
@@ -102,13 +102,15 @@ def change_post(post: int | str) -> Response:
 def put_post(post: str) -> Response:
     """Make the post with a slug be what the body says, creating it where it is missing."""
     if not is_slug(post):
-        raise NotFound("no such path: a slug has lower-case letters a-z, digits and single hyphens between them")
+        raise NotFound(
+            "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
+        )
     body, check = parse_body(), precondition()
     same = posts.find_same(database(), post, body)  # which is valid, then: most files of a folder take this way
     if same:
         check(same)
         return post_response(same)
-    fields = g.operation.body.load(body)
+    fields = load_parsed(body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must be the one in the path, or left out", "slug")
     (post_id, document), outcome = database().write(posts.put, post, fields, check)
