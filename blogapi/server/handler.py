@@ -116,12 +116,11 @@ class Handler:
         if KEY_NAME in environ:
             self.authorize(key)
         keep = not self.closing and body.complete and not wants_close(request)
-        if len(content) > KEPT_BYTES:
-            needed = request.method not in ("GET", "HEAD")  # What was done must be told.
-            if not self.sending.reserve(connection, content, needed):
-                status, headers, content = busy(headers)
-                environ[CAUSE] = BUSY[1]
-                keep = False
+        needed = request.method not in ("GET", "HEAD")  # What was done must be told.
+        if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
+            status, headers, content = busy(headers)
+            environ[CAUSE] = BUSY[1]
+            keep = False
         try:
             self.send_response(connection, status, headers, content, keep)
         except OSError:
@@ -129,8 +128,7 @@ class Handler:
             raise
         finally:
             self.sending.release(connection)
-            seconds = time.perf_counter() - started
-            self.log_request(address, request, status, len(content), seconds, environ)
+            self.log_request(address, request, status, len(content), time.perf_counter() - started, environ)
             environ.clear()  # Werkzeug's request refers to it and is in it: with the body it would stay for long.
         return keep
 
