@@ -89,6 +89,37 @@ def test_toml_that_is_refused_names_the_line(text, message):
     assert error(toml(text)) == message
 
 
+PARTS = "a name must have at most 16 parts"
+MANY = "TOML must have at most 3,000 names, values, marks and line breaks"
+QUOTED = r'"\""'  # a part with an escape in it
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"[{'.'.join([QUOTED] * 4000)}]\n" + "\n".join(f"b{n} = 1" for n in range(4500)), f"line 2: {PARTS}"),
+        (f"title = 'A'\n[{'a.' * 99}a]\n" + f"{'a.' * 98}b = 1\n" * 200, f"line 3: {PARTS}"),
+        (f"a = [\n1, {{ {'a . ' * 16}a = 1 }}]", f"line 3: {PARTS}"),
+        (f"{'a.' * 16}a = 1", f"line 2: {PARTS}"),
+        (f"{'.'.join([QUOTED] * 17)} = 1", f"line 2: {PARTS}"),
+        ("".join(f"b{n} = 1\n" for n in range(751)), f"line 752: {MANY}"),
+        (f"a = [{'1,' * 32_000}]", f"line 2: {MANY}"),
+        ("\n" * 60_000, f"line 3002: {MANY}"),
+        (f"{'a.' * 15}a = 1\n" * 200, f"line 159: {MANY}"),
+        ('"' + r"\"" * 30_000, "line 2: not valid TOML: Unterminated string"),
+    ],
+    ids=range(10),
+)
+def test_toml_that_would_take_long_is_refused(text, message):
+    assert error(toml(text)) == message
+
+
+def test_toml_may_have_names_of_16_parts_and_3000_of_anything():
+    names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 1000}]"]
+    assert parse(toml("\n".join(["title = 'A'", *names]))).fields["title"] == "A"
+    assert parse(toml("".join(f"b{n} = 1\n" for n in range(749)))).fields["content"] == "Words."
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -9,6 +9,7 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
+MAX_TOKENS = 3000  # in TOML, where tomllib takes long for each
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 CLOSING = {
@@ -25,8 +26,6 @@ TOML_TOKEN = re.compile(
     r"|(?P<mark>[\[\]{}=,\n])|(?P<bare>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
     re.DOTALL | re.ASCII,
 )
-# tomllib takes quadratic time for such a key.
-ENDLESS_KEY = re.compile(r"(?<![\w\"'-])(?:(?:[\w-]++|\"[^\"\n]*\"|'[^'\n]*')[ \t]*+\.[ \t]*+){100}")
 
 
 class MarkdownError(ValueError):
@@ -145,8 +144,7 @@ def _pairs(loader: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
 
 def _read_toml(text: str) -> dict[str, Entry]:
     text = text.replace("\r\n", "\n")
-    if endless := ENDLESS_KEY.search(text):
-        raise MarkdownError("a name has too many dots", text.count("\n", 0, endless.start()) + 2)
+    _bound_toml(text)
     try:
         tomllib.loads(text)
         quoted, lines = _quote_toml(text)
@@ -159,6 +157,22 @@ def _read_toml(text: str) -> dict[str, Entry]:
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deep, or a number with too many digits", 2) from None
     return {name: Entry(value, lines.get(name, 2)) for name, value in values.items()}
+
+
+def _bound_toml(text: str) -> None:
+    """Refuse what tomllib takes long for: names of many parts, and many of anything."""
+    count, dots, line, end = 0, 0, 2, 0
+    for token in TOML_TOKEN.finditer(text):
+        if text[end : token.start()].strip():
+            return  # a quotation without an end, which tomllib refuses
+        end = token.end()
+        dots = 0 if token["mark"] else dots + (token["bare"] or "").count(".")
+        if dots >= MAX_DEPTH:
+            raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
+        count += 1 + (token["bare"] or "").count(".")
+        if count > MAX_TOKENS:
+            raise MarkdownError(f"TOML must have at most {MAX_TOKENS:,} names, values, marks and line breaks", line)
+        line += token[0].count("\n")
 
 
 def _quote_toml(text: str) -> tuple[str, dict[str, int]]:
