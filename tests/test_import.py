@@ -1,6 +1,7 @@
 """blogapi import and blogapi export: what they say, and what they do to whom."""
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -123,6 +124,18 @@ def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder
         f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
         f"{top}/none.md: No such file or directory",
     ]
+    assert list(stored(storage)) == ["a"]
+
+
+def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run, tmp_path, storage):
+    rows = [{"id": 1, "title": "A", "html": "<p>a</p>"}, {"id": 2, "title": "B", "html": ""}, {"id": 3}]
+    path = tmp_path / "ghost.json"
+    path.write_text(json.dumps({"data": {"posts": rows}}))
+    assert run("import", path) == (
+        1,
+        ["made 1, changed 0, unchanged 0, refused 2"],
+        [f"{path} (b): content: missing", f"{path} (post-3, id 3): content: missing"],
+    )
     assert list(stored(storage)) == ["a"]
 
 

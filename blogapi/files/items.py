@@ -15,7 +15,7 @@ class Item(NamedTuple):
     source: str
     """Where it stands, to be shown."""
     fields: dict[str, Any]
-    """The fields of a post, `slug` and `content` among them, as JSON would have them. Not checked yet."""
+    """The fields of a post, `slug` among them, as JSON would have them. Not checked yet."""
     created_at: str | None
     """When it was made, RFC 3339; None: now."""
     dropped: tuple[str, ...] = ()

@@ -141,8 +141,10 @@ class Sources:
         self.spool.seek(offset)
         post = json.loads(self.spool.readline())
         html, bare, created_at = post.pop("html"), post.pop("bare", False), post.pop("created_at")
-        post["slug"] = make_slug(post["slug"] or post["title"], self.slug_of)
-        source = f"{file} ({post['slug']})"
+        number = post.pop("id")
+        post["slug"] = make_slug(post["slug"] or post["title"] or f"post-{number}", self.slug_of)
+        source = f"{file} ({post['slug']})" if post["title"] else f"{file} ({post['slug']}, id {number})"
+        post["title"] = post["title"] or _title(post["slug"])
         try:
             post["content"] = markdown_of(html, bare=bare) if html else post.get("content", "")
         except RecursionError:
