@@ -128,8 +128,8 @@ def test_what_is_no_export_of_ghost_is_refused(tmp_path, text, reason):
 
 def test_an_export_that_is_missing_is_named(tmp_path):
     assert [str(item) for item in read(tmp_path / "a.xml", tmp_path / "b.json")] == [
-        f"{tmp_path}/a.xml: No such file or directory",
-        f"{tmp_path}/b.json: No such file or directory",
+        f"{tmp_path}/a.xml: no such file or folder",
+        f"{tmp_path}/b.json: no such file or folder",
     ]
 
 
