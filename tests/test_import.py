@@ -155,10 +155,10 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(run, folder, storag
     status, output, error = run("import", "--dry-run", top)
     assert status == 1
     assert sorted(output) == [
-        f"{top}/a.md: unchanged",
-        f"{top}/b.md: changed",
-        f"{top}/c.md: made",
-        "made 1, changed 1, unchanged 1, refused 1",
+        f"{top}/a.md: would be unchanged",
+        f"{top}/b.md: would be changed",
+        f"{top}/c.md: would be made",
+        "would be made 1, changed 1, unchanged 1, refused 1",
     ]
     assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
     assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
@@ -193,6 +193,22 @@ def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
     assert ended.returncode == 1
     assert ended.stderr == f"blogapi: cannot open the database {path}: No such file or directory\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_says_what_would_be_dropped(run, folder):
+    top = folder(a="---\nlayout: b\n---\nA")
+    assert run("import", "--dry-run", top)[1][1:] == [
+        "would be made 1, changed 0, unchanged 0, refused 0",
+        "would be dropped: layout 1",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("import", ""), ("import", ".", ""), ("export", "")])
+def test_an_empty_path_is_none(run, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, output, error = run(*arguments)
+    assert (status, output) == (2, [])
+    assert error[-1].endswith("': must not be empty")
 
 
 # What is done
@@ -367,6 +383,16 @@ def test_every_post_is_exported_and_a_second_time_nothing_is_written(run, folder
     assert run("export", tmp_path / "out")[1] == ["written 0, unchanged 119, deleted 0"]
     assert run("export", tmp_path / "out", "--delete")[1] == ["written 0, unchanged 119, deleted 1"]
     assert not (tmp_path / "out/post-00007.md").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_path):
+    run("import", folder(a="A", b="B"))
+    (tmp_path / "out/a.md").mkdir(parents=True)
+    assert run("export", tmp_path / "out") == (
+        1,
+        ["written 1, unchanged 0, deleted 0, failed 1"],
+        [f"cannot write {tmp_path}/out/a.md: Is a directory"],
+    )
 
 
 def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):
