@@ -105,7 +105,8 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
         None,
     )
     assert str(broken) == (
-        f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context"
+        f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context: "
+        "put the text in quotes"
     )
 
 

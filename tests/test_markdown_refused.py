@@ -12,6 +12,8 @@ from blogapi.files.markdown import parse, parse_strictly
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+NO_MAPPING = "mapping values are not allowed in this context: put the text in quotes"
+NO_TOKEN = "found character that cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown; there are title, slug, status, tags, excerpt, cover_image, published_at, "
     "and `id` and `created_at`, which are ignored"
@@ -46,9 +48,10 @@ def error(data):
         ("title: ! A", "line 2: tags (!) are not allowed"),
         ("!!map {title: A}", "line 2: tags (!) are not allowed"),
         ("? [a]\n: b", "line 2: a name must be text"),
-        ("title: A\nslug: b: c", "line 3: not valid YAML: mapping values are not allowed in this context"),
+        ("title: A\nslug: b: c", f"line 3: not valid YAML: {NO_MAPPING}"),
+        ("title: @home", f"line 2: not valid YAML: {NO_TOKEN}"),
         ("title: 'A", "line 2: not valid YAML: found unexpected end of stream"),
-        ("\ttitle: A", "line 2: not valid YAML: found character that cannot start any token"),
+        ("\ttitle: A", f"line 2: not valid YAML: {NO_TOKEN}"),
         ("title: A\nslug: \x08", "line 3: control characters are not allowed"),
         ("title: \uffff", "line 2: control characters are not allowed"),
         ("just text", "line 2: the front matter must be names with values, such as `title: Hello`"),
@@ -78,8 +81,8 @@ def test_yaml_that_is_refused_names_the_line(text, message):
     ("text", "message"),
     [
         ("title = 'A'\ntitle = 'B'", "line 3: not valid TOML: Cannot overwrite a value"),
-        ("title = 'A'\nslug = b", "line 3: not valid TOML: Invalid value"),
-        ("title = ", "line 2: not valid TOML: Invalid value"),
+        ("title = 'A'\nslug = b", "line 3: not valid TOML: Invalid value: text must be in quotes"),
+        ("title = ", "line 2: not valid TOML: Invalid value: text must be in quotes"),
         ("title = 'A'\ndate = 1.5", f"line 3: {NO_DATE}"),
         ("title = 'A'\n[extra]\na = 1", f"line 3: `extra` {UNKNOWN}"),
         ("title = " + "9" * 5000, "line 2: not valid TOML: nested too deep, or a number with too many digits"),

@@ -182,6 +182,10 @@ def test_posts_come_by_date_then_those_to_come_then_those_without(tmp_path):
     [
         ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", ()),
         ("image: /b.png", None, ("cover_image",)),
+        ("image: https://a.example/b c.png", None, ("cover_image",)),
+        ("image: ['https://a.example/b', 'https://a.example/c']", "https://a.example/b", ()),
+        ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", ()),
+        ("image: []", None, ()),
         ("image: b.png\nlayout: c", None, ("layout", "cover_image")),
         ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),
         ("cover: {image: '', alt: B}", None, ()),

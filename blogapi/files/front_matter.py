@@ -21,6 +21,13 @@ NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\
 # libyaml is ten times as fast; PyYAML does without it where no wheel has it.
 Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
+# What would be right where a parser says this.
+HINTS = {
+    "mapping values are not allowed": "put the text in quotes",
+    "that cannot start any token": "put the text in quotes, and spaces instead of tabs",
+    "Invalid value": "text must be in quotes",
+}
+
 TOML_TOKEN = re.compile(
     r'(?P<text>"""(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')|(?P<comment>\#[^\n]*)'
     r"|(?P<mark>[\[\]{}=,\n])|(?P<bare>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
@@ -95,7 +102,12 @@ def _read_yaml(text: str) -> dict[str, Entry]:
             raise MarkdownError("the front matter must be one document", _line(event))
         return entries
     except yaml.MarkedYAMLError as error:
-        raise MarkdownError(f"not valid YAML: {error.problem}", _line(error)) from None
+        raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", _line(error)) from None
+
+
+def _hinted(problem: str) -> str:
+    """Return what a parser says with what would be right, where that is known."""
+    return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
 
 
 def _line(at: Any) -> int:
@@ -153,7 +165,7 @@ def _read_toml(text: str) -> dict[str, Entry]:
         reason, _, place = str(error).rpartition(" (at ")
         line = re.match(r"line (\d+)", place)
         last = text.rstrip("\n").count("\n") + 2
-        raise MarkdownError(f"not valid TOML: {reason[:200]}", int(line[1]) + 1 if line else last) from None
+        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deep, or a number with too many digits", 2) from None
     return {name: Entry(value, lines.get(name, 2)) for name, value in values.items()}
