@@ -28,7 +28,9 @@ def rfc3339_of(text: str) -> str:
     A date without a time is midnight, a time without an offset is UTC. Raise ValueError for anything else.
     """
     try:
-        match = YEAR_FIRST.fullmatch(text.strip()[:LONGEST])
+        if len(text := text.strip()) > LONGEST:
+            raise ValueError
+        match = YEAR_FIRST.fullmatch(text)
         moment = _year_first(match.groupdict(default="0")) if match else _month_named(text)
         return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
     except (ValueError, OverflowError):
@@ -44,7 +46,7 @@ def _year_first(part: dict[str, str]) -> datetime:
 
 
 def _month_named(text: str) -> datetime:
-    match = MONTH_NAMED.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    match = MONTH_NAMED.fullmatch(text)
     if not match:
         raise ValueError
     hour, zone = int(match["hour"] or 0), match["zone"] or (match["offset"] or "").replace(":", "")
