@@ -105,7 +105,8 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
         None,
     )
     assert str(broken) == (
-        f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context"
+        f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context: "
+        "put the text in quotes"
     )
 
 
@@ -116,7 +117,7 @@ def test_what_is_hidden_built_or_installed_is_not_read(tmp_path):
     for name in (
         ".git/a.md",
         "node_modules/x/b.md",
-        "public/c.md",
+        "bower_components/c.md",
         "x/_site/d.md",
         "vendor/e.md",
         "_index.md",
@@ -126,7 +127,14 @@ def test_what_is_hidden_built_or_installed_is_not_read(tmp_path):
         (tmp_path / name).write_text("# A")
     (tmp_path / "g.txt").write_text("# A")
     assert read(tmp_path) == []
-    assert [item.fields["slug"] for item in read(tmp_path / "public", tmp_path / ".f.md")] == ["c", "f"]
+    assert [item.fields["slug"] for item in read(tmp_path / "vendor", tmp_path / ".f.md")] == ["e", "f"]
+
+
+def test_folders_that_an_author_may_have_named_are_entered(tmp_path):
+    for name in ("public/a.md", "x/dist/b.md"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("# A")
+    assert [item.fields["slug"] for item in read(tmp_path)] == ["a", "b"]
 
 
 def test_folders_that_are_links_are_not_entered(tmp_path):
@@ -149,14 +157,15 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(tmp_path):
     os.mkfifo(tmp_path / "e.md")
     (tmp_path / "f.md").symlink_to("nowhere")
     (tmp_path / "g\n.md").write_bytes(b"---")
+    (tmp_path / "h.txt").write_bytes(b"")
     found = read(tmp_path, tmp_path / "missing.md", tmp_path / "h.txt")
     assert [str(item) if isinstance(item, Refused) else item.fields["slug"] for item in found] == [
         "a",
         f"{tmp_path}/b.md:2: must be UTF-8",
         f"{tmp_path}/c.md: must have at most 4 MiB",
         f"{tmp_path}/e.md: must be a regular file",
-        f"{tmp_path}/f.md: No such file or directory",
+        f"{tmp_path}/f.md: no such file or folder",
         f"{tmp_path}/g\ufffd.md:1: the front matter never ends: a line --- is missing after it",
-        f"{tmp_path}/missing.md: No such file or directory",
+        f"{tmp_path}/missing.md: no such file or folder",
         f"{tmp_path}/h.txt: must be a folder, or end in .md, .markdown, .mdx, .xml, .json",
     ]

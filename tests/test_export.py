@@ -76,10 +76,16 @@ def test_a_pipe_does_not_stop_it(folder):
     assert export(POSTS, folder) == Summary(2, 0, 0)
 
 
-def test_a_folder_in_the_place_of_a_file_is_an_error(folder):
+def test_a_folder_in_the_place_of_a_file_is_named_and_the_others_are_written(folder):
     (folder / "a.md").mkdir(parents=True)
-    with pytest.raises(IsADirectoryError):
-        export(POSTS, folder)
+    assert export(POSTS, folder, delete=True) == Summary(1, 0, 0, (f"cannot write {folder}/a.md: Is a directory",))
+    assert sorted(path.name for path in folder.iterdir()) == ["a.md", "b-2.md"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(OSError, match=f"^cannot make the folder {tmp_path}/a: File exists$"):
+        export(POSTS, tmp_path / "a")
 
 
 def test_without_delete_nothing_is_removed(folder):

@@ -128,8 +128,8 @@ def test_what_is_no_export_of_ghost_is_refused(tmp_path, text, reason):
 
 def test_an_export_that_is_missing_is_named(tmp_path):
     assert [str(item) for item in read(tmp_path / "a.xml", tmp_path / "b.json")] == [
-        f"{tmp_path}/a.xml: No such file or directory",
-        f"{tmp_path}/b.json: No such file or directory",
+        f"{tmp_path}/a.xml: no such file or folder",
+        f"{tmp_path}/b.json: no such file or folder",
     ]
 
 
@@ -145,6 +145,16 @@ def test_posts_that_cannot_be_converted_are_named(tmp_path):
     refused, item = read(tmp_path / "a.json")
     assert str(refused) == f"{tmp_path}/a.json (a-0): its HTML is nested too deep"
     assert item.fields == {"title": "A 1", "slug": "a-1", "status": "draft", "content": "**b**\n"}
+
+
+def test_a_post_without_a_title_has_its_slug_for_one_and_is_named_with_its_id(tmp_path):
+    rows = [{"id": "5f", "slug": "my-day", "html": "a"}, {"id": 7, "title": None, "html": "b"}]
+    (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
+    (tmp_path / "b.xml").write_text(WORDPRESS.read_text().replace("<title><![CDATA[A draft]]></title>", ""))
+    found = {item.source: (item.fields["slug"], item.fields["title"]) for item in read(*sorted(tmp_path.iterdir()))}
+    assert found[f"{tmp_path}/a.json (my-day, id 5f)"] == ("my-day", "My day")
+    assert found[f"{tmp_path}/a.json (post-7, id 7)"] == ("post-7", "Post 7")
+    assert found[f"{tmp_path}/b.xml (post-15, id 15)"] == ("post-15", "Post 15")
 
 
 def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):

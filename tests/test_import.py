@@ -1,6 +1,7 @@
 """blogapi import and blogapi export: what they say, and what they do to whom."""
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -112,17 +113,30 @@ def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder
         e="---\ntitle: E\nstatus: scheduled\n---\nE",
         f="---\ntitle: F\nstatus: gone\n---\nF",
     )
-    status, output, error = run("import", top, top / "none.md")
-    assert (status, output) == (1, ["made 1, changed 0, unchanged 0, refused 6"])
+    status, output, error = run("import", top, top / "none.md", "/nonexistent")
+    assert (status, output) == (1, ["made 1, changed 0, unchanged 0, refused 7"])
     assert sorted(error) == [
+        "/nonexistent: no such file or folder",
         f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
         f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
         f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
         f"{top}/d.md: content: must contain a visible character",
         f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
         f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
-        f"{top}/none.md: No such file or directory",
+        f"{top}/none.md: no such file or folder",
     ]
+    assert list(stored(storage)) == ["a"]
+
+
+def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run, tmp_path, storage):
+    rows = [{"id": 1, "title": "A", "html": "<p>a</p>"}, {"id": 2, "title": "B", "html": ""}, {"id": 3}]
+    path = tmp_path / "ghost.json"
+    path.write_text(json.dumps({"data": {"posts": rows}}))
+    assert run("import", path) == (
+        1,
+        ["made 1, changed 0, unchanged 0, refused 2"],
+        [f"{path} (b): content: missing", f"{path} (post-3, id 3): content: missing"],
+    )
     assert list(stored(storage)) == ["a"]
 
 
@@ -141,10 +155,10 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(run, folder, storag
     status, output, error = run("import", "--dry-run", top)
     assert status == 1
     assert sorted(output) == [
-        f"{top}/a.md: unchanged",
-        f"{top}/b.md: changed",
-        f"{top}/c.md: made",
-        "made 1, changed 1, unchanged 1, refused 1",
+        f"{top}/a.md: would be unchanged",
+        f"{top}/b.md: would be changed",
+        f"{top}/c.md: would be made",
+        "would be made 1, changed 1, unchanged 1, refused 1",
     ]
     assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
     assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
@@ -182,6 +196,22 @@ def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
         == f"blogapi: cannot open the database {path}: No such file or directory; blogapi init sets one up\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_says_what_would_be_dropped(run, folder):
+    top = folder(a="---\nlayout: b\n---\nA")
+    assert run("import", "--dry-run", top)[1][1:] == [
+        "would be made 1, changed 0, unchanged 0, refused 0",
+        "would be dropped: layout 1",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("import", ""), ("import", ".", ""), ("export", "")])
+def test_an_empty_path_is_none(run, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, output, error = run(*arguments)
+    assert (status, output) == (2, [])
+    assert error[-1].endswith("': must not be empty")
 
 
 # What is done
@@ -356,6 +386,16 @@ def test_every_post_is_exported_and_a_second_time_nothing_is_written(run, folder
     assert run("export", tmp_path / "out")[1] == ["written 0, unchanged 119, deleted 0"]
     assert run("export", tmp_path / "out", "--delete")[1] == ["written 0, unchanged 119, deleted 1"]
     assert not (tmp_path / "out/post-00007.md").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_path):
+    run("import", folder(a="A", b="B"))
+    (tmp_path / "out/a.md").mkdir(parents=True)
+    assert run("export", tmp_path / "out") == (
+        1,
+        ["written 1, unchanged 0, deleted 0, failed 1"],
+        [f"cannot write {tmp_path}/out/a.md: Is a directory"],
+    )
 
 
 def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):

@@ -12,6 +12,8 @@ from blogapi.files.markdown import parse, parse_strictly
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+NO_MAPPING = "mapping values are not allowed in this context: put the text in quotes"
+NO_TOKEN = "found character that cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown; there are title, slug, status, tags, excerpt, cover_image, published_at, "
     "and `id` and `created_at`, which are ignored"
@@ -46,9 +48,10 @@ def error(data):
         ("title: ! A", "line 2: tags (!) are not allowed"),
         ("!!map {title: A}", "line 2: tags (!) are not allowed"),
         ("? [a]\n: b", "line 2: a name must be text"),
-        ("title: A\nslug: b: c", "line 3: not valid YAML: mapping values are not allowed in this context"),
+        ("title: A\nslug: b: c", f"line 3: not valid YAML: {NO_MAPPING}"),
+        ("title: @home", f"line 2: not valid YAML: {NO_TOKEN}"),
         ("title: 'A", "line 2: not valid YAML: found unexpected end of stream"),
-        ("\ttitle: A", "line 2: not valid YAML: found character that cannot start any token"),
+        ("\ttitle: A", f"line 2: not valid YAML: {NO_TOKEN}"),
         ("title: A\nslug: \x08", "line 3: control characters are not allowed"),
         ("title: \uffff", "line 2: control characters are not allowed"),
         ("just text", "line 2: the front matter must be names with values, such as `title: Hello`"),
@@ -78,8 +81,8 @@ def test_yaml_that_is_refused_names_the_line(text, message):
     ("text", "message"),
     [
         ("title = 'A'\ntitle = 'B'", "line 3: not valid TOML: Cannot overwrite a value"),
-        ("title = 'A'\nslug = b", "line 3: not valid TOML: Invalid value"),
-        ("title = ", "line 2: not valid TOML: Invalid value"),
+        ("title = 'A'\nslug = b", "line 3: not valid TOML: Invalid value: text must be in quotes"),
+        ("title = ", "line 2: not valid TOML: Invalid value: text must be in quotes"),
         ("title = 'A'\ndate = 1.5", f"line 3: {NO_DATE}"),
         ("title = 'A'\n[extra]\na = 1", f"line 3: `extra` {UNKNOWN}"),
         ("title = " + "9" * 5000, "line 2: not valid TOML: nested too deep, or a number with too many digits"),
@@ -89,12 +92,46 @@ def test_toml_that_is_refused_names_the_line(text, message):
     assert error(toml(text)) == message
 
 
+PARTS = "a name must have at most 16 parts"
+MANY = "TOML must have at most 3,000 names, values, marks and line breaks"
+QUOTED = r'"\""'  # a part with an escape in it
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"[{'.'.join([QUOTED] * 4000)}]\n" + "\n".join(f"b{n} = 1" for n in range(4500)), f"line 2: {PARTS}"),
+        (f"title = 'A'\n[{'a.' * 99}a]\n" + f"{'a.' * 98}b = 1\n" * 200, f"line 3: {PARTS}"),
+        (f"a = [\n1, {{ {'a . ' * 16}a = 1 }}]", f"line 3: {PARTS}"),
+        (f"{'a.' * 16}a = 1", f"line 2: {PARTS}"),
+        (f"{'.'.join([QUOTED] * 17)} = 1", f"line 2: {PARTS}"),
+        ("".join(f"b{n} = 1\n" for n in range(751)), f"line 752: {MANY}"),
+        (f"a = [{'1,' * 32_000}]", f"line 2: {MANY}"),
+        ("\n" * 60_000, f"line 3002: {MANY}"),
+        (f"{'a.' * 15}a = 1\n" * 200, f"line 159: {MANY}"),
+        ('"' + r"\"" * 30_000, "line 2: not valid TOML: Illegal character '\\n'"),
+    ],
+    ids=range(10),
+)
+def test_toml_that_would_take_long_is_refused(text, message):
+    assert error(toml(text)) == message
+
+
+def test_toml_may_have_names_of_16_parts_and_3000_of_anything():
+    names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 1000}]"]
+    assert parse(toml("\n".join(["title = 'A'", *names]))).fields["title"] == "A"
+    assert parse(toml("".join(f"b{n} = 1\n" for n in range(749)))).fields["content"] == "Words."
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "2026-13-01", "2026-02-30", "2026-11-20T24:00:00Z", "2026-11-20T10:61:00Z", "2026-11-20T10:10:00+99:00",
         "0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:00:00-02:00", "2026-11", "20261120", "1763633400",
-        "2026-11-20T", "2026-11-20 noon", "2026-11/20", "٢٠٢٦-11-20", "Feb 30 2015", "1" * 5000, "-", "2 " * 30,
+        "2026-11-20T", "2026-11-20 noon", "2026-11/20", "٢٠٢٦-11-20", "Feb 30 2015", "1" * 5000,
+        "May 4, 2019 13:00 PM", "May 4, 2019 0:30 AM", "May 4, 2019 10:00 CEST", "May 4, 2019 10:00 in Rome",
+        "May 4, 2019 25:00", "May 4, 2019 10 PM", "4 Mai 2019", "4 May 2019 10:00 +02", "Sat May 4 10:00:00 2019 PM",
+        "2019-05-04T10:00:00." + "0" * 50 + "+02:00", "-", "2 " * 30,
     ],
 )  # fmt: skip
 def test_what_is_no_date_is_refused(text):

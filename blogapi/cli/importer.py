@@ -59,7 +59,7 @@ def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
     size = 0
     for source in sources:
         batch.append(_checked(source))
-        size += len(source.fields["content"]) if isinstance(source, Item) else 0
+        size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
         if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,8 +21,16 @@ FILES_A_LINE = 1000
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 
 
+class GivenPath(click.Path):
+    """A path, and not what an unset shell variable gives, which Path takes for the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; refuse an empty text."""
+        return super().convert(value, param, ctx) if value else self.fail("must not be empty", param, ctx)
+
+
 @click.command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=GivenPath(path_type=Path), metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Say for each file what would happen, and write nothing.")
 @click.option("--events", is_flag=True, help="Tell webhooks of what is made, changed and published.")
 def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
@@ -41,18 +50,22 @@ def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
                 counts[result.outcome] += 1
                 dropped.update(result.dropped)
         finally:
-            summarize(counts, dropped)
+            summarize(counts, dropped, "would be " if dry_run else "")
     sys.exit(1 if counts["refused"] else 0)
 
 
 @click.command("export")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=GivenPath(path_type=Path), metavar="DIR")
 @click.option("--delete", is_flag=True, help="Remove what an earlier export wrote of posts that are gone.")
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. What is there with the same content is not touched."""
     with opened() as database:
         summary = export(lists.every(database), folder, delete=delete)
-    click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}")
+    for failure in summary.failed:
+        click.echo(shown(failure), err=True)
+    failed = f", failed {len(summary.failed)}" if summary.failed else ""
+    click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}{failed}")
+    sys.exit(1 if summary.failed else 0)
 
 
 def with_progress(results: Iterable[Result], length: int) -> Iterator[Result]:
@@ -71,10 +84,10 @@ def report(result: Result, dry_run: bool) -> None:
     for reason in result.reasons:
         click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
     if dry_run and not result.reasons:
-        click.echo(f"{result.source}: {result.outcome}")
+        click.echo(f"{result.source}: would be {result.outcome}")
 
 
-def summarize(counts: Counter[str], dropped: Counter[str]) -> None:
-    click.echo(", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
+def summarize(counts: Counter[str], dropped: Counter[str], would_be: str) -> None:
+    click.echo(would_be + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     if dropped:
-        click.echo(f"dropped: {', '.join(f'{shown(name)} {count}' for name, count in dropped.most_common())}")
+        click.echo(f"{would_be}dropped: {', '.join(f'{shown(name)} {count}' for name, count in dropped.most_common())}")

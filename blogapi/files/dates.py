@@ -11,6 +11,13 @@ YEAR_FIRST = re.compile(
     r"(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
+# The dates of e-mail (RFC 5322), and what people and JavaScript make of them: July 8, 2022 10:00 PM.
+MONTH_NAMED = re.compile(
+    r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
+    r"(?:,?[ ]+(?P<hour>\d\d?)(?P<rest>:\d\d(?::\d\d)?)(?:[ ]*(?P<half>[ap])m)?"
+    r"(?:[ ]*(?P<zone>Z|UTC?|GMT|[ECMP][SD]T)|[ ]*(?:UTC|GMT)?(?P<offset>[+-]\d\d:?\d\d))?(?:[ ]*\([^()]*\))?)?",
+    re.ASCII | re.IGNORECASE,
+)
 LONGEST = 64
 HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 
@@ -21,7 +28,9 @@ def rfc3339_of(text: str) -> str:
     A date without a time is midnight, a time without an offset is UTC. Raise ValueError for anything else.
     """
     try:
-        match = YEAR_FIRST.fullmatch(text.strip()[:LONGEST])
+        if len(text := text.strip()) > LONGEST:
+            raise ValueError
+        match = YEAR_FIRST.fullmatch(text)
         moment = _year_first(match.groupdict(default="0")) if match else _month_named(text)
         return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
     except (ValueError, OverflowError):
@@ -37,10 +46,15 @@ def _year_first(part: dict[str, str]) -> datetime:
 
 
 def _month_named(text: str) -> datetime:
-    """Read the dates of e-mail (RFC 5322) and what people make of them: Jul 08 2022, July 8, 2022."""
-    if len(text) > LONGEST:
+    match = MONTH_NAMED.fullmatch(text)
+    if not match:
         raise ValueError
-    parts = parsedate_tz(text if ":" in text else f"{text} 00:00:00")
+    hour, zone = int(match["hour"] or 0), match["zone"] or (match["offset"] or "").replace(":", "")
+    if match["half"]:
+        if not 1 <= hour <= 12:
+            raise ValueError
+        hour = hour % 12 + (12 if match["half"] in "pP" else 0)
+    parts = parsedate_tz(f"{match['date'].replace('-', ' ')} {hour:02}{match['rest'] or ':00'} {zone}")
     if parts is None:
         raise ValueError
     return datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0)))

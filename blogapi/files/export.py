@@ -20,50 +20,64 @@ class Summary(NamedTuple):
     written: int
     unchanged: int
     deleted: int
+    failed: tuple[str, ...] = ()
+    """What could not be written, and why."""
 
 
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> Summary:
-    """Write each post to SLUG.md in a folder, which is made where it is missing. Raise OSError.
+    """Write each post to SLUG.md in a folder, which is made where it is missing; raise OSError where that cannot be.
 
-    A file with the same bytes is not touched; another is replaced at one stroke. With `delete`, the files of posts
+    A file with the same bytes is not touched; another is replaced at one stroke. One that cannot be written does not
+    keep the others from it. With `delete`, the files of posts
     that are gone are removed: regular files named SLUG.md whose front matter has that slug, and the id and time of
     creation that an export writes. Nothing else is.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"cannot make the folder {folder}: {error.strerror}") from error
     kept: set[str] = set()
     written = 0
+    failed: list[str] = []
     for post in posts:
         name = f"{post['slug']}.md"
         kept.add(name)
         data = render(post)
-        if _bytes_of(folder / name, len(data)) != data:
+        if _bytes_of(folder / name, len(data)) == data:
+            continue
+        try:
             _replace(folder, name, data, post.get("published_at") or post["created_at"])
             written += 1
+        except OSError as error:
+            failed.append(f"cannot write {folder / name}: {error.strerror}")
     gone = [path for path in sorted(folder.iterdir()) if delete and path.name not in kept and _is_exported(path)]
     for path in gone:
         path.unlink()
-    return Summary(written, len(kept) - written, len(gone))
+    return Summary(written, len(kept) - written - len(failed), len(gone), tuple(failed))
 
 
 def _bytes_of(path: Path, most: int) -> bytes | None:
     """Return at most so many bytes and one more of a regular file; None where there is none. A link is not followed."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            return file.read(most + 1) if S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(most + 1) if S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
     beside = folder / f".{name}.part"
     beside.unlink(missing_ok=True)  # what an export left that was killed
     seconds = datetime.fromisoformat(when).timestamp()
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.utime(file.fileno(), (seconds, seconds))
-    beside.replace(folder / name)
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.utime(file.fileno(), (seconds, seconds))
+        beside.replace(folder / name)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _is_exported(path: Path) -> bool:

@@ -9,6 +9,7 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
+MAX_TOKENS = 3000  # in TOML, where tomllib takes long for each
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 CLOSING = {
@@ -20,13 +21,18 @@ NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\
 # libyaml is ten times as fast; PyYAML does without it where no wheel has it.
 Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
+# What would be right where a parser says this.
+HINTS = {
+    "mapping values are not allowed": "put the text in quotes",
+    "that cannot start any token": "put the text in quotes, and spaces instead of tabs",
+    "Invalid value": "text must be in quotes",
+}
+
 TOML_TOKEN = re.compile(
     r'(?P<text>"""(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')|(?P<comment>\#[^\n]*)'
     r"|(?P<mark>[\[\]{}=,\n])|(?P<bare>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
     re.DOTALL | re.ASCII,
 )
-# tomllib takes quadratic time for such a key.
-ENDLESS_KEY = re.compile(r"(?<![\w\"'-])(?:(?:[\w-]++|\"[^\"\n]*\"|'[^'\n]*')[ \t]*+\.[ \t]*+){100}")
 
 
 class MarkdownError(ValueError):
@@ -96,7 +102,12 @@ def _read_yaml(text: str) -> dict[str, Entry]:
             raise MarkdownError("the front matter must be one document", _line(event))
         return entries
     except yaml.MarkedYAMLError as error:
-        raise MarkdownError(f"not valid YAML: {error.problem}", _line(error)) from None
+        raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", _line(error)) from None
+
+
+def _hinted(problem: str) -> str:
+    """Return what a parser says with what would be right, where that is known."""
+    return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
 
 
 def _line(at: Any) -> int:
@@ -145,8 +156,7 @@ def _pairs(loader: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
 
 def _read_toml(text: str) -> dict[str, Entry]:
     text = text.replace("\r\n", "\n")
-    if endless := ENDLESS_KEY.search(text):
-        raise MarkdownError("a name has too many dots", text.count("\n", 0, endless.start()) + 2)
+    _bound_toml(text)
     try:
         tomllib.loads(text)
         quoted, lines = _quote_toml(text)
@@ -155,10 +165,26 @@ def _read_toml(text: str) -> dict[str, Entry]:
         reason, _, place = str(error).rpartition(" (at ")
         line = re.match(r"line (\d+)", place)
         last = text.rstrip("\n").count("\n") + 2
-        raise MarkdownError(f"not valid TOML: {reason[:200]}", int(line[1]) + 1 if line else last) from None
+        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deep, or a number with too many digits", 2) from None
     return {name: Entry(value, lines.get(name, 2)) for name, value in values.items()}
+
+
+def _bound_toml(text: str) -> None:
+    """Refuse what tomllib takes long for: names of many parts, and many of anything."""
+    count, dots, line, end = 0, 0, 2, 0
+    for token in TOML_TOKEN.finditer(text):
+        if text[end : token.start()].strip():
+            return  # a quotation without an end, which tomllib refuses
+        end = token.end()
+        dots = 0 if token["mark"] else dots + (token["bare"] or "").count(".")
+        if dots >= MAX_DEPTH:
+            raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
+        count += 1 + (token["bare"] or "").count(".")
+        if count > MAX_TOKENS:
+            raise MarkdownError(f"TOML must have at most {MAX_TOKENS:,} names, values, marks and line breaks", line)
+        line += token[0].count("\n")
 
 
 def _quote_toml(text: str) -> tuple[str, dict[str, int]]:

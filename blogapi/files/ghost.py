@@ -43,6 +43,7 @@ def _post(row: dict[str, Any], tags: list[str]) -> dict[str, Any]:
     public = row.get("visibility", "public") == "public"  # what only members may read is not made public
     html = (row.get("html") or "").replace(SITE, "")
     return {
+        "id": str(row["id"]),
         "title": row.get("title") or "",
         "slug": row.get("slug") or "",
         "status": STATUSES.get(row.get("status"), "draft") if public else "draft",

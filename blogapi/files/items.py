@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 SLUG = re.compile("(?=.{1,100}$)[a-z0-9]+(-[a-z0-9]+)*")
-ABSOLUTE_URL = re.compile("https?://", re.IGNORECASE)
+ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
 class Item(NamedTuple):
@@ -15,7 +15,7 @@ class Item(NamedTuple):
     source: str
     """Where it stands, to be shown."""
     fields: dict[str, Any]
-    """The fields of a post, `slug` and `content` among them, as JSON would have them. Not checked yet."""
+    """The fields of a post, `slug` among them, as JSON would have them. Not checked yet."""
     created_at: str | None
     """When it was made, RFC 3339; None: now."""
     dropped: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def make_item(
         fields["status"] = "scheduled" if published_at > now else "published"
     elif published_at > now:
         del fields["published_at"]
-    if "cover_image" in fields and not ABSOLUTE_URL.match(fields["cover_image"]):
+    if "cover_image" in fields and not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
         del fields["cover_image"]
         dropped = (*dropped, "cover_image")
     made = created_at or published_at

@@ -37,17 +37,20 @@ class Document(NamedTuple):
     """The lines of the fields and of the other names."""
 
 
-def parse(data: bytes) -> Document:
-    """Read a Markdown file, leaving it to the caller what other names mean. Raise MarkdownError."""
+def parse(data: bytes, *, strict: bool = False) -> Document:
+    """Read a Markdown file, leaving it to the caller what other names mean. Raise MarkdownError.
+
+    Of several images the first counts, but where it is `strict`.
+    """
     marks, text, content = split(data)
-    document = _read_short(marks, text) if len(text) <= MAX_KEPT else _read(marks, text)
+    document = _read_short(marks, text, strict) if len(text) <= MAX_KEPT else _read(marks, text, strict)
     fields = {**document.fields, "content": content}
     if "title" not in fields and (title := _heading(content)):
         fields["title"] = title
     return document._replace(fields=fields)
 
 
-def _read(marks: bytes, text: str) -> Document:
+def _read(marks: bytes, text: str, strict: bool) -> Document:
     """Return what front matter says of a post."""
     entries = read(marks, text)
     fields: dict[str, Any] = {}
@@ -55,8 +58,11 @@ def _read(marks: bytes, text: str) -> Document:
     sources: dict[str, str] = {}
     for name in [name for name in KNOWN if name in entries]:
         field, convert = KNOWN[name]
+        value = entries[name].value
+        if field == "cover_image" and isinstance(value, list) and not strict:
+            value = value[0] if value else ""
         try:
-            value = convert(entries[name].value)
+            value = convert(value)
         except ValueError as error:
             raise MarkdownError(f"`{name}` {error}", lines[name]) from None
         if not value:
@@ -77,7 +83,7 @@ _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sen
 
 def parse_strictly(data: bytes) -> Document:
     """Read a Markdown file. Raise MarkdownError, for an unknown name, too."""
-    document = parse(data)
+    document = parse(data, strict=True)
     for name in document.unknown:
         raise MarkdownError(
             f"{shortened(name)} is unknown; there are {', '.join(NAMES)}, and `id` and `created_at`, which are ignored",

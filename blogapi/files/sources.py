@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
+from urllib.parse import unquote
 
 from blogapi.clock import rfc3339
 from blogapi.files import ghost, wordpress
@@ -22,13 +23,13 @@ from blogapi.files.markdown import Document, parse
 EXTENSIONS = (".md", ".markdown", ".mdx")
 EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {".xml": wordpress.posts, ".json": ghost.posts}
 # What was built or installed, not written. Hidden folders are not entered either.
-NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site", "public", "dist")
+NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 # The page of a whole section in Hugo and Zola.
 NOT_POSTS = ("_index",)
 DRAFT_FOLDERS = ("_drafts", "drafts")
 MAX_BYTES = 4 * 1024 * 1024
 
-DATED_NAME = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)", re.ASCII | re.DOTALL)
+DATED_NAME = re.compile(r"(\d{4}-\d\d-\d\d)(?:-(.+))?", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4})/(\d\d)/(\d\d)(?:/|$)", re.ASCII)
 # Where a post was: the names that programs have for it, and what in them is no path.
 PATH_NAMES = ("permalink", "path", "url")
@@ -105,7 +106,7 @@ class Sources:
         name, named_date = _undated(path.absolute().parent.name if path.stem == "index" else path.stem)
         old_path = next((value for key in PATH_NAMES if (value := _path(unknown.get(key)))), "")
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", old_path)).strip("/").rpartition("/")[2]
-        fields["slug"] = make_slug(fields.get("slug") or last or shown(name), self.slug_of)
+        fields["slug"] = make_slug(fields.get("slug") or unquote(last) or shown(name), self.slug_of)
         fields.setdefault("title", _title(shown(name)))
         if "published_at" not in fields and (day := named_date or _date_in(old_path)):
             fields["published_at"] = day
@@ -141,8 +142,10 @@ class Sources:
         self.spool.seek(offset)
         post = json.loads(self.spool.readline())
         html, bare, created_at = post.pop("html"), post.pop("bare", False), post.pop("created_at")
-        post["slug"] = make_slug(post["slug"] or post["title"], self.slug_of)
-        source = f"{file} ({post['slug']})"
+        number = post.pop("id")
+        post["slug"] = make_slug(post["slug"] or post["title"] or f"post-{number}", self.slug_of)
+        source = f"{file} ({post['slug']})" if post["title"] else f"{file} ({post['slug']}, id {number})"
+        post["title"] = post["title"] or _title(post["slug"])
         try:
             post["content"] = markdown_of(html, bare=bare) if html else post.get("content", "")
         except RecursionError:
@@ -171,14 +174,17 @@ def walk(folder: Path) -> Iterator[Path]:
 def _refused(source: str, error: OSError | MarkdownError) -> Refused:
     if isinstance(error, MarkdownError):
         return Refused(source, error.line, error.reason)
+    if isinstance(error, FileNotFoundError):
+        return Refused(source, None, "no such file or folder")
     return Refused(source, None, error.strerror or "cannot be read")
 
 
 def _bytes_of(path: Path) -> bytes:
-    if path.suffix.lower() not in EXTENSIONS:
-        raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
-    if path.exists() and not path.is_file():
-        raise MarkdownError("must be a regular file")
+    if path.exists():
+        if path.suffix.lower() not in EXTENSIONS:
+            raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
+        if not path.is_file():
+            raise MarkdownError("must be a regular file")
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -190,12 +196,12 @@ def _undated(name: str) -> tuple[str, str]:
     """Split the name of a file into what follows a leading date, and that date as a time."""
     match = DATED_NAME.fullmatch(name)
     day = _midnight(match[1]) if match else ""
-    return (match[2], day) if match and day else (name, "")
+    return (match[2] or name, day) if match and day else (name, "")
 
 
 def _title(name: str) -> str:
-    """Make a title of the name of a file: one with white space is a title already, as Obsidian has it."""
-    if any(map(str.isspace, name)):
+    """Make a title of the name of a file: one with white space is a title already, as in Obsidian, and a day."""
+    if any(map(str.isspace, name)) or _midnight(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
     return words[:1].upper() + words[1:]

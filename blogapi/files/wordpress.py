@@ -70,6 +70,7 @@ def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
     )
     time = _time(when)
     return {
+        "id": _text(item, "post_id"),
         "title": text_of(_text(item, "title")),
         "slug": unquote(_text(item, "post_name")),
         "status": status,
