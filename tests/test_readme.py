@@ -130,7 +130,7 @@ def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
     made = [int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0", line)[1]) for line in summaries]
     assert len(made) == 8
     assert all(made)
-    assert set(re.findall(r": (\w+)$", shell(dry_run, environ, ""), re.MULTILINE)) == {"unchanged"}
+    assert set(re.findall(r": would be (\w+)$", shell(dry_run, environ, ""), re.MULTILINE)) == {"unchanged"}
     assert shell(leave, environ, "") == f"written {sum(made)}, unchanged 0, deleted 0\n"
     assert len(list((home / "posts").glob("*.md"))) == sum(made)
 
