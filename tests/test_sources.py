@@ -119,7 +119,7 @@ def test_a_heading_goes_before_the_name(item):
         ("url: https://a.example/blog/2018/01/02/", "a.md", "2018-01-02T00:00:00Z", "published"),
         ("permalink: /2018/13/02/a", "a.md", None, None),
         ("", "2019-01-02-a/index.md", "2019-01-02T00:00:00Z", "published"),
-        ("", "2019-01-02.md", "2019-01-02T00:00:00Z", "published"),
+        ("", "2019-01-02.md", None, None),  # a note of that day, which nobody means to publish
         ("", "a.md", None, None),
         ("date: 2020-01-02\ndraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
         ("date: 2020-01-02\nstatus: archived", "a.md", "2020-01-02T00:00:00Z", "archived"),

@@ -29,7 +29,7 @@ NOT_POSTS = ("_index",)
 DRAFT_FOLDERS = ("_drafts", "drafts")
 MAX_BYTES = 4 * 1024 * 1024
 
-DATED_NAME = re.compile(r"(\d{4}-\d\d-\d\d)(?:-(.+))?", re.ASCII | re.DOTALL)
+DATED_NAME = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4})/(\d\d)/(\d\d)(?:/|$)", re.ASCII)
 # Where a post was: the names that programs have for it, and what in them is no path.
 PATH_NAMES = ("permalink", "path", "url")
@@ -196,7 +196,7 @@ def _undated(name: str) -> tuple[str, str]:
     """Split the name of a file into what follows a leading date, and that date as a time."""
     match = DATED_NAME.fullmatch(name)
     day = _midnight(match[1]) if match else ""
-    return (match[2] or name, day) if match and day else (name, "")
+    return (match[2], day) if match and day else (name, "")
 
 
 def _title(name: str) -> str:
