@@ -1,7 +1,10 @@
 """What the tests share: a clock that they set, the application with a key, the real server, and a receiver."""
 
+import os
+import shutil
 import sqlite3
 import ssl
+import subprocess
 from contextlib import closing, contextmanager
 
 import pytest
@@ -155,6 +158,18 @@ def service(tmp_path):
     """The real server on a real socket, stopped at the end."""
     with Service(tmp_path / "blog.db") as service:
         yield service
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
+    if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("to mount a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
 
 
 # Webhooks

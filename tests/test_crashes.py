@@ -6,7 +6,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 
@@ -142,18 +141,6 @@ def test_a_disk_that_takes_no_more_costs_only_the_writes(service):
     limit_files(service, resource.RLIM_INFINITY)
     assert write(service)[0] == 201
     assert acknowledged < stored(service)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
-    if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("to mount a small file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
 
 
 def test_a_full_disk_costs_only_the_writes(small_disk):

@@ -54,18 +54,6 @@ def test_another_wal_in_its_place_takes_no_writes_until_a_restart(service):
     assert service.request("GET", "/v1/posts")[0] == 200
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
-    if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("to mount a small file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
-
-
 def test_a_full_disk_is_told_by_health_until_there_is_room(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
