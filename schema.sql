@@ -2,7 +2,7 @@
 -- A change here goes together with an entry in blogapi/storage/upgrades.py and a higher user_version.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere

@@ -11,7 +11,7 @@ from blogapi.storage.fold import fold
 
 SCHEMA = Path(__file__).resolve().parent.parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 4  # as in schema.sql
+VERSION = 5  # as in schema.sql
 # The fields of a post as version 4 has them, in their order
 VERSION_4_FIELDS = (
     "id",
@@ -162,4 +162,5 @@ CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WH
 CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
 """,
     3: "UPDATE post SET document = with_updated_at(document);",
+    4: "",
 }

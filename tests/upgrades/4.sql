@@ -1,0 +1,90 @@
+-- The database of version 4, as it was.
+-- A change here goes together with an entry in blogapi/storage/upgrades.py and a higher user_version.
+
+PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
+PRAGMA user_version = 4;
+
+CREATE TABLE api_key (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere
+    name TEXT NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    last_used_on TEXT  -- a date in UTC
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE post (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
+    slug TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
+    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug and status are its copies
+) STRICT;
+
+CREATE INDEX post_status ON post (status, id);
+
+-- One index for a tag, and for a tag and a status. Lists of a tag whatever the status merge those of the four:
+-- every further index would be written for each tag of each post.
+CREATE TABLE post_tag (
+    tag TEXT NOT NULL,  -- case-folded and normalized: what decides whether two tags are the same
+    status TEXT NOT NULL,  -- a copy of the post's
+    post_id INTEGER NOT NULL,
+    PRIMARY KEY (tag, status, post_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tag (
+    tag TEXT NOT NULL PRIMARY KEY,  -- folded, as in post_tag
+    name TEXT NOT NULL,  -- the spelling in the newest post carrying it
+    newest INTEGER NOT NULL,  -- that post
+    posts INTEGER NOT NULL  -- how many carry it: to count them would take seconds
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE schedule (
+    post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled
+    published_at TEXT NOT NULL  -- a copy of the post's
+) STRICT;
+
+CREATE INDEX schedule_due ON schedule (published_at);
+
+CREATE TABLE idempotency (
+    digest BLOB NOT NULL,  -- of the API key
+    name TEXT NOT NULL,  -- the Idempotency-Key
+    request BLOB NOT NULL,  -- SHA-256 of the body
+    post_id INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (digest, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+CREATE TABLE webhook (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,  -- a JSON array of the types that it is sent
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
+    secret TEXT NOT NULL,  -- itself and no digest: every delivery is signed with it
+    created_at TEXT NOT NULL
+) STRICT;
+
+-- What happened, once for all webhooks; kept as long as there is a delivery of it.
+CREATE TABLE event (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    message_id TEXT NOT NULL,  -- random: the ids of a restored backup would come again, for other events
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,  -- JSON, just as it is sent
+    created_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE delivery (
+    webhook_id INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts INTEGER NOT NULL,
+    last_status INTEGER,
+    last_error TEXT,
+    repeats INTEGER NOT NULL,  -- how often it was asked for again, so that this is seen also during an attempt
+    next_attempt_at TEXT,  -- of a pending one; '' for at once, so that the clock does not change the order
+    PRIMARY KEY (webhook_id, event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
+
+CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
