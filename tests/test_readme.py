@@ -196,5 +196,5 @@ def test_three_articles_are_created_listed_and_deleted(tmp_path):
 def test_the_readme_names_every_setting():
     settings = re.findall(r"^\| `(HOST|PORT|BLOGAPI_\w+)` \|", README, re.MULTILINE)
     source = (CHECKOUT / "blogapi/config.py").read_text()
-    names = re.findall(r"^    (\w+): (?:str|int|bool|Path) =", source, re.MULTILINE)
+    names = re.findall(r"^    (\w+): (?:str|int|bool|Path|frozenset\[str\]) =", source, re.MULTILINE)
     assert settings == [name.upper() if name in ("host", "port") else f"BLOGAPI_{name.upper()}" for name in names]
