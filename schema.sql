@@ -9,7 +9,8 @@ CREATE TABLE api_key (
     name TEXT NOT NULL UNIQUE,
     last_four TEXT NOT NULL,
     created_at TEXT NOT NULL,
-    last_used_on TEXT  -- a date in UTC
+    last_used_on TEXT,  -- a date in UTC
+    scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE post (

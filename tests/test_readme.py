@@ -79,7 +79,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, send, send_all, get, *_, keys, backup = BLOCKS[1:-1]
+    create, send, send_all, get, *_, keys, less, backup = BLOCKS[1:-1]
     listing, change, schedule, once, tags, delete = BLOCKS[8:14]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
@@ -115,6 +115,9 @@ def test_what_the_readme_says_works(running, tmp_path):
     made, *table, renewed = shell(keys, environ, key).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
+    read_only, published_only = shell(less, environ, key).split()
+    assert json.loads(shell(listing.splitlines()[0], environ, read_only)) == listed
+    assert shell(listing, environ, published_only) == "[]" * 2  # All of these are drafts or scheduled.
 
     backup = backup.replace('"blog-', f'"{tmp_path}/blog-')
     assert shell(backup, environ, key) == ""

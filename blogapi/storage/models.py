@@ -3,6 +3,7 @@
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, Model, TextField
 
 STATUSES = ("published", "draft", "scheduled", "archived")
+FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = ("full", "read-only", "published-only")  # of keys, each less than the last
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
 EVENTS = (*POST_EVENTS, "ping")
 MAX_ID = 2**63 - 1
@@ -22,6 +23,7 @@ class ApiKey(BaseModel):
     last_four = TextField()
     created_at = TextField()
     last_used_on = TextField(null=True)
+    scope = TextField()
 
     class Meta:
         without_rowid = True

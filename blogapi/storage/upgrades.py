@@ -162,5 +162,20 @@ CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WH
 CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
 """,
     3: "UPDATE post SET document = with_updated_at(document);",
-    4: "",
+    4: """
+ALTER TABLE api_key RENAME TO older_api_key;
+
+CREATE TABLE api_key (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere
+    name TEXT NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    last_used_on TEXT,  -- a date in UTC
+    scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO api_key SELECT digest, name, last_four, created_at, last_used_on, 'full' FROM older_api_key;
+
+DROP TABLE older_api_key;
+""",
 }

@@ -29,7 +29,7 @@ def key_required(view: Callable) -> Callable:
             raise Unauthorized(
                 "Authorization: must be 'Bearer' and an API key that is in force", www_authenticate=["Bearer"]
             )
-        g.api_key = digest
+        g.api_key, g.scope = digest, key.scope
         environ["blogapi.key_name"] = key.name  # for the log
         if key.last_used_on != db.now[:10]:
             with suppress(Unavailable):

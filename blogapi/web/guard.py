@@ -5,6 +5,7 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.web.auth import key_required
 from blogapi.web.limiter import rate_limited
+from blogapi.web.scope import permission_required
 
 # The paths that need no key, all of them outside /v1.
 PUBLIC = {
@@ -32,6 +33,7 @@ def guard() -> None:
 
 @key_required
 @rate_limited
+@permission_required
 def check_path() -> None:
     """Refuse a path that the router would take for another one.
 

@@ -37,6 +37,7 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
         "Authorization: must be 'Bearer' and an API key that is in force",
         ["WWW-Authenticate"],
     ),
+    403: ("The key may not do this.", "this key is read-only: it may GET and HEAD posts and tags", []),
     404: ("There is no such thing, or path.", "no such post", []),
     405: ("The method is not allowed for the path.", "the method is not allowed for this path", ["Allow"]),
     408: ("The body did not come in time.", "body: did not come in time", []),

@@ -13,6 +13,7 @@ from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
+from blogapi.storage.models import SCOPES
 from blogapi.web.blueprint import CONVERTERS
 from blogapi.web.openapi.components import (
     ALWAYS,
@@ -32,7 +33,8 @@ from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema
 
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
-keys (`blogapi keys create NAME`).
+keys (`blogapi keys create NAME`). A key made with `--read-only` may GET and HEAD posts and tags; all else is 403. One
+made with `--published-only` is read-only, too, and for it there are only published posts: any other is 404.
 
 Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
 fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
@@ -139,6 +141,7 @@ def parameter(place: str, name: str, described: Described, **more: Any) -> dict[
 def responses(operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     errors = {*ALWAYS, *operation.errors, *(WITH_BODY if operation.body else ())}
+    errors |= set() if operation.scopes == SCOPES else {403}
     found: dict[str, Any] = {str(status): str(status) for status in errors}
     for answer in filter(None, (operation.answer, operation.creates)):
         success: dict[str, Any] = {
