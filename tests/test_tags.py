@@ -206,3 +206,35 @@ def test_text_that_looks_like_tags_is_left_alone(client, post, rename):
     post(content=content, title='"tags":', tags=["a"])
     rename("a", "b")
     assert client.get("/v1/posts/1").json.items() >= {"content": content, "title": '"tags":', "tags": ["b"]}.items()
+
+
+# Entity tags of lists
+
+
+@pytest.mark.usefixtures("some")
+@pytest.mark.parametrize("query", ["", "?limit=1", "?status=draft", "?status=archived"])
+def test_a_list_that_is_the_same_is_304(client, query):
+    first = client.get(f"/v1/tags{query}")
+    again = client.get(f"/v1/tags{query}", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+    assert again.headers.get("Link") == first.headers.get("Link")
+    assert "X-RateLimit-Remaining" in again.headers
+    assert client.head(f"/v1/tags{query}").headers["ETag"] == first.headers["ETag"]
+    assert client.get(f"/v1/tags{query}", headers={"If-None-Match": '"x"'}).data == first.data
+
+
+@pytest.mark.usefixtures("some")
+@pytest.mark.parametrize("change", ["count", "spelling", "Link"])
+def test_the_etag_changes_with_the_list_and_with_its_link(client, post, change):
+    if change == "Link":
+        client.delete("/v1/tags/zebra")
+    first = client.get("/v1/tags?limit=2")
+    if change == "count":
+        client.delete("/v1/posts/1")
+    elif change == "spelling":
+        client.patch("/v1/tags/go", json={"name": "gO"})
+    else:
+        post(tags=["zz"])
+    again = client.get("/v1/tags?limit=2", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data == first.data) == (200, change == "Link")
+    assert again.headers["ETag"] != first.headers["ETag"]

@@ -40,7 +40,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
 
 
-def dump(value: dict[str, Any] | list[str]) -> str:
+def dump(value: dict[str, Any] | list[Any]) -> str:
     """Return compact JSON: of a post in order, its document."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
