@@ -64,6 +64,8 @@ EVENTS = {
     "post.updated": "A post was changed.",
     "post.published": "A post was published: created as such, by a change, or because its time had come.",
     "post.deleted": "A post was deleted; this is what it was.",
+    "tag.updated": "A tag was renamed in every post, or merged with another; this is what it is now.",
+    "tag.deleted": "A tag was removed from every post.",
     "ping": "Somebody wants to see whether the receiver is there.",
 }
 EVENT_HEADERS: dict[str, Described] = {

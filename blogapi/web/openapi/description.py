@@ -28,7 +28,7 @@ from blogapi.web.openapi.components import (
 from blogapi.web.openapi.operation import Operation
 from blogapi.web.responses import JSON, MARKDOWN
 from blogapi.web.schemas.base import ErrorSchema, StrictSchema
-from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema
+from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema, TagDeletedSchema, TagUpdatedSchema
 
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
@@ -37,6 +37,8 @@ keys (`blogapi keys create NAME`).
 Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
 fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
 """
+POST_EVENT = PostEventSchema()
+PAYLOADS = {"tag.updated": TagUpdatedSchema(), "tag.deleted": TagDeletedSchema(), "ping": PingSchema()}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
@@ -70,9 +72,9 @@ def describe(app: Flask) -> dict[str, Any]:
         if hasattr(view, "operation"):
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
-    event, ping = map(plugin.converter.resolve_nested_schema, (PostEventSchema(), PingSchema()))
     spec.options["webhooks"] = {
-        name: describe_event(description, ping if name == "ping" else event) for name, description in EVENTS.items()
+        name: describe_event(description, plugin.converter.resolve_nested_schema(PAYLOADS.get(name, POST_EVENT)))
+        for name, description in EVENTS.items()
     }
     return spec.to_dict()
 
