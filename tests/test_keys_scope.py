@@ -163,6 +163,7 @@ def same(blogs):
         answer, expected = (visitor.open(path, method=method, **more) for visitor in visitors)
         assert answer.headers["X-RateLimit-Remaining"] == expected.headers["X-RateLimit-Remaining"]
         assert said(answer) == said(expected), (method, path, more)
+        assert answer.status_code < 500, answer.text
         return answer
 
     return same
@@ -190,10 +191,10 @@ def test_of_another_status_there_are_none(same, status):
 
 def test_no_list_tells_of_another_post(same):
     parameters = (
-        ["", "limit=1", "limit=2", "limit=3", "limit=4"],
-        ["", "status=published", "status=draft", "status=scheduled", "status=archived", "status=x"],
-        ["", "tag=shared", "tag=only+draft", "tag=only+published", "tag=tag+2", "tag=tag+6"],
-        ["", *(f"before={number}" for number in range(1, 11))],
+        ["", "limit=1", "limit=3", "limit=4"],
+        ["", "status=published", "status=draft"],
+        ["", "tag=shared", "tag=only+draft", "tag=tag+6"],
+        ["", *(f"before={number}" for number in (2, 5, 7, 8))],
         ["", "sort=published_at", "q=content", "fields=id,slug"],
     )
     for chosen in itertools.product(*parameters):

@@ -29,7 +29,7 @@ from blogapi.web.openapi.components import (
 from blogapi.web.openapi.operation import Operation
 from blogapi.web.responses import JSON, MARKDOWN
 from blogapi.web.schemas.base import ErrorSchema, StrictSchema
-from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema
+from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema, TagDeletedSchema, TagUpdatedSchema
 
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
@@ -39,6 +39,8 @@ made with `--published-only` is read-only, too, and for it there are only publis
 Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
 fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
 """
+POST_EVENT = PostEventSchema()
+PAYLOADS = {"tag.updated": TagUpdatedSchema(), "tag.deleted": TagDeletedSchema(), "ping": PingSchema()}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
@@ -72,9 +74,9 @@ def describe(app: Flask) -> dict[str, Any]:
         if hasattr(view, "operation"):
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
-    event, ping = map(plugin.converter.resolve_nested_schema, (PostEventSchema(), PingSchema()))
     spec.options["webhooks"] = {
-        name: describe_event(description, ping if name == "ping" else event) for name, description in EVENTS.items()
+        name: describe_event(description, plugin.converter.resolve_nested_schema(PAYLOADS.get(name, POST_EVENT)))
+        for name, description in EVENTS.items()
     }
     return spec.to_dict()
 
@@ -153,7 +155,7 @@ def responses(operation: Operation) -> dict[str, Any]:
         found[str(answer.status)] = success
     if operation.method == "GET" and "If-None-Match" in operation.request_headers:
         headers = refer_to([*RATE_LIMIT, *operation.answer.headers])
-        found["304"] = {"description": "The post still has the entity tag.", "headers": headers}
+        found["304"] = {"description": "This is still the entity tag.", "headers": headers}
     return dict(sorted(found.items()))
 
 
