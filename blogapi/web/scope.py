@@ -1,13 +1,11 @@
-"""What a key may do: the decorator that forbids the rest, and the part of the posts that there is for it."""
+"""What a key may do, and the part of the posts that there is for it."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
-from flask import current_app, g, request
+from flask import current_app, request
 from werkzeug.exceptions import Forbidden
 
-from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+from blogapi.storage.models import PUBLISHED_ONLY, READ_ONLY
 
 READS = ("GET", "HEAD")
 MESSAGES = {
@@ -16,34 +14,27 @@ MESSAGES = {
 }
 
 
-def permission_required(view: Callable) -> Callable:
-    """Answer 403 in place of `view` for what the key may not do: any method but GET and HEAD, whatever the path.
+def check_permission() -> None:
+    """Raise Forbidden for what a key that may do less must not: any method but GET and HEAD, whatever the path.
 
-    These two it may where the operation says so; where there is none, it is told that.
+    These two it may where the operation says so; where there is none, the router says what is wrong.
     """
-
-    @wraps(view)
-    def permitted(*args: Any, **kwargs: Any) -> Any:
-        if g.scope != FULL and not is_permitted():
-            raise Forbidden(MESSAGES[g.scope])
-        return view(*args, **kwargs)
-
-    return permitted
+    permitted = request.method in READS
+    if permitted and request.endpoint is not None:
+        operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
+        permitted = operation is not None and scope() in operation.scopes
+    if not permitted:
+        raise Forbidden(MESSAGES[scope()])
 
 
-def is_permitted() -> bool:
-    """Return whether the request is one that a key of its scope may make."""
-    if request.method not in READS:
-        return False
-    if request.endpoint is None:
-        return True  # The router says what is wrong.
-    operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
-    return operation is not None and g.scope in operation.scopes
+def scope() -> str:
+    """Return what the key of the request may do, one of SCOPES."""
+    return request.environ["blogapi.scope"]
 
 
 def published_only() -> bool:
     """Return whether there are only published posts for the key."""
-    return g.scope == PUBLISHED_ONLY
+    return scope() == PUBLISHED_ONLY
 
 
 def in_scope(query: dict[str, Any]) -> dict[str, Any] | None:
