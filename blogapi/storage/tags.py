@@ -94,15 +94,11 @@ _rows = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts)
 
 def _due() -> Select:
     """Return the query for the tags of the posts, mostly none, that are to be published by now."""
-    columns = (
-        PostTag.tag,
-        Value(None),
-        fn.MAX(PostTag.post_id).alias("newest"),
-        fn.COUNT(PostTag.post_id).alias("posts"),
-    )
+    newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in lists.py
-    query = Schedule.select(*columns).join(PostTag, on=carries).where(Schedule.published_at <= Param("now"))
-    return query.where(PostTag.tag > Param("after")).group_by(PostTag.tag)
+    query = Schedule.select(PostTag.tag, Value(None), newest, posts).join(PostTag, on=carries)
+    is_due = Schedule.published_at <= Param("now")
+    return query.where(is_due, PostTag.tag > Param("after")).group_by(PostTag.tag)
 
 
 def _to_come(tags: Select) -> Select:
@@ -220,8 +216,7 @@ def _refresh(tx: Transaction, tag: str, status: str) -> None:
         tx.execute(_forget, tag=tag, status=status)
     else:
         newest, document = found
-        name = documents.spelling(document, tag)
-        tx.execute(_respell, tag=tag, status=status, newest=newest, name=name)
+        tx.execute(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
 
 
 _newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
