@@ -12,7 +12,7 @@ RATE_LIMIT: dict[str, Described] = {
 HEADERS: dict[str, Described] = {
     **RATE_LIMIT,
     "Link": ('Leads to the next page, as `<…>; rel="next"` (RFC 8288), where there is one.', {"type": "string"}),
-    "ETag": ("The strong entity tag of the post: it changes with the post.", {"type": "string"}),
+    "ETag": ("The strong entity tag of what is answered: it changes with that.", {"type": "string"}),
     "Location": ("The path of what was created.", {"type": "string", "format": "uri-reference"}),
     "Retry-After": ("After how many seconds to try again.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("The scheme of authentication.", {"type": "string", "const": "Bearer"}),
@@ -21,7 +21,7 @@ HEADERS: dict[str, Described] = {
 REQUEST_HEADERS: dict[str, Described] = {
     "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
     "If-None-Match": (
-        "GET: answer 304 if the post still has this entity tag. PUT: change nothing if it has, `*` any (RFC 9110).",
+        "GET: answer 304 if this is still the entity tag. PUT: change nothing if the post has it, `*` any (RFC 9110).",
         {"type": "string"},
     ),
     "Idempotency-Key": (

@@ -150,7 +150,7 @@ def responses(operation: Operation) -> dict[str, Any]:
         found[str(answer.status)] = success
     if operation.method == "GET" and "If-None-Match" in operation.request_headers:
         headers = refer_to([*RATE_LIMIT, *operation.answer.headers])
-        found["304"] = {"description": "The post still has the entity tag.", "headers": headers}
+        found["304"] = {"description": "This is still the entity tag.", "headers": headers}
     return dict(sorted(found.items()))
 
 
