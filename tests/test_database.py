@@ -199,7 +199,7 @@ def test_the_schema_says_its_version():
 
 
 def add(tx, slug):
-    return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
+    return tx.insert(Post.insert(slug=slug, status="draft", digest=b"", document="{}"))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from blogapi.storage import lists
 from blogapi.storage.models import STATUSES, Post
 
-UNKNOWN = "unknown parameter; there are limit, status, tag, before"
+UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, fields"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"
@@ -147,7 +147,7 @@ def test_posts_made_and_deleted_meanwhile_disturb_no_walk(client, post):
 
 
 def test_the_default_limit_is_100_and_the_highest_1000(client, database):
-    rows = [{"slug": f"s{number}", "status": "draft", "document": "{}"} for number in range(1001)]
+    rows = [{"slug": f"s{number}", "status": "draft", "digest": b"", "document": "{}"} for number in range(1001)]
     database.write(lambda tx: tx.execute(Post.insert_many(rows)))
     assert len(client.get("/v1/posts").json) == 100
     answer = client.get("/v1/posts?limit=1001")

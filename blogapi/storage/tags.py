@@ -55,15 +55,16 @@ _tag = Prepared(Tag.select(Tag.name, Tag.posts).where(Tag.tag == Param("tag")))
 # The tags of one post
 
 
-def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> None:
+def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], published_at: str | None) -> None:
     """Give a post its tags."""
-    rows = [{"tag": fold(name), "name": name, "status": status, "post_id": post_id} for name in names]
+    post = {"status": status, "post_id": post_id, "published_at": published_at}
+    rows = [{"tag": fold(name), "name": name} | post for name in names]
     tx.execute_many(_attach, rows)
     tx.execute_many(_count_up, rows)
 
 
 _attach = Prepared(
-    PostTag.insert({PostTag.tag: Param("tag"), PostTag.status: Param("status"), PostTag.post_id: Param("post_id")})
+    PostTag.insert({getattr(PostTag, name): Param(name) for name in ("tag", "status", "post_id", "published_at")})
 )
 _count_up = Prepared(
     Tag.insert(
@@ -180,11 +181,14 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         (document,) = tx.row(_document, id=post_id)
         with suppress(ValueError):  # A damaged post is passed over.
-            tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
+            document = documents.with_tags(document, change, tx.now)
+            tx.execute(_set_document, id=post_id, document=document, digest=documents.digest(document.encode()))
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))
-_set_document = Prepared(Post.update({Post.document: Param("document")}).where(Post.id == Param("id")))
+_set_document = Prepared(
+    Post.update({Post.document: Param("document"), Post.digest: Param("digest")}).where(Post.id == Param("id"))
+)
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:
