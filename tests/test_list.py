@@ -170,6 +170,19 @@ def test_head_is_get_without_the_body(client, post):
 
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("by_tag", [True, False])
+@pytest.mark.parametrize("of_second", [True, False])
+def test_no_list_by_publication_scans_or_sorts(plan, status, by_tag, of_second):
+    steps = plan(lists._latest_posts(status, by_tag, of_second))
+    assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
+    found = "tag=? AND status=?" if by_tag else "status=?"
+    time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter where it is still to come
+    for step in steps:
+        if step.startswith("SEARCH") and not step.endswith("PRIMARY KEY (rowid=?)"):
+            assert step.partition(f"_published ({found} AND published_at")[2].startswith(time), steps
+
+
+@pytest.mark.parametrize("status", [None, *STATUSES])
+@pytest.mark.parametrize("by_tag", [True, False])
 def test_no_list_scans_or_sorts(plan, status, by_tag):
     steps = plan(lists._newest_posts(status, by_tag))
     if status == "published":  # The ids of the few that are due and not yet published are sorted.

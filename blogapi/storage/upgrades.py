@@ -50,7 +50,7 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
             _run(connection, SCHEMA.read_text())
         connection.create_function("fold", 1, fold, deterministic=True)
         connection.create_function("with_updated_at", 1, with_updated_at, deterministic=True)
-        connection.create_function("digest", 1, lambda document: digest(document.encode()), deterministic=True)
+        connection.create_function("digest", 1, digest, deterministic=True)
         connection.create_function("published_at", 1, published_at, deterministic=True)
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
@@ -187,7 +187,9 @@ CREATE TABLE post (
     document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug, status and published_at are its copies
 ) STRICT;
 
-INSERT INTO post SELECT id, slug, status, published_at(document), digest(document), document FROM old_post;
+INSERT INTO post
+SELECT id, slug, status, published_at(document), digest(CAST(document AS BLOB)), document
+FROM (SELECT id, slug, status, ifnull(document, '') AS document FROM old_post);
 
 DELETE FROM sqlite_sequence WHERE name = 'post';
 

@@ -199,7 +199,7 @@ class Before(PostId):
         try:
             datetime.fromisoformat(match[1])
             return Place(match[1], super()._deserialize(match[2], attr, data, **kwargs))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, ValidationError):
             raise self.make_error("place") from None
 
 
