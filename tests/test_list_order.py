@@ -247,7 +247,7 @@ def test_damaged_posts_are_passed_over_and_the_link_leads_on(client, post, datab
 
 
 def test_a_page_of_some_fields_ends_by_what_is_read(client, post, monkeypatch):
-    monkeypatch.setattr(lists, "READ_BYTES", 2500)
+    monkeypatch.setattr(lists, "READ_SHARE", 2)
     monkeypatch.setattr(lists, "PAGE_BYTES", 1500)
     for number in range(6):
         post(title=str(number), content="x" * 1000)

@@ -29,10 +29,14 @@ def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **hea
 
 def conditional(content: bytes, entity_tag: str, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:
     """Answer with a strong entity tag; 304 where that is what the client has (RFC 9110, section 13.1.2)."""
-    reads = request.environ["REQUEST_METHOD"] in ("GET", "HEAD")
-    if reads and "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(entity_tag):
+    asked = "HTTP_IF_NONE_MATCH" in request.environ  # else parsing it would be for nothing
+    if asked and request.method in ("GET", "HEAD") and request.if_none_match.contains_weak(entity_tag):
         content, status = b"", 304
-    return Response(content, status, {"ETag": f'"{entity_tag}"', **headers}, mimetype=mimetype)
+    response = Response(content, status, mimetype=mimetype)
+    response.headers["ETag"] = f'"{entity_tag}"'
+    for name, value in headers.items():  # Given to Response, they would take 3 µs, of about 100 for a list.
+        response.headers[name] = value
+    return response
 
 
 def prefers_markdown() -> bool:
