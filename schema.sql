@@ -17,19 +17,26 @@ CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
     slug TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
-    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug and status are its copies
+    published_at TEXT,
+    digest BLOB NOT NULL,  -- SHA-256 of the document, its first 16 bytes: what the entity tags of lists are made of
+    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug, status and published_at are its copies
 ) STRICT;
 
 CREATE INDEX post_status ON post (status, id);
 
--- One index for a tag, and for a tag and a status. Lists of a tag whatever the status merge those of the four:
--- every further index would be written for each tag of each post.
+CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+-- One index for a tag, and for a tag and a status, in each order. Lists of a tag whatever the status merge those of the
+-- four: every further index would be written for each tag of each post.
 CREATE TABLE post_tag (
     tag TEXT NOT NULL,  -- case-folded and normalized: what decides whether two tags are the same
     status TEXT NOT NULL,  -- a copy of the post's
     post_id INTEGER NOT NULL,
+    published_at TEXT,  -- another copy
     PRIMARY KEY (tag, status, post_id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
 
 -- The tags of those few posts that have come due are found by it; no other post has a row in it.
 CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +44,12 @@ LISTS = {
     "list by tag and status": "/v1/posts?limit=20&tag=tag3&status=published",
     "list by tag and status without a match": "/v1/posts?limit=20&tag=drafts&status=published",
     "list 50,000 posts deep": "/v1/posts?limit=20&before={deep}",
+    "by date": "/v1/posts?limit=20&sort=published_at",
+    "by date, of a status": "/v1/posts?limit=20&sort=published_at&status=published",
+    "by date, of a rare status": "/v1/posts?limit=20&sort=published_at&status=archived",
+    "by date, of a tag": "/v1/posts?limit=20&sort=published_at&tag=tag3",
+    "by date, of a tag and a status": "/v1/posts?limit=20&sort=published_at&tag=tag3&status=published",
+    "some fields": "/v1/posts?limit=20&fields=id,title,slug,published_at",
     "tags": "/v1/tags?limit=20",
     "tags by status": "/v1/tags?limit=20&status=published",
 }
@@ -102,6 +108,12 @@ class Server:
         finally:
             connection.close()
 
+    def etag(self, path: str) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        with closing(connection):
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}"})
+            return connection.getresponse().headers["ETag"]
+
     def load(self, connections: int, seconds: int, *arguments: str) -> Result:
         """Let wrk send what wrk.lua makes of `arguments`."""
         wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "-s", HERE / "wrk.lua"]
@@ -157,6 +169,10 @@ class Blog(Server):
 
     def list(self, connections: int, seconds: int, path: str = LISTS["list"]) -> Result:
         return self.load(connections, seconds, "list", path.format(deep=max(self.posts - 50_000, 71)))
+
+    def list_unchanged(self, connections: int, seconds: int) -> Result:
+        """Let wrk ask for the list with the entity tag that it has."""
+        return self.load(connections, seconds, "list", LISTS["list"], self.etag(LISTS["list"]))
 
     def create(self, connections: int, seconds: int, file: str = "new.json") -> Result:
         return self.load(connections, seconds, "create", str(self.folder / file))
@@ -262,6 +278,20 @@ def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
             line(f"get one post, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.80")
 
 
+def beside_the_list(blog: Blog, runs: int, seconds: int) -> None:
+    """Print how lists in another order, with some fields, and those that the client has compare with the plain one."""
+    print("\nshares of the list, one connection")
+    paths = {name: path for name, path in LISTS.items() if "sort=" in path or "fields=" in path}
+    base, *results = medians(
+        runs,
+        lambda: blog.list(1, seconds),
+        *(lambda p=path: blog.list(1, seconds, p) for path in paths.values()),
+        lambda: blog.list_unchanged(1, seconds),
+    )
+    for name, result in zip([*paths, "unchanged: 304"], results, strict=True):
+        line(name, result, f"{result.rate / base.rate:.2f}", "0.60")
+
+
 def as_files(blog: Blog, runs: int, seconds: int) -> None:
     """Print how posts as files compare: a creation with one from JSON, a PUT that changes nothing with a GET."""
     print("\nposts as files, shares of a creation from JSON and of a GET")
@@ -351,6 +381,7 @@ def main() -> None:
         print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (below 100, aim 75)")
         if options.posts > 1000:
             beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
+        beside_the_list(blog, options.runs, options.seconds)
         as_files(blog, options.runs, options.seconds)
         beside_none(blog, options.runs, options.seconds)
 

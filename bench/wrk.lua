@@ -1,5 +1,5 @@
 -- What wrk sends (list, create, put or delete), and how it reports: requests a second, p50 and p99 in milliseconds, failures.
--- wrk -s wrk.lua URL -- list PATH | create FILE | put PATH FILE | delete FIRST_ID; a FILE is .json or .md
+-- wrk -s wrk.lua URL -- list PATH [ETAG] | create FILE | put PATH FILE | delete FIRST_ID; a FILE is .json or .md
 
 local requests, next = {}, 0
 
@@ -26,6 +26,7 @@ function init(args)
       requests[number] = wrk.format("DELETE", "/v1/posts/" .. string.format("%d", args[2] + number - 1))
     end
   else
+    wrk.headers["If-None-Match"] = args[3]
     requests[1] = wrk.format("GET", args[2])
   end
 end

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from hashlib import sha256
 
 from blogapi.storage.fold import fold
 
@@ -27,15 +28,20 @@ def sound_posts(path):
 
 
 def copies_are_true(rows, posts):
-    of_documents = {number: (post["id"], post["slug"], post["status"]) for number, post in posts.items()}
-    columns = rows("SELECT id, CAST(id AS TEXT), slug, status FROM post")
+    of_documents = {
+        number: (post["id"], post["slug"], post["status"], post.get("published_at")) for number, post in posts.items()
+    }
+    columns = rows("SELECT id, CAST(id AS TEXT), slug, status, published_at FROM post")
     assert {number: tuple(rest) for number, *rest in columns} == of_documents
+    documents = rows("SELECT digest, CAST(document AS BLOB) FROM post")
+    assert [digest for digest, _ in documents] == [sha256(document).digest()[:16] for _, document in documents]
 
 
 def tags_are_true(rows, posts):
     carried = [(fold(name), name, number) for number, post in posts.items() for name in post["tags"]]
-    expected = sorted((tag, posts[number]["status"], number) for tag, _, number in carried)
-    assert sorted(rows("SELECT tag, status, post_id FROM post_tag")) == expected
+    expected = {(tag, posts[number]["status"], number, posts[number].get("published_at")) for tag, _, number in carried}
+    found = rows("SELECT tag, status, post_id, published_at FROM post_tag")
+    assert (len(found), set(found)) == (len(carried), expected)
     counts = Counter((tag, posts[number]["status"]) for tag, _, number in carried)
     by_age = sorted(carried, key=lambda each: each[2])
     newest = {(tag, posts[number]["status"]): (name, number) for tag, name, number in by_age}

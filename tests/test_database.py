@@ -5,19 +5,23 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import group_commit, keys, posts, tags, upgrades, webhooks
+from blogapi.storage import documents, group_commit, keys, posts, tags, upgrades, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 from blogapi.storage.models import BaseModel, Delivery, Post
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import APPLICATION_ID, SCHEMA, VERSION
+from tests.invariants import sound_posts
+
+EARLY, LATE = "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 
 
 def contents(path):
@@ -177,6 +181,45 @@ def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, vers
     assert contents(path) == contents(tmp_path / "fresh.db")
 
 
+def test_a_database_of_version_4_gets_copies_and_digests_and_passes_over_what_is_damaged(path):
+    old = sqlite3.connect(path)
+    script = (Path(__file__).parent / "upgrades" / "4.sql").read_text()
+    old.executescript(script.replace("document TEXT NOT NULL", "document TEXT"))
+    made = {"title": "Ü", "content": "B", "tags": ["a"], "created_at": "2026-11-20T12:00:00Z"}
+    for number, status, published_at in [(1, "published", EARLY), (2, "draft", None), (3, "scheduled", LATE)]:
+        post = made | {"id": str(number), "slug": f"{number}", "status": status, "updated_at": made["created_at"]}
+        document = documents.dump(documents.in_order(post | {"published_at": published_at}))
+        old.execute("INSERT INTO post VALUES (?, ?, ?, ?)", (number, f"{number}", status, document))
+        old.execute("INSERT INTO post_tag VALUES ('a', ?, ?)", (status, number))
+    old.execute("INSERT INTO tag VALUES ('a', 'a', 3, 3)")
+    old.execute("INSERT INTO schedule VALUES (3, ?)", (LATE,))
+    for number, damaged in enumerate([None, "", "[]", '{"published_at":5}'], 4):
+        old.execute("INSERT INTO post VALUES (?, ?, 'published', ?)", (number, f"{number}", damaged))
+    old.execute("UPDATE sqlite_sequence SET seq = 99")
+    old.commit()
+    old.close()
+    set_up(path)
+    with closing(sqlite3.connect(path)) as upgraded, upgraded:
+        assert upgraded.execute("SELECT name, seq FROM sqlite_sequence").fetchall() == [("post", 99)]
+        assert upgraded.execute("DELETE FROM post WHERE published_at IS NULL AND id > 3").rowcount == 4
+    assert len(sound_posts(path)) == 3
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_an_upgraded_database_never_uses_an_id_again(path, deleted):
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "upgrades" / "4.sql").read_text())
+    if deleted:
+        old.execute("INSERT INTO post VALUES (7, 'a', 'draft', '{}')")
+        old.execute("DELETE FROM post")
+    old.commit()
+    old.close()
+    database = create_app(Config(database=path)).extensions["database"]
+    made = database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
+    assert made.id == (8 if deleted else 1)
+    database.close()
+
+
 def test_an_upgrade_that_fails_changes_nothing(path, monkeypatch):
     set_up(path)
     before = contents(path)
@@ -199,7 +242,7 @@ def test_the_schema_says_its_version():
 
 
 def add(tx, slug):
-    return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
+    return tx.insert(Post.insert(slug=slug, status="draft", digest=b"", document="{}"))
 
 
 @pytest.fixture

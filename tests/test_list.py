@@ -7,7 +7,7 @@ import pytest
 from blogapi.storage import lists
 from blogapi.storage.models import STATUSES, Post
 
-UNKNOWN = "unknown parameter; there are limit, status, tag, before"
+UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, fields"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"
@@ -147,7 +147,7 @@ def test_posts_made_and_deleted_meanwhile_disturb_no_walk(client, post):
 
 
 def test_the_default_limit_is_100_and_the_highest_1000(client, database):
-    rows = [{"slug": f"s{number}", "status": "draft", "document": "{}"} for number in range(1001)]
+    rows = [{"slug": f"s{number}", "status": "draft", "digest": b"", "document": "{}"} for number in range(1001)]
     database.write(lambda tx: tx.execute(Post.insert_many(rows)))
     assert len(client.get("/v1/posts").json) == 100
     answer = client.get("/v1/posts?limit=1001")
@@ -166,6 +166,19 @@ def test_head_is_get_without_the_body(client, post):
     answer = client.head("/v1/posts")
     assert (answer.status_code, answer.data) == (200, b"")
     assert answer.headers["Content-Length"] == str(len(client.get("/v1/posts").data))
+
+
+@pytest.mark.parametrize("status", [None, *STATUSES])
+@pytest.mark.parametrize("by_tag", [True, False])
+@pytest.mark.parametrize("of_second", [True, False])
+def test_no_list_by_publication_scans_or_sorts(plan, status, by_tag, of_second):
+    steps = plan(lists._latest_posts(status, by_tag, of_second))
+    assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
+    found = "tag=? AND status=?" if by_tag else "status=?"
+    time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter where it is still to come
+    for step in steps:
+        if step.startswith("SEARCH") and not step.endswith("PRIMARY KEY (rowid=?)"):
+            assert step.partition(f"_published ({found} AND published_at")[2].startswith(time), steps
 
 
 @pytest.mark.parametrize("status", [None, *STATUSES])

@@ -80,7 +80,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
     create, send, send_all, get, *_, keys, less, backup = BLOCKS[1:-1]
-    listing, change, schedule, once, tags, delete = BLOCKS[8:14]
+    listing, by_date, change, schedule, once, tags, delete = BLOCKS[8:15]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
     created = json.loads(shell(create, environ, key))
@@ -88,6 +88,9 @@ def test_what_the_readme_says_works(running, tmp_path):
     times = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
     assert created | times == example | times
     assert shell(listing, environ, key) == json.dumps([created], separators=(",", ":")) * 2
+    assert json.loads(shell(by_date, environ, key)) == [
+        {name: created[name] for name in ("title", "slug", "published_at")}
+    ]
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
     post = json.loads(shell(send, environ, key))
@@ -141,7 +144,7 @@ def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
 def test_what_the_readme_says_of_webhooks_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
-    subscribe, ping, openssl = BLOCKS[14:17]
+    subscribe, ping, openssl = BLOCKS[15:18]
     check = {}
     exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], check)
     with Receiver() as receiver:

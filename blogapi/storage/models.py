@@ -30,11 +30,13 @@ class ApiKey(BaseModel):
 
 
 class Post(BaseModel):
-    """A post. `document` is its JSON as it is answered; slug and status are copies of what stands there."""
+    """A post. `document` is its JSON as it is answered, and the rest but digest is copied from there."""
 
     id = AutoField()
     slug = TextField(unique=True)
     status = TextField()
+    published_at = TextField(null=True)
+    digest = BlobField()
     document = TextField()
 
 
@@ -42,11 +44,12 @@ DOCUMENT = Post.document.cast("BLOB")  # bytes, as it is answered: decoding and 
 
 
 class PostTag(BaseModel):
-    """A tag of a post, with the post's status beside it, so that the key answers for both together."""
+    """A tag of a post, with the post's status and time beside it, so that one index answers for all together."""
 
     tag = TextField()
     status = TextField()
     post_id = IntegerField()
+    published_at = TextField(null=True)
 
     class Meta:
         primary_key = CompositeKey("tag", "status", "post_id")

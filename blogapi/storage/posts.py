@@ -112,7 +112,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     }
     post = documents.in_order(fields | made)
     document = _store(tx, _insert, post)
-    tags.attach(tx, post_id, post["status"], post["tags"])
+    tags.attach(tx, post_id, post["status"], post["tags"], post.get("published_at"))
     _reschedule(tx, post_id, {}, post)
     if with_events:
         events.record(tx, post, "post.created", *_publication({}, post))
@@ -121,19 +121,21 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
 
 # The greatest id that there ever was
 _last_id = Statement("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'post'", [])
-_columns = {Post.slug: Param("slug"), Post.status: Param("status"), Post.document: Param("document")}
+_columns = {getattr(Post, name): Param(name) for name in ("slug", "status", "published_at", "digest", "document")}
 _insert = Prepared(Post.insert({Post.id: Param("id"), **_columns}))
 _update = Prepared(Post.update(_columns).where(Post.id == Param("id")))
 
 
 def _store(tx: Transaction, statement: Prepared, post: dict[str, Any]) -> bytes:
     """Insert or update the row of a post; return its document."""
-    document = documents.dump(post)
+    text = documents.dump(post)
+    document = text.encode()
+    copies = {"id": int(post["id"]), "published_at": post.get("published_at"), "digest": documents.digest(document)}
     try:
-        tx.execute(statement, id=int(post["id"]), slug=post["slug"], status=post["status"], document=document)
+        tx.execute(statement, slug=post["slug"], status=post["status"], document=text, **copies)
     except NotUnique:  # The id is not another's: one writes at a time.
         raise SlugTaken from None
-    return document.encode()
+    return document
 
 
 def change(tx: Transaction, key: Key, changes: dict[str, Any], check: Check) -> bytes:
@@ -223,9 +225,9 @@ def _replace(
     if new != old:
         new = new | {"updated_at": tx.now}
         document = _store(tx, _update, new)
-    if (old["tags"], old["status"]) != (new["tags"], new["status"]):
+    if any(old.get(name) != new.get(name) for name in ("tags", "status", "published_at")):
         tags.detach(tx, post_id, old["status"], old["tags"])
-        tags.attach(tx, post_id, new["status"], new["tags"])
+        tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
     _reschedule(tx, post_id, old, new)
     if with_events:
         events.record(tx, new, "post.updated", *_publication(old, new))

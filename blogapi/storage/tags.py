@@ -131,15 +131,16 @@ _tag = Prepared(_rows.where(Tag.tag == Param("tag")))
 # The tags of one post
 
 
-def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> None:
+def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], published_at: str | None) -> None:
     """Give a post its tags."""
-    rows = [{"tag": fold(name), "name": name, "status": status, "post_id": post_id} for name in names]
+    post = {"status": status, "post_id": post_id, "published_at": published_at}
+    rows = [{"tag": fold(name), "name": name} | post for name in names]
     tx.execute_many(_attach, rows)
     tx.execute_many(_count_up, rows)
 
 
 _attach = Prepared(
-    PostTag.insert({PostTag.tag: Param("tag"), PostTag.status: Param("status"), PostTag.post_id: Param("post_id")})
+    PostTag.insert({getattr(PostTag, name): Param(name) for name in ("tag", "status", "post_id", "published_at")})
 )
 _count_up = Prepared(
     Tag.insert(
@@ -276,13 +277,16 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
         with suppress(AttributeError, ValueError):  # A damaged post is passed over.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
-                tx.execute(_set_document, id=post_id, document=changed)
+                digest = documents.digest(changed.encode())
+                tx.execute(_set_document, id=post_id, document=changed, digest=digest)
                 any_changed = True
     return any_changed
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))
-_set_document = Prepared(Post.update({Post.document: Param("document")}).where(Post.id == Param("id")))
+_set_document = Prepared(
+    Post.update({Post.document: Param("document"), Post.digest: Param("digest")}).where(Post.id == Param("id"))
+)
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.storage.documents import dump, spelling
+from blogapi.storage.documents import digest, dump, spelling
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 
@@ -51,6 +51,8 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         connection.create_function("fold", 1, fold, deterministic=True)
         connection.create_function("spelling", 2, spelling, deterministic=True)
         connection.create_function("with_updated_at", 1, with_updated_at, deterministic=True)
+        connection.create_function("digest", 1, digest, deterministic=True)
+        connection.create_function("published_at", 1, published_at, deterministic=True)
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
             connection.execute(f"PRAGMA user_version = {version + 1}")
@@ -66,6 +68,15 @@ def with_updated_at(document: str) -> str:
         return dump({name: post[name] for name in VERSION_4_FIELDS if name in post})
     except (ValueError, KeyError, TypeError):  # It is damaged, and stays so.
         return document
+
+
+def published_at(document: str) -> str | None:
+    """Return the published_at of a document of version 4, None where it has none or is damaged."""
+    try:
+        time = json.loads(document).get("published_at")
+        return time if isinstance(time, str) else None
+    except (ValueError, AttributeError):
+        return None
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -164,6 +175,49 @@ CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <>
 """,
     3: "UPDATE post SET document = with_updated_at(document);",
     4: """
+DROP INDEX post_status;
+
+ALTER TABLE post RENAME TO old_post;
+
+CREATE TABLE post (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
+    slug TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
+    published_at TEXT,
+    digest BLOB NOT NULL,  -- SHA-256 of the document, its first 16 bytes: what the entity tags of lists are made of
+    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug, status and published_at are its copies
+) STRICT;
+
+INSERT INTO post
+SELECT id, slug, status, published_at(document), digest(CAST(document AS BLOB)), document
+FROM (SELECT id, slug, status, ifnull(document, '') AS document FROM old_post);
+
+DELETE FROM sqlite_sequence WHERE name = 'post';
+
+UPDATE sqlite_sequence SET name = 'post' WHERE name = 'old_post';
+
+DROP TABLE old_post;
+
+CREATE INDEX post_status ON post (status, id);
+
+CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+ALTER TABLE post_tag RENAME TO old_post_tag;
+
+CREATE TABLE post_tag (
+    tag TEXT NOT NULL,  -- case-folded and normalized: what decides whether two tags are the same
+    status TEXT NOT NULL,  -- a copy of the post's
+    post_id INTEGER NOT NULL,
+    published_at TEXT,  -- another copy
+    PRIMARY KEY (tag, status, post_id)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO post_tag
+SELECT tag, status, post_id, (SELECT published_at FROM post WHERE id = post_id) FROM old_post_tag;
+
+DROP TABLE old_post_tag;
+
+CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
 ALTER TABLE api_key RENAME TO older_api_key;
 
 CREATE TABLE api_key (

@@ -32,7 +32,11 @@ def conditional(content: bytes, entity_tag: str, status: int = 200, mimetype: st
     reads = request.environ["REQUEST_METHOD"] in ("GET", "HEAD")
     if reads and "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(entity_tag):
         content, status = b"", 304
-    return Response(content, status, {"ETag": f'"{entity_tag}"', **headers}, mimetype=mimetype)
+    response = Response(content, status, mimetype=mimetype)
+    response.headers["ETag"] = f'"{entity_tag}"'
+    for name, value in headers.items():  # Given to Response, they would take 3 µs, of about 100 for a list.
+        response.headers[name] = value
+    return response
 
 
 def prefers_markdown() -> bool:

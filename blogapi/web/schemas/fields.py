@@ -1,7 +1,7 @@
 """The kinds of values on the wire, and how a person is told what would be right."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from marshmallow.validate import Length, Range, Regexp
 
 from blogapi.files.markdown import is_visible
 from blogapi.storage.fold import fold
+from blogapi.storage.lists import Place
 from blogapi.storage.models import MAX_ID
 
 # Unpaired surrogates, and category Cc but for tab, LF and CR: re has no \p{Cc}.
@@ -22,6 +23,8 @@ TIME = re.compile(
 POSITIVE = re.compile("[1-9][0-9]*")
 ID = "[1-9][0-9]{0,18}"  # and at most MAX_ID
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
+PLACE_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
+PLACE = re.compile(f"({PLACE_TIME})_({ID})")
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 
 # What Unicode calls white space; str.strip() alone would take the control characters U+001C to U+001F for some, too.
@@ -175,3 +178,44 @@ class PostId(fields.String):
         if not re.fullmatch(ID, value) or int(value) > MAX_ID:
             raise self.make_error("invalid")
         return int(value)
+
+
+class Before(PostId):
+    """Where a page begins; loads as the id of a post, or, where `sort` is published_at, as a Place."""
+
+    default_error_messages = {"place": "must be what Link gave, for it goes with sort=published_at"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metadata = {
+            "pattern": f"^({PLACE_TIME}_)?{ID}$",
+            "description": "Only posts created before the one with this id; with sort=published_at, what `Link` gave.",
+        }
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Place:
+        if data.get("sort") != "published_at":
+            return super()._deserialize(value, attr, data, **kwargs)
+        match = PLACE.fullmatch(value)
+        try:
+            datetime.fromisoformat(match[1])
+            return Place(match[1], super()._deserialize(match[2], attr, data, **kwargs))
+        except (TypeError, ValueError, ValidationError):
+            raise self.make_error("place") from None
+
+
+class Names(fields.String):
+    """Some of several names, with commas between them, each once; loads as such a text in the order of all names."""
+
+    default_error_messages = {"invalid": "must be names with commas between them, each once; there are {names}"}
+
+    def __init__(self, names: Sequence[str], description: str):
+        one = f"({'|'.join(names)})"
+        super().__init__(metadata={"pattern": f"^{one}(,{one})*$", "description": description})
+        self.names = names
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        given = value.split(",")
+        chosen = [name for name in self.names if name in given]
+        if len(chosen) != len(given):
+            raise self.make_error("invalid", names=", ".join(self.names))
+        return ",".join(chosen)

@@ -5,14 +5,17 @@ from typing import Any
 
 from marshmallow import pre_load
 
+from blogapi.storage.documents import FIELDS
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES
 from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
 from blogapi.web.schemas.fields import (
     SLUG,
+    Before,
     Distinct,
     FoldedTag,
     Line,
+    Names,
     PageSize,
     Pattern,
     PostId,
@@ -131,10 +134,20 @@ class PostSchema(StrictSchema):
     updated_at = Time(required=True)
 
 
+class ListedPostSchema(PostSchema):
+    """A post in a list: all of it, or only the fields that were asked for."""
+
+
 class ListQuerySchema(NoQuerySchema):
     """The query of GET /posts."""
 
     limit = PageSize(MAX_PAGE_SIZE, load_default=100)
     status = choice(*STATUSES)
     tag = FoldedTag()
-    before = PostId()
+    before = Before()
+    sort = choice(
+        "created_at",
+        "published_at",
+        metadata={"description": "published_at: the posts that have one, latest first. By default newest first."},
+    )
+    fields = Names(FIELDS, "Only these fields of each post, with commas between them, each once.")

@@ -1,0 +1,369 @@
+"""GET /v1/posts: the order of publication, some fields only, and entity tags."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from blogapi.storage import documents, lists, posts
+from blogapi.storage.documents import FIELDS
+from blogapi.storage.models import STATUSES, Post
+from tests.conftest import message
+from tests.invariants import sound_posts
+from tests.test_list import walk
+
+NOON = "2026-11-20T12:00:00Z"
+LATER = "2026-11-20T13:00:00Z"
+BY_DATE = "/v1/posts?sort=published_at"
+PLACE = "before: must be what Link gave, for it goes with sort=published_at"
+ID = "before: must be a post's id, a whole number from 1"
+NAMES = f"fields: must be names with commas between them, each once; there are {', '.join(FIELDS)}"
+
+
+def titles(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return "".join(post["title"] for post in answer.json)
+
+
+def follow(client, path):
+    """The path that the Link of an answer leads to."""
+    return client.get(path).headers["Link"].removeprefix("<").partition(">")[0]
+
+
+@pytest.fixture
+def change(client):
+    """Change a post."""
+
+    def change(number, **fields):
+        answer = client.patch(f"/v1/posts/{number}", json=fields)
+        assert answer.status_code == 200, answer.text
+
+    return change
+
+
+@pytest.fixture
+def dated(post, change):
+    """Posts of each status with a time and without, some of the same second; every other has a tag."""
+    for title, status, year in [
+        ("1", "published", 2024),
+        ("2", "draft", None),
+        ("3", "published", 2020),
+        ("4", "draft", 2022),
+        ("5", "published", 2024),
+        ("6", "published", 2020),
+        ("7", "published", 2020),
+        ("8", "published", 2020),
+        ("9", "published", 2021),
+    ]:
+        time = {"published_at": f"{year}-01-01T00:00:00Z"} if year else {}
+        post(title=title, status=status, tags=["T"] if int(title) % 2 else [], **time)
+    change(8, status="archived")
+    change(2, status="scheduled", published_at=LATER)
+
+
+# Order
+
+
+@pytest.mark.usefixtures("dated")
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", "251498763"),
+        ("&limit=3", "251"),
+        ("&status=published", "519763"),
+        ("&status=draft", "4"),
+        ("&status=archived", "8"),
+        ("&status=scheduled", "2"),
+        ("&tag=t", "51973"),
+        ("&tag=t&status=published", "51973"),
+        ("&tag=t&status=archived", ""),
+        ("&tag=unknown", ""),
+        ("&before=2024-01-01T00:00:00Z_5", "1498763"),
+        ("&before=2024-01-01T00:00:00Z_1", "498763"),
+        ("&before=2020-01-01T00:00:00Z_7&tag=T", "3"),
+        ("&before=2020-01-01T00:00:00Z_3", ""),
+        ("&before=2026-11-20T13:00:00Z_3&status=scheduled", "2"),
+        ("&before=2026-11-20T13:00:00Z_2&status=scheduled", ""),
+        ("&before=2026-11-20T12:00:00Z_9&status=scheduled", ""),
+        ("&before=2026-11-20T13:00:00Z_3&status=published", "519763"),
+    ],
+)
+def test_the_latest_come_first_and_of_one_second_the_later_created(client, query, found):
+    assert titles(client, BY_DATE + query) == found
+
+
+@pytest.mark.usefixtures("dated")
+@pytest.mark.parametrize("limit", range(1, 11))
+@pytest.mark.parametrize("tag", ["", "&tag=T"])
+@pytest.mark.parametrize("status", ["", *STATUSES])
+@pytest.mark.parametrize("now", [0, 3600])
+def test_the_links_visit_each_post_once_in_that_order(client, clock, limit, tag, status, now):
+    clock.now += now
+    path = BY_DATE + tag + (f"&status={status}" if status else "")
+    pages = walk(client, f"{path}&limit={limit}")
+    assert all(len(page) == limit for page in pages[:-1])
+    assert "".join(map("".join, pages)) == titles(client, path)
+
+
+@pytest.mark.usefixtures("dated")
+def test_created_at_is_the_order_where_none_is_given(client):
+    assert client.get("/v1/posts?sort=created_at").data == client.get("/v1/posts").data
+
+
+@pytest.mark.usefixtures("dated")
+@pytest.mark.parametrize("query", ["", "&status=published", "&tag=new&status=published", "&status=scheduled"])
+def test_a_post_that_is_due_is_where_it_will_be_once_it_is_written(client, database, clock, change, post, query):
+    change(2, tags=["new"])
+    post(title="X", status="published", tags=["new"], published_at="2026-11-20T11:00:00Z")
+    post(title="Y", tags=["new"])
+    change(11, status="scheduled", published_at=LATER)
+    clock.now += 3599
+    assert titles(client, BY_DATE + "&status=published&tag=new") == "X"
+    assert titles(client, BY_DATE + "&status=scheduled&tag=new") == "Y2"
+    clock.now += 1
+    due = client.get(BY_DATE + query)
+    assert all(each["status"] == "published" for each in due.json[:3])
+    assert titles(client, BY_DATE + query)[:3] == ("" if "scheduled" in query else "Y2X")
+    pages = walk(client, f"{BY_DATE}{query}&limit=1")
+    database.write(posts.publish_due)
+    after = client.get(BY_DATE + query)
+    assert (after.data, after.headers["ETag"]) == (due.data, due.headers["ETag"])
+    assert walk(client, f"{BY_DATE}{query}&limit=1") == pages
+
+
+@pytest.mark.usefixtures("dated")
+def test_posts_made_published_and_deleted_meanwhile_disturb_no_walk(client, post, change, clock):
+    path = follow(client, f"{BY_DATE}&limit=3")
+    assert path == "/v1/posts?limit=3&sort=published_at&before=2024-01-01T00%3A00%3A00Z_1"
+    clock.now += 7200
+    post(title="X", status="published")
+    post(title="Y")
+    change(11, status="published")
+    for number in (1, 9, 7):
+        client.delete(f"/v1/posts/{number}")
+    assert walk(client, path) == [["4", "8", "6"], ["3"]]
+
+
+def test_a_new_date_moves_a_post_in_the_lists_of_its_tags_too(client, post, change, config):
+    for title in "12":
+        post(title=title, status="published", tags=["a"], published_at=f"202{title}-01-01T00:00:00Z")
+    change(1, published_at="2023-01-01T00:00:00Z")
+    assert titles(client, f"{BY_DATE}&tag=a") == titles(client, BY_DATE) == "12"
+    sound_posts(config.database)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("sort=", "sort: must be one of created_at, published_at"),
+        ("sort=title", "sort: must be one of created_at, published_at"),
+        ("before=2024-01-01T00:00:00Z_5", ID),
+        ("sort=created_at&before=2024-01-01T00:00:00Z_5", ID),
+        *(
+            (f"sort=published_at&before={before}", PLACE)
+            for before in [
+                "",
+                "5",
+                "_5",
+                "2024-01-01T00:00:00Z",
+                "2024-01-01T00:00:00Z_",
+                "2024-01-01T00:00:00Z_0",
+                "2024-01-01T00:00:00Z_05",
+                "2024-01-01T00:00:00Z_9223372036854775808",
+                "2024-01-01T00:00:00Z_5_5",
+                "2024-01-01T00:00:00Z_5%0A",
+                "2024-02-30T00:00:00Z_5",
+                "2024-01-01T24:00:00Z_5",
+                "2024-01-01t00:00:00z_5",
+                "2024-01-01T00:00:00.0Z_5",
+                "2024-01-01T00:00:00%2B00:00_5",
+                "0000-01-01T00:00:00Z_5",
+                "%D9%A2024-01-01T00:00:00Z_5",
+            ]
+        ),
+        *(
+            (f"fields={fields}", NAMES)
+            for fields in ["", ",", "id,", "id,id", "id,%20title", "Id", "name", "id;title", "id,tags,id"]
+        ),
+    ],
+)
+def test_a_bad_parameter_is_named(client, query, said):
+    assert message(client.get(f"/v1/posts?{query}")) == said
+
+
+# Fields
+
+
+@pytest.fixture
+def full(post):
+    """Posts with every field and with the least, full of what could be taken for the name of a field."""
+    tricky = '","content":"x","tags":["\\"'
+    every = dict.fromkeys(("title", "content", "excerpt"), tricky) | {"cover_image": 'https://a/"tags":"'}
+    post(status="published", tags=[tricky, '"created_at":"'], **every)
+    post(content='"excerpt":"\\')
+    post(excerpt="é\u2028\\", tags=[], content="\\")
+
+
+@pytest.mark.usefixtures("full")
+def test_every_choice_of_fields_gives_these_as_they_are_in_their_order(client):
+    whole = client.get("/v1/posts").json
+    for choice in range(1, 2 ** len(FIELDS)):
+        names = [name for index, name in enumerate(FIELDS) if choice >> index & 1]
+        expected = [{name: post[name] for name in names if name in post} for post in whole]
+        answer = client.get(f"/v1/posts?fields={','.join(reversed(names))}")
+        assert answer.text == "[" + ",".join(map(documents.dump, expected)) + "]"
+
+
+@pytest.mark.usefixtures("dated")
+def test_the_link_keeps_fields_and_sort(client):
+    path = f"{BY_DATE}&fields=title,id&limit=5"
+    assert follow(client, path) == (
+        "/v1/posts?limit=5&sort=published_at&fields=id%2Ctitle&before=2021-01-01T00%3A00%3A00Z_9"
+    )
+    assert walk(client, path) == [["2", "5", "1", "4", "9"], ["8", "7", "6", "3"]]
+
+
+def test_a_due_post_is_published_in_its_fields(client, post, change, clock):
+    post()
+    change(1, status="scheduled", published_at=LATER)
+    clock.now += 3600
+    found = client.get("/v1/posts?fields=status,published_at,updated_at").json
+    assert found == [{"status": "published", "published_at": LATER, "updated_at": LATER}]
+
+
+def test_fields_are_for_lists_only(client, post):
+    post()
+    assert message(client.get("/v1/posts/1?fields=id")) == "fields: unknown parameter; there are none"
+
+
+@pytest.mark.parametrize("damaged", ["", "{}", '{"id":"1"}', "[]"])
+def test_damaged_posts_are_passed_over_and_the_link_leads_on(client, post, database, damaged):
+    for number in range(1, 6):
+        post(title=str(number))
+    database.write(lambda tx: tx.execute(Post.update(document=damaged).where(Post.id.in_([2, 3, 5]))))
+    assert walk(client, "/v1/posts?fields=title&limit=2") == [["4"], ["1"]]
+
+
+def test_a_page_of_some_fields_ends_by_what_is_read(client, post, monkeypatch):
+    monkeypatch.setattr(lists, "READ_SHARE", 2)
+    monkeypatch.setattr(lists, "PAGE_BYTES", 1500)
+    for number in range(6):
+        post(title=str(number), content="x" * 1000)
+    assert walk(client, "/v1/posts?fields=title") == [["5", "4", "3"], ["2", "1", "0"]]
+    for query in ("", "?fields=title,content"):
+        assert walk(client, f"/v1/posts{query}") == [["5", "4"], ["3", "2"], ["1", "0"]]
+
+
+# Entity tags
+
+
+@pytest.fixture
+def etag(client):
+    """The entity tag of a list, which gives 304 without a body and with the rest of the header."""
+
+    def etag(path="/v1/posts"):
+        answer = client.get(path)
+        tag = answer.headers["ETag"]
+        again = client.get(path, headers={"If-None-Match": tag})
+        assert (again.status_code, again.data) == (304, b"")
+        for name in ("ETag", "Link", "X-RateLimit-Limit", "X-RateLimit-Reset"):
+            assert again.headers.get(name) == answer.headers.get(name)
+        assert int(again.headers["X-RateLimit-Remaining"]) < int(answer.headers["X-RateLimit-Remaining"])
+        return tag
+
+    return etag
+
+
+def by_another_process(path):
+    """Change the content of post 1 on a connection of one's own, in the way of the service."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        (document,) = other.execute("SELECT document FROM post WHERE id = 1").fetchone()
+        document = document.replace("Words.", "Other.")
+        digest = documents.digest(document.encode())
+        other.execute("UPDATE post SET document = ?, digest = ? WHERE id = 1", (document, digest))
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda client, clock, path: client.post("/v1/posts", json={"title": "New", "content": "x", "tags": ["A"]}),
+        lambda client, clock, path: client.patch("/v1/posts/1", json={"content": "Other."}),
+        lambda client, clock, path: client.patch("/v1/posts/1", json={"status": "archived"}),
+        lambda client, clock, path: client.put("/v1/posts/by-slug/one", json={"title": "1", "content": "y"}),
+        lambda client, clock, path: client.delete("/v1/posts/1"),
+        lambda client, clock, path: client.delete("/v1/posts/3"),
+        lambda client, clock, path: client.patch("/v1/tags/a", json={"name": "B"}),
+        lambda client, clock, path: client.patch("/v1/tags/a", json={"name": "a"}),
+        lambda client, clock, path: client.delete("/v1/tags/a"),
+        lambda client, clock, path: setattr(clock, "now", clock.now + 3600),
+        lambda client, clock, path: by_another_process(path),
+    ],
+)
+@pytest.mark.parametrize("query", ["", "?sort=published_at", "?tag=a", "?fields=content,tags,status"])
+def test_whatever_changes_a_list_changes_its_tag(client, post, change, clock, config, etag, happens, query):
+    for number in "123":
+        post(title=number, tags=["A"], slug={"1": "one"}.get(number, number), published_at="2020-01-01T00:00:00Z")
+    change(3, status="scheduled", published_at=LATER)
+    path = f"/v1/posts{query}"
+    body, before = client.get(path).data, etag(path)
+    happens(client, clock, config.database)
+    if client.get(path).data == body:  # A new draft is in no list by publication.
+        assert etag(path) == before
+    else:
+        assert etag(path) != before
+
+
+def test_the_tag_changes_with_the_link_alone(client, post, etag):
+    for _ in range(3):
+        post()
+    before = etag("/v1/posts?limit=2"), client.get("/v1/posts?limit=2").data
+    client.delete("/v1/posts/1")
+    assert client.get("/v1/posts?limit=2").data == before[1]
+    assert etag("/v1/posts?limit=2") != before[0]
+
+
+def test_the_tag_differs_with_the_fields_and_the_page(etag, post):
+    for _ in range(3):
+        post()
+    paths = ["", "?limit=1", "?limit=2", "?fields=id", "?fields=id,title", "?before=3", "?before=1"]
+    assert len({etag(f"/v1/posts{path}") for path in paths}) == len(paths)
+
+
+def test_what_changes_nothing_in_a_list_leaves_its_tag(client, post, change, etag, clock, database):
+    post(tags=["a"], status="published")
+    post(tags=["b"])
+    change(2, status="scheduled", published_at=LATER)
+    paths = ["/v1/posts?tag=a", "/v1/posts?sort=published_at&status=published", "/v1/posts?before=2"]
+    before = list(map(etag, paths))
+    post(tags=["b"])
+    change(3, title="Other")
+    change(1, title=client.get("/v1/posts/1").json["title"])
+    client.patch("/v1/tags/b", json={"name": "c"})
+    clock.now += 60
+    client.delete("/v1/posts/3")
+    assert list(map(etag, paths)) == before
+
+
+def test_publication_in_the_database_leaves_the_tag_of_what_was_published_already(post, change, etag, clock, database):
+    post()
+    change(1, status="scheduled", published_at=LATER)
+    clock.now += 3600
+    before = etag()
+    database.write(posts.publish_due)
+    assert etag() == before
+
+
+def test_a_damaged_digest_is_made_anew(client, post, etag, config, database, damage):
+    post()
+    before = client.get("/v1/posts").data
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("PRAGMA writable_schema = ON")
+        other.execute("UPDATE sqlite_master SET sql = replace(sql, 'digest BLOB NOT NULL', 'digest BLOB')")
+        other.execute("PRAGMA writable_schema = RESET")
+        other.execute("UPDATE post SET digest = NULL")
+    tag = etag()
+    assert client.get("/v1/posts").data == before
+    client.patch("/v1/posts/1", json={"content": json.dumps("x")})
+    assert etag() != tag
