@@ -18,7 +18,6 @@ CREATE TABLE post (
     slug TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
-    digest BLOB NOT NULL,  -- SHA-256 of the document, its first 16 bytes: what the entity tags of lists are made of
     document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug, status and published_at are its copies
 ) STRICT;
 

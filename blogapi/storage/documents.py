@@ -35,15 +35,27 @@ TIME_LENGTH = len("2026-11-20T10:10:00Z")
 DECODER = json.JSONDecoder()
 
 
-def _name(field: str) -> tuple[bytes, Callable[[bytes, bytes], int]]:
-    """Return by what, and from which end, a field is found: a content of a megabyte is not gone through."""
-    before_content = FIELDS.index(field) <= FIELDS.index("content")
-    return f'"{field}":'.encode(), bytes.find if before_content else bytes.rfind
+Find = Callable[[bytes, bytes], int]
 
 
-NAMES = {field: _name(field) for field in FIELDS}
-# Of these, the first that is there follows a field.
-FOLLOWERS = {field: [NAMES[each] for each in FIELDS[index:]] for index, field in enumerate(FIELDS, 1)}
+def _finder(field: str) -> Find:
+    """Return from which end a field is looked for: a content of a megabyte is not gone through."""
+    return bytes.find if FIELDS.index(field) <= FIELDS.index("content") else bytes.rfind
+
+
+def _name(field: str) -> tuple[bytes, Find]:
+    return f'"{field}":'.encode(), _finder(field)
+
+
+def _followers(field: str) -> list[tuple[bytes, Find]]:
+    """Return what can follow a field: the next that every post has, and those before it."""
+    following = FIELDS[FIELDS.index(field) + 1 :]
+    last = next((index for index, each in enumerate(following) if each in NEEDED), 0)
+    return [_name(each) for each in following[: last + 1]]
+
+
+# How each field is found: its name, whether every post has it, and what follows it
+PLACES = {field: (*_name(field), field in NEEDED, _followers(field)) for field in FIELDS}
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
@@ -56,14 +68,9 @@ def dump(value: dict[str, Any] | list[Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def digest(document: bytes) -> bytes:
-    """Return what stands for a document in the entity tags of lists."""
-    return hashlib.sha256(document).digest()[:16]
-
-
 def etag(document: bytes) -> str:
     """Return the strong entity tag of a document, without its quotes (RFC 9110, section 8.8.3)."""
-    return digest(document).hex()
+    return hashlib.sha256(document).hexdigest()[:32]
 
 
 def is_due(document: bytes, now: str) -> bool:
@@ -131,17 +138,23 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
     """Return a document with these of its fields only, given in their order; raise Damaged.
 
-    Takes a fifth of what parsing takes, and with a megabyte of content a thousandth.
+    Takes a quarter of what parsing takes, and with a megabyte of content a thousandth.
     """
     parts = []
     for field in fields:
-        name, find = NAMES[field]
+        name, find, needed, followers = PLACES[field]
         start = find(document, name)
-        if start < 0 and field in NEEDED:
-            raise Damaged
-        if start >= 0:
-            ends = (find(document, name) for name, find in FOLLOWERS[field])
-            parts.append(document[start : next((end for end in ends if end > start), len(document)) - 1])
+        if start < 0:
+            if needed:
+                raise Damaged
+            continue
+        end = len(document)
+        for follower, find_follower in followers:
+            found = find_follower(document, follower)
+            if found > start:
+                end = found
+                break
+        parts.append(document[start : end - 1])
     return b"{%b}" % b",".join(parts)
 
 

@@ -1,11 +1,11 @@
 """The lists of posts: pages of the newest, pages of the latest published, and all of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, reduce
 from operator import add as union_all
 from typing import Any, NamedTuple
 
-from peewee import SQL, Select, Value
+from peewee import SQL, Select
 
 from blogapi.storage import documents
 from blogapi.storage.errors import Damaged, Unavailable
@@ -28,10 +28,9 @@ class Place(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some posts of a list, the digests of their documents, and what the next page is `before` if more follow."""
+    """Some posts of a list, and what the next page is `before` if more follow."""
 
     documents: list[bytes]
-    digests: list[bytes]
     before: int | Place | None
 
 
@@ -60,44 +59,34 @@ def page(
         rows = _latest(reader, status, before, values)
     names = fields.split(",") if fields else None
     found: list[bytes] = []
-    digests: list[bytes] = []
     size = passed_over = 0
-    last = (None, None)
+    last: tuple = ()
     for row in rows:
         if len(found) == limit or size > PAGE_BYTES:
-            return Page(found, digests, _place(*last[:2]))
+            return Page(found, _place(last))
         last = row
-        _, _, document_status, digest, document = row
-        if document_status == "scheduled" or names or digest is None or document is None:
-            read = len(document or b"")
+        document = row[2]
+        if row[1] == "scheduled" or names or document is None:
             try:
-                digest, document = _shown(now, document_status, digest, document, names)
+                document = documents.as_of(now, row[1], document)
+                if names:
+                    read = len(document)
+                    document = documents.cut(document, names)
+                    size += (read - len(document)) // READ_SHARE
             except Damaged:  # It can be deleted.
                 passed_over += 1
                 continue
-            size += (read - len(document)) // READ_SHARE
-        found.append(document)
-        digests.append(digest)
         size += len(document)
-    return Page(found, digests, _place(*last[:2]) if len(found) + passed_over > limit else None)
+        found.append(document)
+    return Page(found, _place(last) if len(found) + passed_over > limit else None)
 
 
-def _place(published_at: str | None, post_id: int) -> int | Place:
-    """Return what the posts after one are before."""
-    return Place(published_at, post_id) if published_at else post_id
+def _place(row: tuple) -> int | Place:
+    """Return what the posts after the one of a row are before."""
+    return Place(row[3], row[0]) if len(row) > 3 else row[0]
 
 
-def _shown(
-    now: str, status: str, digest: bytes | None, document: bytes | None, names: Iterable[str] | None
-) -> tuple[bytes, bytes]:
-    """Return the digest and the document of a post as it is to be shown; raise Damaged."""
-    shown = documents.as_of(now, status, document)
-    if shown is not document or digest is None:
-        digest = documents.digest(shown)
-    return digest, documents.cut(shown, names) if names else shown
-
-
-_columns = (Post.status, Post.digest, DOCUMENT)
+_columns = (Post.status, DOCUMENT)
 
 
 @cache
@@ -107,7 +96,7 @@ def _newest_posts(status: str | None, by_tag: bool) -> Prepared:
     Where several lists are merged it finds the ids first: a document can have four megabytes.
     """
     newest_first = Post.id.desc()
-    columns = Post.select(Value(None), Post.id, *_columns)
+    columns = Post.select(Post.id, *_columns)
     if status is None and not by_tag:
         return Prepared(columns.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit")))
     lists = [_ids(each, by_tag) for each in ([status] if status else STATUSES)]
@@ -169,19 +158,19 @@ def _latest_posts(status: str | None, by_tag: bool, of_second: bool) -> Prepared
     if status == "published":
         lists.append(_published("scheduled", by_tag, of_second, before="due"))
     elif status == "scheduled" and not of_second:
-        lists = [each.where(each.selected_columns[0] > Param("now")) for each in lists]
-    return Prepared(reduce(union_all, lists).order_by(SQL("1").desc(), SQL("2").desc()).limit(Param("limit")))
+        lists = [each.where(each.selected_columns[-1] > Param("now")) for each in lists]
+    return Prepared(reduce(union_all, lists).order_by(SQL("4").desc(), SQL("1").desc()).limit(Param("limit")))
 
 
 def _published(status: str, by_tag: bool, of_second: bool, before: str = "time") -> Select:
     """Return the query for the posts with a status, and perhaps a tag, that have a published_at."""
     if by_tag:
         time, key = PostTag.published_at, PostTag.post_id
-        query = PostTag.select(time, key, *_columns).join(Post, on=Post.id == key)
+        query = PostTag.select(key, *_columns, time).join(Post, on=Post.id == key)
         query = query.where(PostTag.tag == Param("tag"), PostTag.status == status)
     else:
         time, key = Post.published_at, Post.id
-        query = Post.select(time, key, *_columns).where(Post.status == status)
+        query = Post.select(key, *_columns, time).where(Post.status == status)
     if of_second:
         return query.where(time == Param(before), key < Param("id"))
     return query.where(time < Param(before))

@@ -30,13 +30,12 @@ class ApiKey(BaseModel):
 
 
 class Post(BaseModel):
-    """A post. `document` is its JSON as it is answered, and the rest but digest is copied from there."""
+    """A post. `document` is its JSON as it is answered, and the rest is copied from there."""
 
     id = AutoField()
     slug = TextField(unique=True)
     status = TextField()
     published_at = TextField(null=True)
-    digest = BlobField()
     document = TextField()
 
 

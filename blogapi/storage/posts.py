@@ -121,21 +121,20 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
 
 # The greatest id that there ever was
 _last_id = Statement("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'post'", [])
-_columns = {getattr(Post, name): Param(name) for name in ("slug", "status", "published_at", "digest", "document")}
+_columns = {getattr(Post, name): Param(name) for name in ("slug", "status", "published_at", "document")}
 _insert = Prepared(Post.insert({Post.id: Param("id"), **_columns}))
 _update = Prepared(Post.update(_columns).where(Post.id == Param("id")))
 
 
 def _store(tx: Transaction, statement: Prepared, post: dict[str, Any]) -> bytes:
     """Insert or update the row of a post; return its document."""
-    text = documents.dump(post)
-    document = text.encode()
-    copies = {"id": int(post["id"]), "published_at": post.get("published_at"), "digest": documents.digest(document)}
+    document = documents.dump(post)
+    copies = {"slug": post["slug"], "status": post["status"], "published_at": post.get("published_at")}
     try:
-        tx.execute(statement, slug=post["slug"], status=post["status"], document=text, **copies)
+        tx.execute(statement, id=int(post["id"]), document=document, **copies)
     except NotUnique:  # The id is not another's: one writes at a time.
         raise SlugTaken from None
-    return document
+    return document.encode()
 
 
 def change(tx: Transaction, key: Key, changes: dict[str, Any], check: Check) -> bytes:

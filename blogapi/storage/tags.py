@@ -277,16 +277,13 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
         with suppress(AttributeError, ValueError):  # A damaged post is passed over.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
-                digest = documents.digest(changed.encode())
-                tx.execute(_set_document, id=post_id, document=changed, digest=digest)
+                tx.execute(_set_document, id=post_id, document=changed)
                 any_changed = True
     return any_changed
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))
-_set_document = Prepared(
-    Post.update({Post.document: Param("document"), Post.digest: Param("digest")}).where(Post.id == Param("id"))
-)
+_set_document = Prepared(Post.update({Post.document: Param("document")}).where(Post.id == Param("id")))
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.storage.documents import digest, dump, spelling
+from blogapi.storage.documents import dump, spelling
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 
@@ -51,7 +51,6 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         connection.create_function("fold", 1, fold, deterministic=True)
         connection.create_function("spelling", 2, spelling, deterministic=True)
         connection.create_function("with_updated_at", 1, with_updated_at, deterministic=True)
-        connection.create_function("digest", 1, digest, deterministic=True)
         connection.create_function("published_at", 1, published_at, deterministic=True)
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
@@ -184,12 +183,11 @@ CREATE TABLE post (
     slug TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
-    digest BLOB NOT NULL,  -- SHA-256 of the document, its first 16 bytes: what the entity tags of lists are made of
     document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug, status and published_at are its copies
 ) STRICT;
 
 INSERT INTO post
-SELECT id, slug, status, published_at(document), digest(CAST(document AS BLOB)), document
+SELECT id, slug, status, published_at(document), document
 FROM (SELECT id, slug, status, ifnull(document, '') AS document FROM old_post);
 
 DELETE FROM sqlite_sequence WHERE name = 'post';
@@ -218,6 +216,7 @@ SELECT tag, status, post_id, (SELECT published_at FROM post WHERE id = post_id) 
 DROP TABLE old_post_tag;
 
 CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
+
 ALTER TABLE api_key RENAME TO older_api_key;
 
 CREATE TABLE api_key (

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 from flask import Response, request
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
+from xxhash import xxh3_128_hexdigest
 
 from blogapi.storage.documents import etag
 
@@ -25,6 +26,16 @@ def json_response(content: Any, status: int = 200, **headers: str) -> Response:
 def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:
     """Answer with a post and its entity tag; 304 where that is what the client has."""
     return conditional(content, etag(content), status, mimetype, **headers)
+
+
+def list_response(content: bytes, link: str | None) -> Response:
+    """Answer with a list and its entity tag, which changes with the Link that leads on, too."""
+    entity_tag = xxh3_128_hexdigest(
+        content
+    )  # as certain as SHA-256 where nobody wants two alike, at an eighth of the time
+    if link is None:
+        return conditional(content, entity_tag)
+    return conditional(content, xxh3_128_hexdigest((entity_tag + link).encode()), Link=link)
 
 
 def conditional(content: bytes, entity_tag: str, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:

@@ -8,13 +8,20 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
 from blogapi.storage import idempotency, lists, posts
-from blogapi.storage.documents import etag
 from blogapi.storage.models import SCOPES
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
 from blogapi.web.request import load_body, load_parsed, parse_body
-from blogapi.web.responses import JSON, MARKDOWN, conditional, next_link, no_content, post_response, prefers_markdown
+from blogapi.web.responses import (
+    JSON,
+    MARKDOWN,
+    list_response,
+    next_link,
+    no_content,
+    post_response,
+    prefers_markdown,
+)
 from blogapi.web.schemas.posts import (
     ListedPostSchema,
     ListQuerySchema,
@@ -40,10 +47,10 @@ def list_posts() -> Response:
     """List posts, newest first."""
     query = g.query
     asked = in_scope(query)
-    page = lists.Page([], [], None) if asked is None else lists.page(database(), **asked)
-    link = {"Link": next_link("/v1/posts", query | {"before": page.before})} if page.before else {}
-    shown = f"{link} {query.get('fields')}".encode()  # Link and fields are part of what is answered.
-    return conditional(b"[%b]" % b",".join(page.documents), etag(b"".join([*page.digests, shown])), **link)
+    page = lists.Page([], None) if asked is None else lists.page(database(), **asked)
+    content = b"[%b]" % b",".join(page.documents)
+    link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
+    return list_response(content, link)
 
 
 @operation(

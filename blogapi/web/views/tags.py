@@ -3,12 +3,12 @@
 from flask import Response, g
 
 from blogapi.storage import tags
-from blogapi.storage.documents import dump, etag
+from blogapi.storage.documents import dump
 from blogapi.storage.models import SCOPES
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import load_body
-from blogapi.web.responses import conditional, json_response, next_link, no_content
+from blogapi.web.responses import json_response, list_response, next_link, no_content
 from blogapi.web.schemas.tags import TagChangeSchema, TagSchema, TagsQuerySchema
 from blogapi.web.scope import in_scope
 
@@ -26,8 +26,8 @@ def list_tags() -> Response:
     asked = in_scope(query)
     page = tags.Page([], None) if asked is None else tags.page(database(), **asked)
     content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode()
-    link = {} if page.last is None else {"Link": next_link("/v1/tags", query | {"after": page.last})}
-    return conditional(content, etag(content + link.get("Link", "").encode()), **link)
+    link = None if page.last is None else next_link("/v1/tags", query | {"after": page.last})
+    return list_response(content, link)
 
 
 @operation(
