@@ -5,15 +5,16 @@ from functools import cache, reduce
 from operator import add as union_all
 from typing import Any, NamedTuple
 
-from peewee import SQL, Select
+from peewee import JOIN, SQL, Expression, Select, Table
 
-from blogapi.storage import documents
+from blogapi.storage import documents, search
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, PostTag, Schedule
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.transaction import Reader
 
 PAGE_BYTES = 4 * 1024 * 1024
+Search = Table("search")
 
 
 class Page(NamedTuple):
@@ -23,17 +24,29 @@ class Page(NamedTuple):
     last: int | None
 
 
-def page(reader: Reader, limit: int, status: str | None = None, tag: str | None = None, before: int = MAX_ID) -> Page:
-    """Return the newest posts made before the post `before`, newest first; `tag` is folded.
+def page(
+    reader: Reader,
+    limit: int,
+    status: str | None = None,
+    tag: str | None = None,
+    before: int = MAX_ID,
+    q: str | None = None,
+) -> Page:
+    """Return the newest posts made before the post `before`, newest first; `tag` is folded, `q` has words to look for.
 
     A page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Costs O(limit): an index gives
-    the order for each combination of filters.
+    the order for each combination of filters. A search costs more where posts have some of its words and not the rest.
     """
     now = reader.now
     found: list[bytes] = []
     size = last = 0
-    query = _newest_posts(status, tag is not None)
-    for post_id, document_status, document in reader.rows(query, now=now, tag=tag, before=before, limit=limit + 1):
+    if q is None:
+        query, values = _newest_posts(status, tag is not None), {"tag": tag}
+    else:
+        query, values = _newest_found(status), {"words": search.expression(q, status, tag)}
+        if status == "published":
+            values["due"] = search.expression(q, "scheduled", tag)
+    for post_id, document_status, document in reader.rows(query, now=now, before=before, limit=limit + 1, **values):
         if len(found) == limit or size > PAGE_BYTES:
             return Page(found, last)
         last = post_id
@@ -91,6 +104,28 @@ def _due_ids(by_tag: bool) -> Select:
         carries = (PostTag.tag == Param("tag")) & (PostTag.status == "scheduled")
         query = query.join(PostTag, on=carries & (PostTag.post_id == Schedule.post_id))
     return query
+
+
+@cache
+def _newest_found(status: str | None) -> Prepared:
+    """Return the query of a page of a search, with the parameters now, words, due, before and limit.
+
+    The index gives the ids in their order. It may still have some of posts that were damaged when they were deleted.
+    """
+    ids = Search.select(Search.c.rowid).where(_match("words"), Search.c.rowid < Param("before"))
+    ids = ids.join(Post, on=Post.id == Search.c.rowid)
+    if status == "scheduled":
+        ids = _ids_to_come(ids)
+    elif status == "published":
+        due = _due_ids(by_tag=False).join(Search, JOIN.CROSS)  # from the few that are due to the index
+        ids += due.where(Search.c.rowid == Schedule.post_id, _match("due"))
+    newest = ids.order_by(SQL("1").desc()).limit(Param("limit"))
+    columns = Post.select(Post.id, Post.status, DOCUMENT)
+    return Prepared(columns.where(Post.id.in_(newest)).order_by(Post.id.desc()))
+
+
+def _match(words: str) -> Expression:
+    return Expression(Search.c.search, "MATCH", Param(words))
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, Case, Select, fn
 
-from blogapi.storage import documents
+from blogapi.storage import documents, search
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES, Post, PostTag, Tag
@@ -178,12 +178,15 @@ def remove(tx: Transaction, tag: str) -> None:
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> None:
     """Change the tags in the documents of all posts with a tag, one after another: memory holds one document."""
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
-        (document,) = tx.row(_document, id=post_id)
+        document, status = tx.row(_document, id=post_id)
         with suppress(ValueError):  # A damaged post is passed over.
-            tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
+            changed = documents.with_tags(document, change, tx.now)
+            tx.execute(_set_document, id=post_id, document=changed)
+            old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
+            search.reindex(tx, post_id, old, new)
 
 
-_document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))
+_document = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
 _set_document = Prepared(Post.update({Post.document: Param("document")}).where(Post.id == Param("id")))
 
 

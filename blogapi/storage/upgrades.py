@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from blogapi.storage import index
 from blogapi.storage.documents import dump
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
@@ -34,7 +35,7 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
     Raises Unavailable if it is not ours, newer than this program, or older and not to be upgraded.
     """
     application_id, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-    if application_id == APPLICATION_ID and version == VERSION:
+    if application_id == APPLICATION_ID and version == VERSION and index.is_made(connection):
         return False
     foreign = application_id != APPLICATION_ID or version < 1
     if foreign and (application_id or version or _has_tables(connection)):
@@ -43,6 +44,8 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
     if 0 < version < VERSION and not upgrade:
         raise Unavailable(f"its version is {version} and this program's {VERSION}: blogapi init brings it up to date")
+    if version == VERSION and not upgrade:
+        raise Unavailable("its index of words was made by another Python: blogapi init makes it anew")
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         created = not _has_tables(connection)  # asked again: another process may have been faster
@@ -53,6 +56,7 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
             connection.execute(f"PRAGMA user_version = {version + 1}")
+        index.make(connection)
     return created
 
 
@@ -162,5 +166,10 @@ CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WH
 CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
 """,
     3: "UPDATE post SET document = with_updated_at(document);",
-    4: "",
+    4: """CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
+
+CREATE TABLE search_made (
+    unicode TEXT NOT NULL  -- the version by which all words were made; without a row, they are still to be
+) STRICT;
+""",
 }

@@ -7,7 +7,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
-from blogapi.storage import idempotency, lists, posts
+from blogapi.storage import idempotency, lists, posts, search
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
@@ -31,9 +31,12 @@ post_schema = PostSchema()
     query=ListQuerySchema(),
 )
 def list_posts() -> Response:
-    """List posts, newest first."""
+    """List posts, newest first, or those that a search finds."""
     query = g.query
-    page = lists.page(database(), **query)
+    if "q" not in query or search.is_quick(database(), query["q"], query.get("status"), query.get("tag")):
+        page = lists.page(database(), **query)
+    else:
+        page = database().read_aside(lists.page, **query)
     response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
     if page.last is not None:
         response.headers["Link"] = next_link("/v1/posts", query | {"before": page.last})

@@ -1,0 +1,93 @@
+"""The index of the search: what it has of a post, and how it is made for all of them.
+
+A post is there twice under its id, with no word in common, so that one changes without the other: its text, and its
+labels, which are its status and its tags. Marks that no word can have tell apart what stands there:
+
+    fog lake §f §fo §l §la    the words of title, content and excerpt, and the first one and two letters of each
+    ¶lake ¶§l ¶§la            the words of its tags, likewise
+    ¦draft ¬6c616b65          its status, and each tag as it is filtered by
+
+SQLite splits this just there where it is joined: to its `ascii` tokenizer all beyond ASCII is part of a word.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from blogapi.storage import documents
+from blogapi.storage.errors import Damaged
+from blogapi.storage.fold import fold
+from blogapi.storage.words import STANDS_ALONE, UNICODE, words
+
+START = "§"  # before the first letters of a word: for all words that begin with them to be found at once
+OF_TAG = "¶"  # before a word of a tag
+STATUS = "¦"
+TAG = "¬"
+BETWEEN = "·"  # between two texts: a sequence of words is not found across it
+TEXT_FIELDS = ("title", "content", "excerpt")
+LABEL_FIELDS = ("status", "tags")
+MAX_START = 2  # letters
+PROGRESS = 100_000  # posts, after which a line says how far it has come
+
+log = logging.getLogger(__name__)
+
+
+def changed(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str]:
+    """Return what leaves the index and what comes into it when a post changes; {} for no post."""
+    parts = []
+    if any(old.get(name) != new.get(name) for name in TEXT_FIELDS):
+        parts.append(_text)
+    if any(old.get(name) != new.get(name) for name in LABEL_FIELDS):
+        parts.append(_labels)
+    before, after = (" ".join(" ".join(part(post)) for part in parts) if post else "" for post in (old, new))
+    return before, after
+
+
+def _text(post: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    for name in TEXT_FIELDS:
+        found += words(post.get(name, ""))
+        found.append(BETWEEN)
+    return found + _starts(found)
+
+
+def _labels(post: dict[str, Any]) -> Iterator[str]:
+    found: list[str] = []
+    for tag in post["tags"]:
+        found += words(tag)
+        found.append(BETWEEN)
+        yield TAG + fold(tag).encode().hex()
+    for word in found + _starts(found):
+        yield OF_TAG + word
+    yield STATUS + post["status"]
+
+
+def _starts(found: list[str]) -> list[str]:
+    """Return what lets words be found by their first letters. Letters that are words of their own are no start."""
+    distinct = {word for word in set(found) if len(word) > 1 or not STANDS_ALONE.match(word)} - {BETWEEN}
+    return [START + start for start in {word[:length] for word in distinct for length in range(1, MAX_START + 1)}]
+
+
+# For all posts
+
+
+def is_made(connection: sqlite3.Connection) -> bool:
+    """Return whether the words of the index are those that this program would make."""
+    return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)
+
+
+def make(connection: sqlite3.Connection) -> None:
+    """Make the index anew, in the transaction that is open; damaged posts are passed over."""
+    connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
+    (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
+    for number, (post_id, document) in enumerate(connection.execute("SELECT id, document FROM post ORDER BY id"), 1):
+        try:
+            _, added = changed({}, documents.load(document))
+        except Damaged:
+            continue
+        connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", (post_id, added))
+        if number % PROGRESS == 0:
+            log.warning("%s of %s posts are indexed", f"{number:,}", f"{count:,}")
+    connection.execute("DELETE FROM search_made")
+    connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))
