@@ -7,7 +7,7 @@ import pytest
 from blogapi.storage import lists
 from blogapi.storage.models import STATUSES, Post
 
-UNKNOWN = "unknown parameter; there are limit, status, tag, before"
+UNKNOWN = "unknown parameter; there are limit, status, tag, before, q"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"

@@ -31,7 +31,7 @@ post_schema = PostSchema()
     query=ListQuerySchema(),
 )
 def list_posts() -> Response:
-    """List posts, newest first, or those that a search finds."""
+    """List posts, newest first."""
     query = g.query
     if "q" not in query or search.is_quick(database(), query["q"], query.get("status"), query.get("tag")):
         page = lists.page(database(), **query)
