@@ -3,9 +3,9 @@
 A post is there twice under its id, with no word in common, so that one changes without the other: its text, and its
 labels, which are its status and its tags. Marks that no word can have tell apart what stands there:
 
-    fog lake §f §fo §l §la    the words of title, content and excerpt, and the first one and two letters of each
-    ¶lake ¶§l ¶§la            the words of its tags, likewise
-    ¦draft ¬6c616b65          its status, and each tag as it is filtered by
+    fog lake §f §l       the words of title, content and excerpt, and the first letter of each
+    ¶lake ¶§l            the words of its tags, likewise
+    ¦draft ¬6c616b65     its status, and each tag as it is filtered by
 
 SQLite splits this just there where it is joined: to its `ascii` tokenizer all beyond ASCII is part of a word.
 """
@@ -20,14 +20,13 @@ from blogapi.storage.errors import Damaged
 from blogapi.storage.fold import fold
 from blogapi.storage.words import STANDS_ALONE, UNICODE, words
 
-START = "§"  # before the first letters of a word: for all words that begin with them to be found at once
+START = "§"  # before the first letter of a word: to merge all words that begin with one would take seconds
 OF_TAG = "¶"  # before a word of a tag
 STATUS = "¦"
 TAG = "¬"
 BETWEEN = "·"  # between two texts: a sequence of words is not found across it
 TEXT_FIELDS = ("title", "content", "excerpt")
 LABEL_FIELDS = ("status", "tags")
-MAX_START = 2  # letters
 PROGRESS = 100_000  # posts, after which a line says how far it has come
 
 log = logging.getLogger(__name__)
@@ -64,9 +63,10 @@ def _labels(post: dict[str, Any]) -> Iterator[str]:
 
 
 def _starts(found: list[str]) -> list[str]:
-    """Return what lets words be found by their first letters. Letters that are words of their own are no start."""
-    distinct = {word for word in set(found) if len(word) > 1 or not STANDS_ALONE.match(word)} - {BETWEEN}
-    return [START + start for start in {word[:length] for word in distinct for length in range(1, MAX_START + 1)}]
+    """Return what lets words be found by their first letter. One that stands alone begins no other."""
+    return [
+        START + letter for letter in {word[0] for word in found} if letter != BETWEEN and not STANDS_ALONE.match(letter)
+    ]
 
 
 # For all posts

@@ -183,7 +183,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             changed = documents.with_tags(document, change, tx.now)
             tx.execute(_set_document, id=post_id, document=changed)
             old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
-            search.reindex(tx, post_id, old, new)
+            search.reindex(tx, post_id, old, new, at_once=True)
 
 
 _document = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))

@@ -168,6 +168,8 @@ CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <>
     3: "UPDATE post SET document = with_updated_at(document);",
     4: """CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
 
+INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- a post is written again half as often
+
 CREATE TABLE search_made (
     unicode TEXT NOT NULL  -- the version by which all words were made; without a row, they are still to be
 ) STRICT;
