@@ -45,6 +45,15 @@ LISTS = {
     "list by tag and status without a match": "/v1/posts?limit=20&tag=drafts&status=published",
     "list 50,000 posts deep": "/v1/posts?limit=20&before={deep}",
 }
+SEARCHES = {  # and what a list of 20 is to be, in shares
+    "a word in half of the posts": ("/v1/posts?limit=20&q=even", "0.33"),
+    "a word in few": ("/v1/posts?limit=20&q=hundredth", "0.33"),
+    "a word in none": ("/v1/posts?limit=20&q=none", "0.33"),
+    "the beginning of a word, one letter": ("/v1/posts?limit=20&q=l*", "0.33"),
+    "two common words": ("/v1/posts?limit=20&q=lorem+ipsum", ""),
+    "two common words that meet rarely": ("/v1/posts?limit=20&q=even+odd", ""),
+    "a word and a rare status": ("/v1/posts?limit=20&q=lorem&status=archived", ""),
+}
 
 
 def free_port() -> int:
@@ -205,7 +214,9 @@ def add(tx: Transaction, numbers: Iterable[int]) -> None:
     for number in numbers:
         status = "archived" if number <= 25 else "published" if number % 3 else "draft"
         tags = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
-        fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": CONTENT, "status": status}
+        meets = " odd" if number % 100_000 == 0 else " hundredth" if number % 1000 == 100 else ""
+        content = f"{CONTENT} {'odd' if number % 2 else 'even'}{meets}"
+        fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": content, "status": status}
         posts.add(tx, fields | {"tags": tags})
 
 
@@ -258,6 +269,14 @@ def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
             )
             line(f"floor, one post, {connections} connections", base)
             line(f"get one post, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.80")
+
+
+def searches(blog: Blog, runs: int, seconds: int) -> None:
+    """Print how searches compare with a list."""
+    print(f"\nsearches of {blog.posts:,} posts, shares of a list, one connection")
+    for name, (path, least) in SEARCHES.items():
+        base, result = medians(runs, lambda: blog.list(1, seconds), lambda p=path: blog.list(1, seconds, p))
+        line(name, result, f"{result.rate / base.rate:.2f}", least)
 
 
 def as_files(blog: Blog, runs: int, seconds: int) -> None:
@@ -349,6 +368,7 @@ def main() -> None:
         print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (below 100, aim 75)")
         if options.posts > 1000:
             beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
+        searches(blog, options.runs, options.seconds)
         as_files(blog, options.runs, options.seconds)
         beside_none(blog, options.runs, options.seconds)
 

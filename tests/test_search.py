@@ -407,6 +407,14 @@ def test_a_large_index_is_made_with_a_line_of_progress(config, database, post, m
     sound_posts(config.database)
 
 
+def test_a_damaged_post_with_more_words_than_were_indexed_can_be_deleted(client, post, found, database):
+    made = post(title="One")
+    document = posts.documents.dump(made | {"content": "many " * 100})
+    database.write(lambda tx: tx.execute(Post.update(document=document).where(Post.id == 1)))
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert post(title="Two")["id"] == found("two")
+
+
 def test_only_labels_are_written_where_only_they_change():
     old = {"title": "Fog", "content": "x" * 1000, "status": "draft", "tags": ["a"]}
     assert index.changed(old, old) == ("", "")

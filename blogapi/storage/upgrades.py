@@ -56,7 +56,8 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
             connection.execute(f"PRAGMA user_version = {version + 1}")
-        index.make(connection)
+        if not index.is_made(connection):
+            index.make(connection)
     return created
 
 
