@@ -19,6 +19,7 @@ WITHOUT_SPACES = [
 LARGE = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"  # the same, letters throughout
 BEYOND = "\U00010000"  # the first character that takes more than 16 bits
 VOICED = "\u3099\u309a"  # the marks of kana: to a reader of Japanese these make another letter
+LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD makes 18 characters of it, and seconds of a million; three will do
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
 
 
@@ -84,6 +85,7 @@ def _fold(text: str) -> str:
 
     Diacritics are dropped first: to sort a run of them, NFKD takes time that grows with the square of its length.
     """
+    text = text.replace(*LONGEST)
     decomposed = unicodedata.normalize("NFKD", _without_diacritics(text))
     return unicodedata.normalize("NFC", _without_diacritics(decomposed).casefold())
 
