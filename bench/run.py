@@ -53,6 +53,15 @@ LISTS = {
     "tags": "/v1/tags?limit=20",
     "tags by status": "/v1/tags?limit=20&status=published",
 }
+SEARCHES = {  # and what a list of 20 is to be, in shares
+    "a word in half of the posts": ("/v1/posts?limit=20&q=even", "0.33"),
+    "a word in few": ("/v1/posts?limit=20&q=hundredth", "0.33"),
+    "a word in none": ("/v1/posts?limit=20&q=none", "0.33"),
+    "the beginning of a word, one letter": ("/v1/posts?limit=20&q=l*", "0.33"),
+    "two common words": ("/v1/posts?limit=20&q=lorem+ipsum", ""),
+    "two common words that meet rarely": ("/v1/posts?limit=20&q=even+odd", ""),
+    "a word and a rare status": ("/v1/posts?limit=20&q=lorem&status=archived", ""),
+}
 
 
 def free_port() -> int:
@@ -223,7 +232,9 @@ def add(tx: Transaction, numbers: Iterable[int]) -> None:
     for number in numbers:
         status = "archived" if number <= 25 else "published" if number % 3 else "draft"
         tags = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
-        fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": CONTENT, "status": status}
+        meets = " odd" if number % 100_000 == 0 else " hundredth" if number % 1000 == 100 else ""
+        content = f"{CONTENT} {'odd' if number % 2 else 'even'}{meets}"
+        fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": content, "status": status}
         posts.add(tx, fields | {"tags": tags})
 
 
@@ -290,6 +301,14 @@ def beside_the_list(blog: Blog, runs: int, seconds: int) -> None:
     )
     for name, result in zip([*paths, "unchanged: 304"], results, strict=True):
         line(name, result, f"{result.rate / base.rate:.2f}", "0.60")
+
+
+def searches(blog: Blog, runs: int, seconds: int) -> None:
+    """Print how searches compare with a list."""
+    print(f"\nsearches of {blog.posts:,} posts, shares of a list, one connection")
+    for name, (path, least) in SEARCHES.items():
+        base, result = medians(runs, lambda: blog.list(1, seconds), lambda p=path: blog.list(1, seconds, p))
+        line(name, result, f"{result.rate / base.rate:.2f}", least)
 
 
 def as_files(blog: Blog, runs: int, seconds: int) -> None:
@@ -382,6 +401,7 @@ def main() -> None:
         if options.posts > 1000:
             beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
         beside_the_list(blog, options.runs, options.seconds)
+        searches(blog, options.runs, options.seconds)
         as_files(blog, options.runs, options.seconds)
         beside_none(blog, options.runs, options.seconds)
 

@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+from blogapi.storage import index
 from blogapi.storage.fold import fold
 
 
@@ -23,6 +24,7 @@ def sound_posts(path):
         schedule_is_true(rows, posts)
         events_are_whole(rows)
         ids_are_known(rows)
+        index_is_true(rows, posts)
     return {post["id"]: post for post in posts.values()}
 
 
@@ -74,3 +76,24 @@ def ids_are_known(rows):
     }.items():
         assert (rows(query)[0][0] or 0) <= last.get("post" if name == "idempotency" else name, 0), name
     assert (rows("SELECT min(post_id) FROM idempotency")[0][0] or 1) >= 1
+
+
+def index_is_true(rows, posts):
+    """The index of the search has the words of each post in their sequence, and nothing of any other."""
+    rows("CREATE VIRTUAL TABLE temp.place USING fts5vocab(main, search, instance)")
+    found = {}
+    for number, word in rows('SELECT doc, term FROM temp.place ORDER BY doc, "offset"'):
+        found.setdefault(number, []).append(word)
+    expected = {number: index.changed({}, post)[1].split() for number, post in posts.items()}
+    assert {number: by_kind(words) for number, words in found.items()} == {
+        number: by_kind(words) for number, words in expected.items()
+    }
+
+
+def by_kind(words):
+    """Return words in sequence: those of the text, those of the labels, and what has no sequence."""
+    kinds = ([], [], [])
+    for word in words:
+        is_label = word[0] in index.OF_TAG + index.STATUS + index.TAG
+        kinds[2 if index.START in word or index.TAG in word else is_label].append(word)
+    return kinds[0], kinds[1], sorted(kinds[2])

@@ -1,5 +1,6 @@
 """The database: the one door for all that is read and written."""
 
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -31,6 +32,7 @@ class Database(Reader):
         super().__init__(engine)
         self._clock = clock
         self._group = GroupCommit(engine, clock)
+        self._reading_aside = threading.Lock()
         self.run_in_thread: Callable[[Callable, tuple], Any] = lambda function, arguments: function(*arguments)
 
     @property
@@ -54,10 +56,24 @@ class Database(Reader):
 
         For what takes longer than 100 ms.
         """
-        result, error = self.run_in_thread(self._write_aside, (partial(_call, operation, args, kwargs),))
-        if error is not None:
-            raise error
-        return result
+
+        def commit(engine: Sqlite) -> T:
+            result = commit_alone(engine, self._clock, partial(_call, operation, args, kwargs))
+            engine.shrink()
+            return result
+
+        return self._aside(commit)
+
+    def read_aside(self, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation that reads, aside as `write_aside` does; one at a time, so that others get their share."""
+
+        def read(engine: Sqlite) -> T:
+            reader = Reader(engine)
+            reader.now = self.now
+            return operation(reader, *args, **kwargs)
+
+        with self._reading_aside:
+            return self._aside(read)
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, its file in its place."""
@@ -68,14 +84,18 @@ class Database(Reader):
         """Close the connection."""
         self.engine.close()
 
-    def _write_aside(self, operation: Callable[[Transaction], T]) -> tuple[T | None, Exception | None]:
+    def _aside(self, use: Callable[[Sqlite], T]) -> T:
+        result, error = self.run_in_thread(self._with_another_engine, (use,))
+        if error is not None:
+            raise error
+        return result
+
+    def _with_another_engine(self, use: Callable[[Sqlite], T]) -> tuple[T | None, Exception | None]:
         """Return the result or the error: what is raised in a thread is in the log, as if nobody had expected it."""
         try:
             engine = self.engine.another(BUSY_SECONDS)
             try:
-                result = commit_alone(engine, self._clock, operation)
-                engine.shrink()
-                return result, None
+                return use(engine), None
             finally:
                 engine.close()
         except Exception as error:

@@ -84,10 +84,15 @@ def published(document: bytes) -> bytes:
     return _updated(text, _published_at(document)).encode()
 
 
+def tags(document: str) -> list[str]:
+    """Return the tags of a document; raise ValueError if it is none."""
+    return _decode_tags(document)[0]
+
+
 def spellings(document: str | None) -> dict[str, str]:
     """Return the tags of a document by their folded names; none where it is damaged."""
     try:
-        return {fold(name): name for name in _decode_tags(document)[0]}
+        return {fold(name): name for name in tags(document)}
     except (AttributeError, ValueError):
         return {}
 

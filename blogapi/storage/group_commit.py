@@ -96,16 +96,20 @@ class GroupCommit:
         transaction = Transaction(self._engine, self._clock())
         if len(batch) == 1:  # Alone it needs no savepoint: an error ends the transaction.
             batch[0].result = batch[0].operation(transaction)
+            transaction.finish()
             return
         for write in batch:
             self._engine.savepoint()
+            at_end = len(transaction.at_end)
             try:
                 write.result = write.operation(transaction)
             except Exception as error:
                 if self._engine.is_fatal(error):
                     raise
                 write.error = error
+                del transaction.at_end[at_end:]
             self._engine.release(undo=write.error is not None)
+        transaction.finish()
 
 
 def commit_alone(engine: Sqlite, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
@@ -113,7 +117,9 @@ def commit_alone(engine: Sqlite, clock: Callable[[], float], operation: Callable
     if not engine.begin():
         raise Busy
     try:
-        result = operation(Transaction(engine, clock()))
+        transaction = Transaction(engine, clock())
+        result = operation(transaction)
+        transaction.finish()
         engine.commit()
         return result
     except Exception as error:

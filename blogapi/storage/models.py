@@ -1,6 +1,8 @@
 """The tables of schema.sql as Peewee models."""
 
-from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, Model, TextField
+from peewee import AutoField, BlobField, BooleanField, CompositeKey, Expression, IntegerField, Model, Table, TextField
+
+from blogapi.storage.query import Param
 
 STATUSES = ("published", "draft", "scheduled", "archived")
 FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = ("full", "read-only", "published-only")  # of keys, each less than the last
@@ -67,6 +69,14 @@ class Tag(BaseModel):
     class Meta:
         primary_key = CompositeKey("tag", "status")
         without_rowid = True
+
+
+Search = Table("search")  # no model: its columns are hidden ones of FTS5
+
+
+def match(words: str) -> Expression:
+    """Return the condition that a row of Search has the words that a parameter names, in FTS5's own language."""
+    return Expression(Search.c.search, "MATCH", Param(words))
 
 
 class Schedule(BaseModel):

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from peewee import fn
 
-from blogapi.storage import documents, events, slugs, tags
+from blogapi.storage import documents, events, search, slugs, tags
 from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 from blogapi.storage.publication import published_at
@@ -116,6 +116,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     _reschedule(tx, post_id, {}, post)
     if with_events:
         events.record(tx, post, "post.created", *_publication({}, post))
+    search.reindex(tx, post_id, {}, post)
     return StoredPost(post_id, document)
 
 
@@ -230,6 +231,7 @@ def _replace(
     _reschedule(tx, post_id, old, new)
     if with_events:
         events.record(tx, new, "post.updated", *_publication(old, new))
+    search.reindex(tx, post_id, old, new)
     return document
 
 
@@ -249,6 +251,7 @@ def remove(tx: Transaction, key: Key, check: Check) -> None:
     tags.detach(tx, post_id, post["status"], post["tags"])
     _reschedule(tx, post_id, post, {})
     events.record(tx, post, "post.deleted")
+    search.reindex(tx, post_id, post, {})
 
 
 _delete = Prepared(Post.delete().where(Post.id == Param("id")))
@@ -320,3 +323,4 @@ def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
     tags.publish(tx, post_id, post["tags"])
     tx.execute(_unschedule, post_id=post_id)
     events.record(tx, post, "post.published")
+    search.reindex(tx, post_id, post | {"status": "scheduled"}, post)

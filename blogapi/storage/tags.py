@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
-from blogapi.storage import documents, events
+from blogapi.storage import documents, events, search
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
@@ -273,16 +273,18 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     """
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
-        document = _read(tx, post_id)
+        document, status = tx.row(_document, id=post_id) or (None, None)
         with suppress(AttributeError, ValueError):  # A damaged post is passed over.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed)
+                old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
+                search.reindex(tx, post_id, old, new, at_once=True)
                 any_changed = True
     return any_changed
 
 
-_document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))
+_document = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
 _set_document = Prepared(Post.update({Post.document: Param("document")}).where(Post.id == Param("id")))
 
 

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from blogapi.storage import index
 from blogapi.storage.documents import dump, spelling
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
@@ -34,7 +35,7 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
     Raises Unavailable if it is not ours, newer than this program, or older and not to be upgraded.
     """
     application_id, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-    if application_id == APPLICATION_ID and version == VERSION:
+    if application_id == APPLICATION_ID and version == VERSION and index.is_made(connection):
         return False
     foreign = application_id != APPLICATION_ID or version < 1
     if foreign and (application_id or version or _has_tables(connection)):
@@ -43,6 +44,8 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
     if 0 < version < VERSION and not upgrade:
         raise Unavailable(f"its version is {version} and this program's {VERSION}: blogapi init brings it up to date")
+    if version == VERSION and not upgrade:
+        raise Unavailable("its index of words was made by another Python: blogapi init makes it anew")
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         created = not _has_tables(connection)  # asked again: another process may have been faster
@@ -55,6 +58,8 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
             connection.execute(f"PRAGMA user_version = {version + 1}")
+        if not index.is_made(connection):
+            index.make(connection)
     return created
 
 
@@ -250,5 +255,13 @@ CREATE INDEX tag_status ON tag (status, tag);
 INSERT INTO tag (tag, status, name, newest, posts)
 SELECT tag, status, spelling((SELECT document FROM post WHERE id = newest), tag), newest, posts
 FROM (SELECT tag, status, max(post_id) AS newest, count(*) AS posts FROM post_tag GROUP BY tag, status);
+
+CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
+
+INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- a post is written again half as often
+
+CREATE TABLE search_made (
+    unicode TEXT NOT NULL  -- the version by which all words were made; without a row, they are still to be
+) STRICT;
 """,
 }

@@ -3,11 +3,12 @@
 import re
 from typing import Any
 
-from marshmallow import pre_load
+from marshmallow import ValidationError, pre_load
 
 from blogapi.storage.documents import FIELDS
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES
+from blogapi.storage.words import words
 from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
 from blogapi.web.schemas.fields import (
     SLUG,
@@ -31,6 +32,11 @@ URL = (
     r'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:[0-9]{0,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
 )
 URL_HINT = "must be an absolute http or https URL without white space"
+Q = (
+    "Words to look for: posts that have all of them in title, content, excerpt or tags. Case and diacritics make no "
+    'difference. `word*` finds words that begin so, `"several words"` these in sequence; nothing else has a meaning. '
+    "In scripts that write no spaces between words each character is a word, and a run of them a sequence."
+)
 NEW_POST_EXAMPLE: dict[str, Any] = {
     "title": "Three days at the lake",
     "content": "**Friday.** Fog, and somewhere in it a lake.\n",
@@ -76,6 +82,12 @@ def cover_image(**kwargs: Any) -> Text:
 def is_slug(text: str) -> bool:
     """Return whether a text can be the slug of a post."""
     return len(text) <= 100 and re.fullmatch(SLUG, text) is not None
+
+
+def with_words(text: str) -> None:
+    """Validate that there is something to look for."""
+    if not words(text):
+        raise ValidationError("must have a letter or a digit")
 
 
 class NewPostSchema(StrictSchema):
@@ -151,3 +163,4 @@ class ListQuerySchema(NoQuerySchema):
         metadata={"description": "published_at: the posts that have one, latest first. By default newest first."},
     )
     fields = Names(FIELDS, "Only these fields of each post, with commas between them, each once.")
+    q = Text(length(1, 200), with_words, metadata={"description": Q})

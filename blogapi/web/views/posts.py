@@ -1,13 +1,14 @@
 """The posts: list, create, get, change, put, delete."""
 
 import json
+from typing import Any
 
 from flask import Response, g
 from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
-from blogapi.storage import idempotency, lists, posts
+from blogapi.storage import idempotency, lists, posts, search
 from blogapi.storage.models import SCOPES
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
@@ -46,11 +47,23 @@ post_schema = PostSchema()
 def list_posts() -> Response:
     """List posts, newest first."""
     query = g.query
-    asked = in_scope(query)
-    page = lists.Page([], None) if asked is None else lists.page(database(), **asked)
+    page = _page(in_scope(query))
     content = b"[%b]" % b",".join(page.documents)
     link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
     return list_response(content, link)
+
+
+def _page(query: dict[str, Any] | None) -> lists.Page:
+    """Return the page of a query; a search that may take long is made aside, so that others need not wait for it."""
+    db = database()
+    if query is None:
+        return lists.Page([], None)
+    if "q" not in query:
+        return lists.page(db, **query)
+    filtered = "status" in query or "tag" in query
+    if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
+        return lists.page(db, **query)
+    return db.read_aside(lists.page, **query)
 
 
 @operation(

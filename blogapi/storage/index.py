@@ -1,0 +1,98 @@
+"""The index of the search: what it has of a post, and how it is made for all of them.
+
+A post is there twice under its id, with no word in common, so that one changes without the other: its text, and its
+labels, which are its status and its tags. Marks that no word can have tell apart what stands there:
+
+    fog lake §f §l       the words of title, content and excerpt, and the first letter of each
+    ¶lake ¶§l            the words of its tags, likewise
+    ¦draft ¬6c616b65     its status, and each tag as it is filtered by
+
+SQLite splits this just there where it is joined: to its `ascii` tokenizer all beyond ASCII is part of a word.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from blogapi.storage import documents
+from blogapi.storage.errors import Damaged
+from blogapi.storage.fold import fold
+from blogapi.storage.words import STANDS_ALONE, UNICODE, words
+
+START = "§"  # before the first letter of a word: to merge all words that begin with one would take seconds
+OF_TAG = "¶"  # before a word of a tag
+STATUS = "¦"
+TAG = "¬"
+BETWEEN = "·"  # between two texts: a sequence of words is not found across it
+TEXT_FIELDS = ("title", "content", "excerpt")
+LABEL_FIELDS = ("status", "tags")
+# The numbers of rows and of words that SQLite is told it has: 2**49, as varints of its file format
+PLENTY = (b"\x81" + 6 * b"\x80" + b"\x00") * 2
+PROGRESS = 100_000  # posts, after which a line says how far it has come
+
+log = logging.getLogger(__name__)
+
+
+def changed(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str]:
+    """Return what leaves the index and what comes into it when a post changes; {} for no post."""
+    parts = []
+    if any(old.get(name) != new.get(name) for name in TEXT_FIELDS):
+        parts.append(_text)
+    if any(old.get(name) != new.get(name) for name in LABEL_FIELDS):
+        parts.append(_labels)
+    before, after = (" ".join(" ".join(part(post)) for part in parts) if post else "" for post in (old, new))
+    return before, after
+
+
+def _text(post: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    for name in TEXT_FIELDS:
+        found += words(post.get(name, ""))
+        found.append(BETWEEN)
+    return found + _starts(found)
+
+
+def _labels(post: dict[str, Any]) -> Iterator[str]:
+    found: list[str] = []
+    for tag in post["tags"]:
+        found += words(tag)
+        found.append(BETWEEN)
+        yield TAG + fold(tag).encode().hex()
+    for word in found + _starts(found):
+        yield OF_TAG + word
+    yield STATUS + post["status"]
+
+
+def _starts(found: list[str]) -> list[str]:
+    """Return what lets words be found by their first letter. One that stands alone begins no other."""
+    letters = {word[0] for word in set(found)} - {BETWEEN}
+    return [START + letter for letter in letters if letter.isascii() or not STANDS_ALONE.match(letter)]
+
+
+# For all posts
+
+
+def is_made(connection: sqlite3.Connection) -> bool:
+    """Return whether the words of the index are those that this program would make."""
+    return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)
+
+
+def make(connection: sqlite3.Connection) -> None:
+    """Make the index anew, in the transaction that is open; damaged posts are passed over."""
+    connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
+    (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
+    for number, (post_id, document) in enumerate(connection.execute("SELECT id, document FROM post ORDER BY id"), 1):
+        try:
+            _, added = changed({}, documents.load(document))
+        except Damaged:
+            continue
+        connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", (post_id, added))
+        if number % PROGRESS == 0:
+            log.warning("%s of %s posts are indexed", f"{number:,}", f"{count:,}")
+    # SQLite fails to remove more words than it has counted: those of a damaged post, say. Nothing else asks the number.
+    connection.execute("SAVEPOINT counted")  # With this, the number is written.
+    connection.execute("UPDATE search_data SET block = ? WHERE id = 1", (PLENTY,))
+    connection.execute("RELEASE counted")
+    connection.execute("DELETE FROM search_made")
+    connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))

@@ -1,0 +1,120 @@
+"""The search: posts are found by the words that they have, and by no others."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from peewee import JOIN, SQL
+
+from blogapi.storage import orders
+from blogapi.storage.index import OF_TAG, START, STATUS, TAG, changed
+from blogapi.storage.models import MAX_ID, Post, Schedule, Search, match
+from blogapi.storage.orders import COLUMNS, Place, due_ids, ids_to_come
+from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.transaction import Reader, Transaction
+from blogapi.storage.words import sequences
+
+QUICK_POSTS = 20_000  # in which any search takes a few milliseconds
+SORTED_POSTS = 20_000  # of so many that are found the latest are soon met: each is looked at in some 20 µs
+
+
+def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], at_once: bool = False) -> None:
+    """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
+
+    The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
+    """
+    run = tx.execute if at_once else tx.execute_at_end
+    removed, added = changed(old, new)
+    if removed:
+        run(_remove, id=post_id, words=removed)
+    if added:
+        run(_add, id=post_id, words=added)
+
+
+_add = Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")])
+_remove = Statement("INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [Param("id"), Param("words")])
+
+
+def newest(reader: Reader, q: str, status: str | None, before: int | None, values: dict[str, Any]) -> Iterator[tuple]:
+    """Give the rows of the newest posts that are found, made before the post `before`; otherwise as orders.newest.
+
+    The index has the order. A search costs more where posts have some of its words and not the rest.
+    """
+    words = {"words": expression(q, status, values["tag"]), "due": expression(q, "scheduled", values["tag"])}
+    return reader.rows(_newest(status), before=before or MAX_ID, **words, **values)
+
+
+@cache
+def _newest(status: str | None) -> Prepared:
+    """Return the query of a page of a search, with the parameters now, words, due, before and limit.
+
+    The index may still have words of posts that were damaged when they were deleted.
+    """
+    ids = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid < Param("before"))
+    ids = ids.join(Post, on=Post.id == Search.c.rowid)
+    if status == "scheduled":
+        ids = ids_to_come(ids)
+    elif status == "published":
+        due = due_ids(by_tag=False).join(Search, JOIN.CROSS)  # from the few that are due to the index
+        ids += due.where(Search.c.rowid == Schedule.post_id, match("due"))
+    found = ids.order_by(SQL("1").desc()).limit(Param("limit"))
+    return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
+
+
+def latest(reader: Reader, q: str, status: str | None, before: Place | None, values: dict[str, Any]) -> Iterator[tuple]:
+    """Give the rows of the latest published posts that are found, those before a place; otherwise as orders.latest.
+
+    The index does not have this order: what is found is sorted, or, where that is much, met on the way through all.
+    """
+    statuses = ("published", "scheduled") if status == "published" else (status,)
+    words = " OR ".join(f"({expression(q, each, values['tag'])})" for each in statuses)
+    if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
+        return orders.latest(reader, status, before, values | {"words": expression(q)}, found=True)
+    time, post_id = before or ("~", MAX_ID)  # later than any
+    return reader.rows(_latest(status), words=words, time=time, id=post_id, **values)
+
+
+_some = Prepared(Search.select(Search.c.rowid).where(match("words")).limit(Param("limit")))
+
+
+@cache
+def _latest(status: str | None) -> Prepared:
+    """Return the query of a page of a search by time, with the parameters now, words, time, id and limit."""
+    time, key = Post.published_at, Post.id
+    earlier = (time < Param("time")) | ((time == Param("time")) & (key < Param("id")))
+    ids = Search.select(key).join(Post, on=key == Search.c.rowid).where(match("words"), earlier)
+    if status == "published":
+        ids = ids.where((Post.status == status) | (time <= Param("now")))
+    elif status == "scheduled":
+        ids = ids.where(time > Param("now"))
+    order = time.desc(), key.desc()
+    found = ids.order_by(*order).limit(Param("limit"))
+    return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
+
+
+def is_quick(reader: Reader, q: str, sort: str, filtered: bool) -> bool:
+    """Return whether a search takes no longer than a list: one for one word, or among not too many posts."""
+    found = list(sequences(q))
+    one_word = len(found) == len(found[0][0]) == 1 and not (found[0][1] and len(found[0][0][0]) > 1)
+    return (one_word and sort == "created_at" and not filtered) or reader.row(_last_post)[0] <= QUICK_POSTS
+
+
+_last_post = Statement("SELECT ifnull(max(id), 0) FROM post", [])
+
+
+def expression(q: str, status: str | None = None, tag: str | None = None) -> str:
+    """Return what SQLite is to look for: only words of ours, in quotes, so that nothing has a meaning of SQLite's."""
+    terms = [f"({_term(sequence, by_start)})" for sequence, by_start in dict.fromkeys(sequences(q))]
+    if status:
+        terms.append(f'"{STATUS}{status}"')
+    if tag:
+        terms.append(f'"{TAG}{tag.encode().hex()}"')
+    return " AND ".join(terms)
+
+
+def _term(sequence: tuple[str, ...], by_start: bool) -> str:
+    """Return what finds a sequence in a text or in a tag."""
+    if by_start and len(sequence) == len(sequence[0]) == 1:
+        sequence, by_start = (START + sequence[0],), False
+    star = " *" if by_start else ""
+    return " OR ".join(f'"{" ".join(mark + word for word in sequence)}"{star}' for mark in ("", OF_TAG))

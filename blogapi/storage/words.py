@@ -1,0 +1,95 @@
+"""The words of a text: those of a post and those that are looked for are made in the same way.
+
+A word is a run of letters and digits, with the marks that belong to them; case and diacritics make no difference. In
+scripts that write no spaces between words each character is one.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+UNICODE = unicodedata.unidata_version  # by whose tables words are made
+# Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
+WITHOUT_SPACES = [
+    *(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1100, 0x1200), range(0x1780, 0x1800)),
+    *(range(0x3005, 0x3008), range(0x3021, 0x302A), range(0x3031, 0x3100), range(0x31F0, 0x3200)),
+    *(range(0xA960, 0xA980), range(0xA9E0, 0xAA00), range(0xAA60, 0xAA80), range(0xD7B0, 0xD800)),
+    *(range(0x16FF0, 0x17000), range(0x1AFF0, 0x1B170)),
+]
+LARGE = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"  # the same, letters throughout
+BEYOND = "\U00010000"  # the first character that takes more than 16 bits
+VOICED = "\u3099\u309a"  # the marks of kana: to a reader of Japanese these make another letter
+LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD makes 18 characters of it, and seconds of a million; three will do
+ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
+
+
+def _is_dropped(mark: str) -> bool:
+    """Return whether a mark is a diacritic, a variation selector or an enclosing one, and not part of a letter."""
+    if unicodedata.combining(mark):
+        return mark not in VOICED
+    return unicodedata.category(mark) == "Me" or "\ufe00" <= mark <= "\ufe0f" or mark >= "\U000e0100"
+
+
+def _charset(characters: Iterable[str]) -> str:
+    """Return characters as ranges of a regular expression: one by one, those beyond U+FFFF would make it slow."""
+    ranges: list[list[int]] = []
+    for code in sorted(map(ord, characters)):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+_marks = [
+    mark
+    for codes in (range(0x300, 0x1F000), range(0xE0100, 0xE01F0))
+    for mark in map(chr, codes)
+    if unicodedata.category(mark) in ("Mn", "Mc", "Me")
+]
+# Also those few that are made of nothing else.
+_dropped = [mark for mark in _marks if all(map(_is_dropped, unicodedata.normalize("NFKD", mark)))]
+_kept = {*_marks}.difference(_dropped)
+KEPT = _charset(_kept)
+ALONE = LARGE + _charset(
+    character for codes in WITHOUT_SPACES for character in map(chr, codes) if character.isalnum() or character in _kept
+)
+DROPPED = re.compile(f"[{_charset(mark for mark in _dropped if mark < BEYOND)}]+")
+DROPPED_BEYOND = re.compile(f"[{_charset(mark for mark in _dropped if mark >= BEYOND)}]+")
+HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
+WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT}]+[^\W_{ALONE}]*)*|[{ALONE}]")
+STANDS_ALONE = re.compile(f"[{ALONE}]")
+# What is in quotes, or a run of words, perhaps with a star at its end
+SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![^\s"]))?')
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in their order."""
+    if text.isascii():
+        return text.translate(ASCII_WORDS).split()
+    return WORD.findall(_fold(text))
+
+
+def sequences(q: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield the sequences of words that are looked for, and of each whether its last word is only a beginning.
+
+    A sequence is what stands in quotes, or words between which nothing stands. One that stands alone begins no other.
+    """
+    for quoted, run, star in SEQUENCE.findall(_fold(q)):
+        if sequence := WORD.findall(quoted or run):
+            yield tuple(sequence), bool(star) and not STANDS_ALONE.match(sequence[-1])
+
+
+def _fold(text: str) -> str:
+    """Return a text without case and diacritics.
+
+    Diacritics are dropped first: to sort a run of them, NFKD takes time that grows with the square of its length.
+    """
+    text = text.replace(*LONGEST)
+    decomposed = unicodedata.normalize("NFKD", _without_diacritics(text))
+    return unicodedata.normalize("NFC", _without_diacritics(decomposed).casefold())
+
+
+def _without_diacritics(text: str) -> str:
+    text = DROPPED.sub("", text)
+    return DROPPED_BEYOND.sub("", text) if HAS_BEYOND.search(text) else text
