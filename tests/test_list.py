@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blogapi.storage import lists, orders
+from blogapi.storage import orders
 from blogapi.storage.models import STATUSES, Post
 
 UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, fields, q"

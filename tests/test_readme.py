@@ -80,7 +80,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
     create, send, send_all, get, *_, keys, less, backup = BLOCKS[1:-1]
-    listing, by_date, change, schedule, once, tags, delete = BLOCKS[8:15]
+    listing, find, by_date, change, schedule, once, tags, delete = BLOCKS[8:16]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
     created = json.loads(shell(create, environ, key))
@@ -95,6 +95,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
     post = json.loads(shell(send, environ, key))
     assert (post["id"], post["slug"], post["status"], post["content"]) == ("2", "sourdough", "draft", content)
+    assert json.loads(shell(find, environ, key)) == [post]
     file = shell(get, environ, key)
     assert file.startswith("---\ntitle: ")
     assert file.endswith(f"---\n\n{content}")
@@ -144,7 +145,7 @@ def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
 def test_what_the_readme_says_of_webhooks_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
-    subscribe, ping, openssl = BLOCKS[15:18]
+    subscribe, ping, openssl = BLOCKS[16:19]
     check = {}
     exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], check)
     with Receiver() as receiver:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi import create_app
+from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.storage import index, lists, posts, search, tags
 from blogapi.storage.errors import Unavailable
@@ -201,6 +202,32 @@ def test_a_search_combines_with_the_other_parameters(client, found):
     assert walk(client, "/v1/posts?q=la*+lak*&limit=1") == [["Café"], ["An der Straße am See"]]
 
 
+@pytest.mark.parametrize("sorted_posts", [1, 100])  # what is found is met on the way through all, or sorted
+@pytest.mark.parametrize("status", [None, *STATUSES])
+@pytest.mark.parametrize("tag", [None, "a"])
+def test_what_is_found_comes_by_date_as_all_posts_do(client, clock, post, monkeypatch, sorted_posts, status, tag):
+    monkeypatch.setattr(search, "SORTED_POSTS", sorted_posts)
+    for number in range(32):
+        word = "fog" if number % 3 else "sun"
+        post(title=f"{word} {number}", tags=["a"] if number % 5 else [])
+        time = rfc3339(clock.now + 60 * (number % 4 - 2))
+        after = STATUSES[number % 4] if number < 28 else "draft"
+        path, scheduled = f"/v1/posts/{number + 1}", time > rfc3339(clock.now)
+        if after in ("published", "archived") and not scheduled:
+            assert client.patch(path, json={"status": "published", "published_at": time}).status_code == 200
+            assert client.patch(path, json={"status": after}).status_code == 200
+        elif scheduled or after == "scheduled":
+            time = rfc3339(clock.now + 60 * (1 + number % 2))
+            assert client.patch(path, json={"status": "scheduled", "published_at": time}).status_code == 200
+    filters = "".join(f"&{name}={value}" for name, value in (("status", status), ("tag", tag)) if value)
+    for later in (0, 60):  # when some are due
+        clock.now += later
+        every = [title for page in walk(client, f"/v1/posts?sort=published_at{filters}") for title in page]
+        pages = walk(client, f"/v1/posts?sort=published_at&limit=2&q=fo*{filters}")
+        assert [title for page in pages for title in page] == [title for title in every if "fog" in title]
+        assert all(len(page) == 2 for page in pages[:-1])
+
+
 @pytest.mark.usefixtures("some")
 def test_the_link_keeps_what_is_looked_for(client):
     answer = client.get("/v1/posts", query_string={"q": "LAK* &", "limit": 1})
@@ -370,16 +397,18 @@ def test_a_search_takes_two_statements(client, statements):
         ({"q": "fog lake"}, False),
         ({"q": '"fog lake"'}, False),
         ({"q": "東京"}, False),
-        ({"q": "fog", "status": "draft"}, False),
-        ({"q": "fog", "tag": "a"}, False),
+        ({"q": "fog", "filtered": True}, False),
+        ({"q": "fog", "sort": "published_at"}, False),
     ],
 )
 def test_among_many_posts_a_search_that_can_take_long_runs_aside(database, client, query, is_quick):
+    query = {"sort": "created_at", "filtered": False} | query
     assert search.is_quick(database, **query)
     many = {"id": search.QUICK_POSTS + 1, "slug": "a", "status": "draft", "document": "{}"}
     database.write(lambda tx: tx.execute(Post.insert(many)))
     assert search.is_quick(database, **query) is is_quick
-    assert client.get("/v1/posts", query_string=query).json == []
+    asked = {"q": query["q"], "sort": query["sort"]} | ({"status": "draft"} if query["filtered"] else {})
+    assert client.get("/v1/posts", query_string=asked).json == []
 
 
 # The index
