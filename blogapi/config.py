@@ -1,11 +1,12 @@
 """The settings: every one with its default, and the environment variables that override them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Self
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+PREFIX = "BLOGAPI_"
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Config:
 
     host: str = "127.0.0.1"
     port: int = 8000
-    database: Path = CHECKOUT / "blog.db"  # its folder must exist
+    database: Path = Path("blog.db")  # in the current folder; its folder must exist
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
@@ -24,18 +25,29 @@ class Config:
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the settings; raise ValueError naming the variable and what would be right."""
-        values = {}
-        for field in fields(cls):
-            variable = field.name.upper()
-            if field.name not in ("host", "port"):
-                variable = f"BLOGAPI_{variable}"
-            if variable in environ:
-                values[field.name] = _convert(variable, environ[variable], field.type)
+        known = cls.variables()
+        for variable in environ:
+            if variable.startswith(PREFIX) and variable not in known:
+                raise ValueError(f"{variable}: there is no such setting; {_meant(variable, list(known))}")
+        given = {variable: field for variable, field in known.items() if variable in environ}
+        values = {field.name: _convert(variable, environ[variable], field.type) for variable, field in given.items()}
         if environ.get("WEB_CONCURRENCY", "1") != "1":  # gunicorn would heed it
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         if values.get("port", 1) > 65535:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
         return cls(**values)
+
+    @classmethod
+    def variables(cls) -> dict[str, Field]:
+        """Return the settings by the names of their environment variables."""
+        plain = ("host", "port")
+        return {("" if field.name in plain else PREFIX) + field.name.upper(): field for field in fields(cls)}
+
+
+def _meant(variable: str, known: list[str]) -> str:
+    names = {name.removeprefix(PREFIX): name for name in known}  # What all have in common says nothing.
+    close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
+    return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(known)}"
 
 
 def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path:

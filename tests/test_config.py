@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.config import CHECKOUT, Config
+from blogapi.config import Config
 
 
 def test_the_defaults():
     config = Config.from_environ({})
     assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
-    assert config.database == CHECKOUT / "blog.db"
+    assert config.database == Path("blog.db")
     assert (config.webhook_seconds, config.webhook_private) == (15, False)
 
 
@@ -44,3 +44,23 @@ def test_a_number_must_be_one(variable, text):
 def test_an_unusable_setting_is_named(variable, text, message):
     with pytest.raises(ValueError, match=message):
         Config.from_environ({variable: text})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("BLOGAPI_DATABSE", "BLOGAPI_DATABASE"),
+        ("BLOGAPI_RATELIMIT", "BLOGAPI_RATE_LIMIT"),
+        ("BLOGAPI_WEBHOOKS_PRIVATE", "BLOGAPI_WEBHOOK_PRIVATE"),
+        ("BLOGAPI_rate_limit", "BLOGAPI_RATE_LIMIT"),
+        ("BLOGAPI_PORT", "PORT"),
+    ],
+)
+def test_a_setting_that_there_is_not_is_refused_with_the_one_that_was_meant(variable, meant):
+    with pytest.raises(ValueError, match=f"^{variable}: there is no such setting; did you mean {meant}\\?$"):
+        Config.from_environ({variable: "1"})
+
+
+def test_a_setting_like_no_other_is_refused_with_all_that_there_are():
+    with pytest.raises(ValueError, match=r"^BLOGAPI_X: there is no such setting; there are HOST, PORT, BLOGAPI_DAT"):
+        Config.from_environ({"BLOGAPI_X": "1"})

@@ -20,7 +20,7 @@ def keys() -> None:
 @click.argument("name")
 def create_key(name: str) -> None:
     """Create a key called NAME and print it. It is shown only now."""
-    with opened(create=True) as database:
+    with opened() as database:
         api_keys.check_free(database, name)
         put_in_force(database, api_keys.add, name)
 
