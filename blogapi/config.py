@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Self
 
 PREFIX = "BLOGAPI_"
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Config:
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
+    trusted_proxies: Networks = ()  # those whose X-Forwarded-For is believed
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -50,7 +54,7 @@ def _meant(variable: str, known: list[str]) -> str:
     return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(known)}"
 
 
-def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path:
+def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | Networks:
     if kind is bool:
         if text not in ("true", "false"):
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
@@ -59,6 +63,16 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path:
         if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
             raise ValueError(f"{variable}: must be a whole number from 1, not {text[:40]!r}")
         return int(text)
+    if kind == Networks:
+        return tuple(_network(variable, item.strip()) for item in text.split(",") if text)
     if not text or "\0" in text:
         raise ValueError(f"{variable}: must not be empty")
     return kind(text)
+
+
+def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        example = "such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
+        raise ValueError(f"{variable}: must be addresses or networks {example}, not {text[:40]!r}") from None

@@ -6,6 +6,8 @@ import pytest
 
 from blogapi.config import Config
 
+PROXIES = "must be addresses or networks such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
+
 
 def test_the_defaults():
     config = Config.from_environ({})
@@ -24,6 +26,15 @@ def test_webhooks_may_be_let_go_to_private_addresses(text, allowed):
     assert Config.from_environ({"BLOGAPI_WEBHOOK_PRIVATE": text}).webhook_private is allowed
 
 
+@pytest.mark.parametrize(
+    ("text", "networks"),
+    [("", ()), ("10.0.0.1", ("10.0.0.1/32",)), ("10.0.0.0/8 , ::1,fd00::/8", ("10.0.0.0/8", "::1/128", "fd00::/8"))],
+)
+def test_trusted_proxies_are_addresses_and_networks(text, networks):
+    trusted = Config.from_environ({"BLOGAPI_TRUSTED_PROXIES": text}).trusted_proxies
+    assert tuple(map(str, trusted)) == networks
+
+
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
 @pytest.mark.parametrize("variable", ["PORT", "BLOGAPI_RATE_LIMIT"])
 def test_a_number_must_be_one(variable, text):
@@ -39,6 +50,9 @@ def test_a_number_must_be_one(variable, text):
         ("HOST", "", "HOST: must not be empty"),
         ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
+        ("BLOGAPI_TRUSTED_PROXIES", "caddy", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not 'caddy'"),
+        ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.1/8", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not '10.0.0.1/8'"),
+        ("BLOGAPI_TRUSTED_PROXIES", "::1,", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not ''"),
     ],
 )
 def test_an_unusable_setting_is_named(variable, text, message):

@@ -14,6 +14,7 @@ from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
 from blogapi.server.connection import Connection
+from blogapi.server.forwarded import client_address
 from blogapi.server.log import printable_target
 from blogapi.server.refusals import BUSY, refusal_for, refusal_of, wants_close
 from blogapi.server.request import RETRY_SECONDS, Request, RequestBody, RequestParser
@@ -99,10 +100,17 @@ class Handler:
             if connection.started and not self.closing:
                 self.refuse(connection, address, *refusal_for(error), error.request)
             return False
+        if self.config.trusted_proxies:
+            address = self.client(request, address)
         if refusal := refusal_of(request):
             self.refuse(connection, address, *refusal, request)
             return False
         return self.respond(connection, request, address)
+
+    def client(self, request: Request, address: tuple) -> tuple:
+        """Return the address of the client that a proxy passes a request on for."""
+        forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
+        return (client_address(address[0], forwarded_for, self.config.trusted_proxies),)
 
     def respond(self, connection: Connection, request: Request, address: tuple) -> bool:
         """Answer a request by the application; return whether another may follow."""
