@@ -26,6 +26,7 @@ MAX_AUTHORIZED = 1000  # keys in force that are remembered
 KEY_LENGTH = 48  # characters
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its response says
 KEY_NAME = "blogapi.key_name"  # in the environment, where the request has a key
+OPERATION = "blogapi.operation"  # in the environment, where the request has come to a view
 
 Headers = list[tuple[str, str]]
 
@@ -42,6 +43,7 @@ class Handler:
         self.log = log
         self.config = wsgi.extensions["config"]
         self.limiter = wsgi.extensions["limiter"]
+        self.metrics = wsgi.extensions["metrics"]
         self.connections: dict[Connection, None] = {}  # oldest first
         self.receiving = ReceiveBudget()
         self.sending = SendBudget()
@@ -218,7 +220,8 @@ class Handler:
     def log_request(
         self, address: tuple, request: Request, status: str, size: int, seconds: float, environ: dict[str, Any]
     ) -> None:
-        """Write the line that the log has for each request."""
+        """Write the line that the log has for each request, and count it."""
+        self.metrics.count(environ.get(OPERATION), status[:3], seconds)
         milliseconds = int((self.tick() - self.second) * 1000)
         what = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
         key = environ.get(KEY_NAME, "-").replace(" ", "_").replace('"', "_")

@@ -229,6 +229,10 @@ class Sqlite:
         self.row(Statement("SELECT 1 FROM post LIMIT 1", []), {})
         return not self._write_failed
 
+    def size(self) -> int:
+        """Return how many bytes the database has on disk."""
+        return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
+
     def probe(self, transaction: object) -> None:
         """Write something that changes nothing."""
         self.run(Statement(f"PRAGMA user_version = {VERSION}", []), {})
