@@ -6,8 +6,7 @@ BIN = .venv/bin
 install: .venv/installed
 
 run: .venv/installed
-	@$(BIN)/blogapi init
-	@exec $(BIN)/gunicorn
+	@exec $(BIN)/blogapi serve
 
 test: .venv/tested
 	$(BIN)/pytest
@@ -24,9 +23,10 @@ check: .venv/tested  # lint and formatting
 
 .venv/installed: requirements.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --require-hashes -r requirements.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@echo "Installing into .venv, which takes a minute ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --require-hashes -r requirements.txt
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/tested: .venv/installed requirements-test.txt

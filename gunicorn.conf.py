@@ -14,7 +14,7 @@ try:
 except ValueError as error:
     sys.exit(f"blogapi: {error}")
 
-wsgi_app = "app:app"
+wsgi_app = "blogapi.app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
 workers = 1  # the rate limit is exact because one process counts
 worker_class = "blogapi.server.worker.Worker"

@@ -11,6 +11,7 @@ from werkzeug.routing import MapAdapter
 from blogapi.config import Config
 from blogapi.storage.database import Database, engine_for
 from blogapi.web import cors, errors, guard, limiter
+from blogapi.web.metrics import Metrics
 from blogapi.web.views import blueprint
 
 
@@ -36,7 +37,9 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     # timeout(seconds) raises TimeoutError in its block once they are over, where the server can do that.
-    app.extensions.update(config=config, clock=clock, database=Database(engine, clock), timeout=nullcontext)
+    database = Database(engine, clock)
+    metrics = Metrics(database, config.rate_limit)
+    app.extensions.update(config=config, clock=clock, database=database, metrics=metrics, timeout=nullcontext)
     errors.init_app(app)
     if config.cors_origins:
         cors.init_app(app, config.cors_origins)

@@ -2,16 +2,21 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
+from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Self
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-# As browsers send it: lower case, no default port (RFC 6454, section 6.1)
+PREFIX = "BLOGAPI_"
+# An origin as browsers send it: lower case, no default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
 )
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
+Origins = frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -20,32 +25,44 @@ class Config:
 
     host: str = "127.0.0.1"
     port: int = 8000
-    database: Path = CHECKOUT / "blog.db"  # its folder must exist
+    database: Path = Path("blog.db")  # in the current folder; its folder must exist
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
-    cors_origins: frozenset[str] = frozenset()  # whose pages may call the API; * stands for all
+    cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
+    trusted_proxies: Networks = ()  # those whose X-Forwarded-For is believed
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the settings; raise ValueError naming the variable and what would be right."""
-        values = {}
-        for field in fields(cls):
-            variable = field.name.upper()
-            if field.name not in ("host", "port"):
-                variable = f"BLOGAPI_{variable}"
-            if variable in environ:
-                values[field.name] = _convert(variable, environ[variable], field.type)
+        known = cls.variables()
+        for variable in environ:
+            if variable.startswith(PREFIX) and variable not in known:
+                raise ValueError(f"{variable}: there is no such setting; {_meant(variable, list(known))}")
+        given = {variable: field for variable, field in known.items() if variable in environ}
+        values = {field.name: _convert(variable, environ[variable], field.type) for variable, field in given.items()}
         if environ.get("WEB_CONCURRENCY", "1") != "1":  # gunicorn would heed it
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         if values.get("port", 1) > 65535:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
         return cls(**values)
 
+    @classmethod
+    def variables(cls) -> dict[str, Field]:
+        """Return the settings by the names of their environment variables."""
+        plain = ("host", "port")
+        return {("" if field.name in plain else PREFIX) + field.name.upper(): field for field in fields(cls)}
 
-def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | frozenset[str]:
+
+def _meant(variable: str, known: list[str]) -> str:
+    names = {name.removeprefix(PREFIX): name for name in known}  # What all have in common says nothing.
+    close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
+    return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(known)}"
+
+
+def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | Networks | Origins:
     if kind is bool:
         if text not in ("true", "false"):
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
@@ -54,14 +71,16 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
         if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
             raise ValueError(f"{variable}: must be a whole number from 1, not {text[:40]!r}")
         return int(text)
+    if kind == Networks:
+        return tuple(_network(variable, item.strip()) for item in text.split(",") if text)
     if not text or "\0" in text:
         raise ValueError(f"{variable}: must not be empty")
-    if kind == frozenset[str]:
+    if kind == Origins:
         return _origins(variable, text)
     return kind(text)
 
 
-def _origins(variable: str, text: str) -> frozenset[str]:
+def _origins(variable: str, text: str) -> Origins:
     origins = [origin.strip() for origin in text.split(",")]
     for origin in origins:
         if origins != ["*"] and not ORIGIN.fullmatch(origin):
@@ -71,3 +90,11 @@ def _origins(variable: str, text: str) -> frozenset[str]:
                 f"a path or a slash at the end; not {origin[:80]!r}"
             )
     return frozenset(origins)
+
+
+def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        example = "such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
+        raise ValueError(f"{variable}: must be addresses or networks {example}, not {text[:40]!r}") from None

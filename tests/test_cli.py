@@ -1,6 +1,8 @@
-"""The command line: init and keys."""
+"""The command line: init, serve and keys."""
 
+import os
 import re
+import socket
 import stat
 import subprocess
 
@@ -26,6 +28,14 @@ def run(tmp_path, monkeypatch):
         return result.exit_code, result.stdout, str(result.exception or "")
 
     return run
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A database without keys."""
+    engine = Sqlite(tmp_path / "blog.db")
+    engine.open()
+    engine.close()
 
 
 @pytest.fixture
@@ -56,6 +66,7 @@ def known(tmp_path):
     return known
 
 
+@pytest.mark.usefixtures("database")
 def test_create_prints_the_key_alone(run, known):
     status, key, _ = run("keys", "create", "laptop")
     assert status == 0
@@ -63,6 +74,7 @@ def test_create_prints_the_key_alone(run, known):
     assert known(key)
 
 
+@pytest.mark.usefixtures("database")
 def test_regenerate_keeps_the_name_and_kills_the_old_key(run, names, known):
     _, old, _ = run("keys", "create", "laptop")
     status, new, _ = run("keys", "regenerate", "laptop")
@@ -72,6 +84,7 @@ def test_regenerate_keeps_the_name_and_kills_the_old_key(run, names, known):
     assert names() == ["laptop"]
 
 
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(
     ("options", "scope"),
     [
@@ -89,6 +102,7 @@ def test_list_shows_what_a_key_may_do_which_regenerate_keeps(run, options, scope
         assert line.split()[1] == key[-4:]
 
 
+@pytest.mark.usefixtures("database")
 def test_revoke_kills_the_key_and_frees_the_name(run, known):
     _, key, _ = run("keys", "create", "laptop")
     assert run("keys", "revoke", "laptop") == (0, "", "")
@@ -96,6 +110,7 @@ def test_revoke_kills_the_key_and_frees_the_name(run, known):
     assert run("keys", "create", "laptop")[0] == 0
 
 
+@pytest.mark.usefixtures("database")
 def test_list_shows_what_is_known_of_each_key(run):
     _, b, _ = run("keys", "create", "b")
     _, a, _ = run("keys", "create", "a name")
@@ -124,6 +139,7 @@ def test_list_shows_what_is_known_of_each_key(run):
         (("revoke", ""), "there is no key called ''"),
     ],
 )
+@pytest.mark.usefixtures("database")
 def test_an_error_is_one_clear_line(run, arguments, message, names):
     run("keys", "create", "taken")
     status, output, error = run("keys", *arguments)
@@ -133,6 +149,7 @@ def test_an_error_is_one_clear_line(run, arguments, message, names):
 
 @pytest.mark.parametrize("arguments", [("create", "new"), ("regenerate", "old")])
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+@pytest.mark.usefixtures("database")
 def test_a_key_that_cannot_be_shown_is_not_made(run, arguments, redirection, names, known):
     _, old, _ = run("keys", "create", "old")
     shell = f'exec "$0" keys {" ".join(arguments)} {redirection}'
@@ -166,10 +183,40 @@ def test_the_database_is_for_its_owner_only(run, tmp_path):
     assert stat.S_IMODE((tmp_path / "blog.db").stat().st_mode) == 0o600
 
 
-def test_commands_on_a_database_that_is_not_there_do_not_make_one(run, tmp_path):
-    status, _, error = run("keys", "list")
-    reason = "No such file or directory; blogapi init sets one up"
-    assert (status, error) == (1, f"cannot open the database {tmp_path / 'blog.db'}: {reason}")
+@pytest.mark.parametrize("command", ["keys list", "keys create new", "keys revoke old", "import ."])
+def test_commands_on_a_database_that_is_not_there_do_not_make_one(run, tmp_path, command):
+    status, output, error = run(*command.split())
+    hint = "blogapi init sets one up, BLOGAPI_DATABASE names another"
+    assert (status, output, error) == (1, "", f"there is no database {tmp_path / 'blog.db'}: {hint}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_database_is_named_with_its_folder(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("BLOGAPI_DATABASE")
+    monkeypatch.chdir(tmp_path)
+    assert run("keys", "list")[2].startswith(f"there is no database {tmp_path / 'blog.db'}: ")
+
+
+def test_a_typo_in_a_setting_ends_the_command_line_too(run, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_DATABSE", "other.db")
+    assert run("keys", "list") == (
+        1,
+        "",
+        "BLOGAPI_DATABSE: there is no such setting; did you mean BLOGAPI_DATABASE?",
+    )
+
+
+def test_a_first_key_is_not_made_where_the_port_is_taken(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        environ = os.environ | {"PORT": str(port)}
+        ended = subprocess.run(
+            [BIN / "blogapi", "serve"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=20
+        )
+    reason = f"cannot listen on 127.0.0.1 port {port}: Address already in use; set HOST or PORT"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"blogapi: {reason}\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -179,4 +226,4 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     path = tmp_path / "nowhere" / "blog.db"
-    assert exit_.value.code == f"blogapi: cannot open the database {path}: No such file or directory"
+    assert exit_.value.code == f"blogapi: cannot set up the database {path}: its folder is missing"

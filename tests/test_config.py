@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.config import CHECKOUT, Config
+from blogapi.config import Config
+
+PROXIES = "must be addresses or networks such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
 
 
 def test_the_defaults():
     config = Config.from_environ({})
     assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
-    assert config.database == CHECKOUT / "blog.db"
+    assert config.database == Path("blog.db")
     assert (config.webhook_seconds, config.webhook_private) == (15, False)
 
 
@@ -22,6 +24,15 @@ def test_the_environment_overrides():
 @pytest.mark.parametrize(("text", "allowed"), [("true", True), ("false", False)])
 def test_webhooks_may_be_let_go_to_private_addresses(text, allowed):
     assert Config.from_environ({"BLOGAPI_WEBHOOK_PRIVATE": text}).webhook_private is allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "networks"),
+    [("", ()), ("10.0.0.1", ("10.0.0.1/32",)), ("10.0.0.0/8 , ::1,fd00::/8", ("10.0.0.0/8", "::1/128", "fd00::/8"))],
+)
+def test_trusted_proxies_are_addresses_and_networks(text, networks):
+    trusted = Config.from_environ({"BLOGAPI_TRUSTED_PROXIES": text}).trusted_proxies
+    assert tuple(map(str, trusted)) == networks
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
@@ -40,6 +51,9 @@ def test_a_number_must_be_one(variable, text):
         ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
         ("BLOGAPI_CORS_ORIGINS", "", "BLOGAPI_CORS_ORIGINS: must not be empty"),
+        ("BLOGAPI_TRUSTED_PROXIES", "caddy", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not 'caddy'"),
+        ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.1/8", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not '10.0.0.1/8'"),
+        ("BLOGAPI_TRUSTED_PROXIES", "::1,", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not ''"),
     ],
 )
 def test_an_unusable_setting_is_named(variable, text, message):
@@ -89,3 +103,23 @@ def test_an_origin_is_written_as_browsers_send_it(origin):
     with pytest.raises(ValueError, match=r"BLOGAPI_CORS_ORIGINS: must be \* or origins") as raised:
         Config.from_environ({"BLOGAPI_CORS_ORIGINS": f"https://a.b,{origin}"})
     assert str(raised.value).endswith(f"a path or a slash at the end; not {origin!r}")
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("BLOGAPI_DATABSE", "BLOGAPI_DATABASE"),
+        ("BLOGAPI_RATELIMIT", "BLOGAPI_RATE_LIMIT"),
+        ("BLOGAPI_WEBHOOKS_PRIVATE", "BLOGAPI_WEBHOOK_PRIVATE"),
+        ("BLOGAPI_rate_limit", "BLOGAPI_RATE_LIMIT"),
+        ("BLOGAPI_PORT", "PORT"),
+    ],
+)
+def test_a_setting_that_there_is_not_is_refused_with_the_one_that_was_meant(variable, meant):
+    with pytest.raises(ValueError, match=f"^{variable}: there is no such setting; did you mean {meant}\\?$"):
+        Config.from_environ({variable: "1"})
+
+
+def test_a_setting_like_no_other_is_refused_with_all_that_there_are():
+    with pytest.raises(ValueError, match=r"^BLOGAPI_X: there is no such setting; there are HOST, PORT, BLOGAPI_DAT"):
+        Config.from_environ({"BLOGAPI_X": "1"})

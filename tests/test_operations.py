@@ -120,10 +120,26 @@ def test_clients_that_go_away_meanwhile_do_not_disturb_the_end(service):
     assert "Traceback" not in service.log
 
 
-def test_the_unit_of_the_readme_is_one_that_systemd_takes(tmp_path):
+def test_the_unit_has_the_paths_of_the_readme():
+    unit = (CHECKOUT / "blogapi.service").read_text()
+    assert set(re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)) == {
+        "/opt/blogapi",
+        "/opt/blogapi/.venv/bin/gunicorn",
+        "/var/lib/blogapi/blog.db",
+    }
+    for said in (
+        "/opt/blogapi/.venv/bin/blogapi keys",
+        "env BLOGAPI_DATABASE=/var/lib/blogapi/blog.db",
+        "system blogapi",
+    ):
+        assert said in README
+    assert "User=blogapi\n" in unit
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not there")
-    unit = re.search(r"```ini\n(.*?)```", README, re.DOTALL)[1]
+    unit = (CHECKOUT / "blogapi.service").read_text()
     unit = unit.replace("/opt/blogapi", str(CHECKOUT)).replace("User=blogapi", "User=root")
     (tmp_path / "blogapi.service").write_text(unit)
     command = ["systemd-analyze", "verify", "--man=no", tmp_path / "blogapi.service"]

@@ -31,6 +31,11 @@ ONE_WORKER = (
     ("arguments", "environ", "line"),
     [
         ([], {"BLOGAPI_RATE_LIMIT": "ten"}, "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1, not 'ten'"),
+        (
+            [],
+            {"BLOGAPI_DATABSE": "blog.db"},
+            "blogapi: BLOGAPI_DATABSE: there is no such setting; did you mean BLOGAPI_DATABASE?",
+        ),
         ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1, not 'http'"),
         ([], {"HOST": "a..b"}, "no valid name of a host; set HOST or PORT"),
         ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is no regular file"),

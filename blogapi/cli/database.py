@@ -1,4 +1,4 @@
-"""The database as the command line uses it, and the commands about the whole of it: init and backup."""
+"""The database as the command line uses it, and the commands about the whole of it: init, serve and backup."""
 
 import os
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import click
 
 from blogapi.cli.output import show
 from blogapi.config import Config
+from blogapi.server.start import become_server, refuse_taken_address
 from blogapi.storage import keys
 from blogapi.storage.database import Database, engine_for
 
@@ -28,10 +29,10 @@ CURL = (
 
 
 @contextmanager
-def opened(create: bool = False) -> Iterator[Database]:
-    """Open the database that the environment names for a while; one of an older version is refused, and stays so."""
+def opened() -> Iterator[Database]:
+    """Open the database that the environment names for a while; one that is missing or older stays so."""
     engine = engine_for(Config.from_environ(os.environ).database)
-    engine.open(create, upgrade=False)
+    engine.open(create=False, upgrade=False)
     try:
         yield Database(engine)
     finally:
@@ -41,7 +42,20 @@ def opened(create: bool = False) -> Iterator[Database]:
 @click.command()
 def init() -> None:
     """Set up the database where there is none, with a first key; bring an older one up to date."""
+    set_up(Config.from_environ(os.environ))
+
+
+@click.command()
+def serve() -> None:
+    """Set up the database as init does, and serve."""
     config = Config.from_environ(os.environ)
+    refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
+    set_up(config)
+    become_server()
+
+
+def set_up(config: Config) -> None:
+    """Set up a database, or upgrade it; make and show a first key where there is none."""
     engine = engine_for(config.database)
     engine.open()
     engine.close()
@@ -50,7 +64,7 @@ def init() -> None:
             host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
             url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
             key = keys.new_key()
-            show(WELCOME.format(database=config.database, key=key, curl=CURL.format(url=url, key=key)))
+            show(WELCOME.format(database=config.database.absolute(), key=key, curl=CURL.format(url=url, key=key)))
             database.write(keys.add, "first", key)
 
 

@@ -25,7 +25,7 @@ def keys() -> None:
 def create_key(name: str, read_only: bool, published_only: bool) -> None:
     """Create a key called NAME and print it. It is shown only now."""
     scope = PUBLISHED_ONLY if published_only else READ_ONLY if read_only else FULL
-    with opened(create=True) as database:
+    with opened() as database:
         api_keys.check_free(database, name)
         put_in_force(database, partial(api_keys.add, scope=scope), name)
 

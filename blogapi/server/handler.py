@@ -14,6 +14,7 @@ from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
 from blogapi.server.connection import Connection
+from blogapi.server.forwarded import client_address
 from blogapi.server.log import printable_target
 from blogapi.server.refusals import BUSY, refusal_for, refusal_of, wants_close
 from blogapi.server.request import RETRY_SECONDS, Request, RequestBody, RequestParser
@@ -26,6 +27,7 @@ MAX_AUTHORIZED = 1000  # keys in force that are remembered
 KEY_LENGTH = 48  # characters
 CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its response says
 KEY_NAME = "blogapi.key_name"  # in the environment, where the request has a key
+OPERATION = "blogapi.operation"  # in the environment, where the request has come to a view
 
 Headers = list[tuple[str, str]]
 
@@ -42,6 +44,7 @@ class Handler:
         self.log = log
         self.config = wsgi.extensions["config"]
         self.limiter = wsgi.extensions["limiter"]
+        self.metrics = wsgi.extensions["metrics"]
         self.connections: dict[Connection, None] = {}  # oldest first
         self.receiving = ReceiveBudget()
         self.sending = SendBudget()
@@ -100,10 +103,17 @@ class Handler:
             if connection.started and not self.closing:
                 self.refuse(connection, address, *refusal_for(error), error.request)
             return False
+        if self.config.trusted_proxies:
+            address = self.client(request, address)
         if refusal := refusal_of(request):
             self.refuse(connection, address, *refusal, request)
             return False
         return self.respond(connection, request, address)
+
+    def client(self, request: Request, address: tuple) -> tuple:
+        """Return the address of the client that a proxy passes a request on for."""
+        forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
+        return (client_address(address[0], forwarded_for, self.config.trusted_proxies),)
 
     def respond(self, connection: Connection, request: Request, address: tuple) -> bool:
         """Answer a request by the application; return whether another may follow."""
@@ -212,7 +222,8 @@ class Handler:
     def log_request(
         self, address: tuple, request: Request, status: str, size: int, seconds: float, environ: dict[str, Any]
     ) -> None:
-        """Write the line that the log has for each request."""
+        """Write the line that the log has for each request, and count it."""
+        self.metrics.count(environ.get(OPERATION), status[:3], seconds)
         milliseconds = int((self.tick() - self.second) * 1000)
         what = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
         key = environ.get(KEY_NAME, "-").replace(" ", "_").replace('"', "_")

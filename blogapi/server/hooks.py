@@ -3,13 +3,13 @@
 import os
 import resource
 import signal
-import socket
 import sys
 from typing import Any
 
 from blogapi.config import Config
 from blogapi.server.lock import lock
 from blogapi.server.log import LogWriter
+from blogapi.server.start import refuse_taken_address
 from blogapi.server.worker import Worker
 from blogapi.storage.database import engine_for
 from blogapi.storage.errors import Unavailable
@@ -62,16 +62,3 @@ def worker_exit(server: Any, worker: Worker) -> None:
         if isinstance(sys.stderr, LogWriter):
             sys.stderr.drain()
         os._exit(status if isinstance(status, int) else 1)
-
-
-def refuse_taken_address(host: str, port: int) -> None:
-    """Raise OSError if the address cannot be listened on. gunicorn would try for five seconds."""
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", "no valid name of a host")
-        raise OSError(f"cannot listen on {host} port {port}: {reason}; set HOST or PORT") from error

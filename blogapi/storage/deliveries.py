@@ -77,6 +77,18 @@ def listing(reader: Reader, webhook_id: int) -> Iterator[KnownDelivery]:
     return map(KnownDelivery._make, reader.rows(newest.limit(MAX_LISTED)))
 
 
+def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
+    """Return how many deliveries of a webhook are in each state."""
+    return dict(reader.rows(_counts, webhook_id=webhook_id))
+
+
+_counts = Prepared(
+    Delivery.select(Delivery.state, fn.COUNT(Delivery.event_id))
+    .where(Delivery.webhook_id == Param("webhook_id"))
+    .group_by(Delivery.state)
+)
+
+
 def find(reader: Reader, webhook_id: int, event_id: int) -> KnownDelivery:
     """Return a delivery that is there."""
     of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == event_id)

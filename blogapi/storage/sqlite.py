@@ -49,8 +49,8 @@ class Sqlite:
     """
 
     def __init__(self, path: Path, wait_seconds: float = 0):
-        self.path = path
-        self._wal = Path(f"{path}-wal")
+        self.path = path.absolute()
+        self._wal = Path(f"{self.path}-wal")
         self._wait_seconds = wait_seconds
         self.connection: sqlite3.Connection | None = None
         self._dialect = SqliteDatabase(None)  # builds the text of queries, and is never connected
@@ -78,8 +78,10 @@ class Sqlite:
             self._files = {self.path: _identity(self.path)}
             self._connect()
         except FileNotFoundError as error:
-            hint = "" if create else "; blogapi init sets one up"
-            raise Unavailable(f"cannot open the database {self.path}: {error.strerror}{hint}") from error
+            if create:
+                raise Unavailable(f"cannot set up the database {self.path}: its folder is missing") from error
+            hint = "blogapi init sets one up, BLOGAPI_DATABASE names another"
+            raise Unavailable(f"there is no database {self.path}: {hint}") from error
         except OSError as error:
             raise Unavailable(f"cannot open the database {self.path}: {error.strerror}") from error
         except (sqlite3.Error, Unavailable) as error:
@@ -226,6 +228,10 @@ class Sqlite:
             raise Unavailable("the disk is full")
         self.row(Statement("SELECT 1 FROM post LIMIT 1", []), {})
         return not self._write_failed
+
+    def size(self) -> int:
+        """Return how many bytes the database has on disk."""
+        return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
 
     def probe(self, transaction: object) -> None:
         """Write something that changes nothing."""

@@ -10,7 +10,7 @@ from blogapi.storage.documents import dump, spelling
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 
-SCHEMA = Path(__file__).resolve().parent.parent.parent / "schema.sql"
+SCHEMA = Path(__file__).parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 5  # as in schema.sql
 # The fields of a post as version 4 has them, in their order

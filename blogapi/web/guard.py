@@ -28,7 +28,9 @@ def init_app(app: Flask) -> None:
 
 def guard() -> None:
     """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
-    if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
+    current = request._get_current_object()  # Three looks through the proxy would take 2 µs.
+    current.environ["blogapi.operation"] = current.endpoint  # for the metrics
+    if current.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
         check_request()
 
 

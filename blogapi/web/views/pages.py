@@ -1,4 +1,4 @@
-"""What is outside /v1: the service's health, the description of the API, and a page to read it on."""
+"""What is outside /v1: the service's health, its metrics, the description of the API, and a page to read it on."""
 
 import gzip
 import hashlib
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flask import Response, current_app, redirect, request
+from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.web.blueprint import blueprint
@@ -51,6 +52,12 @@ def healthz() -> Response:
     """Return whether the service can do its work."""
     database().check()
     return Response(b'{"status":"ok"}', mimetype=JSON)
+
+
+@blueprint.get("/metrics")
+def metrics() -> Response:
+    """Tell Prometheus how much is done, and how fast. Unlike the rest of this module, for who has a key."""
+    return Response(current_app.extensions["metrics"].text(), content_type=CONTENT_TYPE_LATEST)
 
 
 @blueprint.get("/openapi.json")

@@ -1,0 +1,72 @@
+"""Behind a proxy: whose address a request has."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from blogapi.server.forwarded import client_address
+from tests.service import Service, eventually
+
+TRUSTED = tuple(map(ip_network, ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")))
+CLIENT = "203.0.113.7"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "client"),
+    [
+        ("127.0.0.1", CLIENT, CLIENT),
+        ("127.0.0.1", f" {CLIENT} ", CLIENT),
+        ("127.0.0.1", f"{CLIENT}:4711", CLIENT),
+        ("127.0.0.1", "2001:4860::1", "2001:4860::1"),
+        ("127.0.0.1", "[2001:4860::1]", "2001:4860::1"),
+        ("127.0.0.1", "[2001:4860:0::1]:4711", "2001:4860::1"),
+        ("127.0.0.1", f"::ffff:{CLIENT}", CLIENT),
+        ("::ffff:127.0.0.1", CLIENT, CLIENT),
+        ("2001:db8::7", CLIENT, CLIENT),
+        # From the right, past those that are trusted: what comes before anybody can have written.
+        ("127.0.0.1", f"198.51.100.1, {CLIENT}", CLIENT),
+        ("127.0.0.1", f"198.51.100.1,{CLIENT}, 10.1.2.3 ,[2001:db8::1]:80", CLIENT),
+        ("127.0.0.1", "10.0.0.2, 10.0.0.3", "10.0.0.2"),
+        # None that is trusted passes it on.
+        (CLIENT, "198.51.100.1", CLIENT),
+        ("fe80::1%eth0", "198.51.100.1", "fe80::1%eth0"),
+        # Nothing, or something malformed
+        ("127.0.0.1", "", "127.0.0.1"),
+        ("127.0.0.1", "unknown", "127.0.0.1"),
+        ("127.0.0.1", "198.51.100.1, unknown", "127.0.0.1"),
+        ("127.0.0.1", "198.51.100.1, unknown, 10.0.0.3", "10.0.0.3"),
+        ("127.0.0.1", "198.51.100.1,,10.0.0.3", "10.0.0.3"),
+        ("127.0.0.1", "010.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "1.2.3", "127.0.0.1"),
+        ("127.0.0.1", "1.2.3.4:", "127.0.0.1"),
+        ("127.0.0.1", "1.2.3.4 tests", "127.0.0.1"),
+        ("127.0.0.1", "[1.2.3.4", "127.0.0.1"),
+        ("127.0.0.1", "fe80::1%eth0", "127.0.0.1"),
+        ("127.0.0.1", "٣.٣.٣.٣", "127.0.0.1"),
+        ("127.0.0.1", "198.51.100.1," + "10.0.0.1," * 1000 + "10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_the_client_is_the_last_that_is_no_trusted_proxy(peer, forwarded_for, client):
+    assert client_address(peer, forwarded_for, TRUSTED) == client
+
+
+def logged(service, target, **headers):
+    """Send a request; return the address that its line in the log has."""
+    service.request("GET", target, **headers)
+    eventually(lambda: target in service.log)
+    return next(line.split()[1] for line in service.log.splitlines() if target in line)
+
+
+def test_the_log_has_the_client_of_a_trusted_proxy(tmp_path):
+    with Service(tmp_path / "blog.db", BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1") as service:
+        assert logged(service, "/v1/posts?a", X_Forwarded_For=f"198.51.100.1, {CLIENT}") == CLIENT
+        assert logged(service, "/v1/posts?b") == "127.0.0.1"
+        head = service.head("GET /v1/posts?c HTTP/1.1", f"X-Forwarded-For: {CLIENT}", "X-Forwarded-For: 127.0.0.2")
+        service.raw(head)
+        eventually(lambda: f'{CLIENT} tests "GET /v1/posts?c"' in service.log)
+        service.raw(b"GET /v1/posts?d HTTP/1.1\r\nHost: a b\r\nX-Forwarded-For: 203.0.113.8\r\n\r\n")
+        eventually(lambda: '203.0.113.8 - "GET /v1/posts?d" 400' in service.log)
+
+
+def test_nobody_is_believed_who_is_not_named(service):
+    assert logged(service, "/v1/posts?a", X_Forwarded_For=CLIENT) == "127.0.0.1"

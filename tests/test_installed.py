@@ -1,0 +1,75 @@
+"""The project as others install it: a wheel, in a virtual environment without the checkout."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from blogapi.storage.upgrades import SCHEMA
+from tests.service import CHECKOUT, free_port
+
+NOT_OF_THE_PROJECT = (".*", "*.egg-info", "__pycache__", "*.db*", "bench", "build", "tests")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The commands of a virtual environment that has the wheel.
+
+    What the project needs comes from the environment of the tests, so that this works without a network.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+    source = folder / "source"
+    shutil.copytree(CHECKOUT, source, symlinks=True, ignore=shutil.ignore_patterns(*NOT_OF_THE_PROJECT))
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source]
+    subprocess.run(build, check=True, timeout=60)
+    shutil.rmtree(source)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", symlinks=True)
+    python = folder / "venv/bin/python"
+    subprocess.run([*pip, f"--python={python}", "install", "--no-deps", "--no-index", wheel], check=True, timeout=60)
+    (packages,) = (folder / "venv/lib").glob("python*/site-packages")
+    (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
+    return python.parent
+
+
+def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed, tmp_path):
+    port = free_port()
+    environ = {"PATH": os.environ["PATH"], "PORT": str(port)}
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        server = subprocess.Popen(
+            [installed / "blogapi", "serve"], cwd=tmp_path, env=environ, stdout=file, stderr=subprocess.STDOUT
+        )
+    try:
+        curl = ["curl", "--silent", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "1"]
+        address = f"http://127.0.0.1:{port}"
+        health = subprocess.run([*curl, f"{address}/healthz"], capture_output=True, text=True, timeout=30)
+        assert health.stdout == '{"status":"ok"}', log.read_text()
+        key = re.search(r"blog_[A-Za-z0-9_-]{43}", log.read_text())[0]
+        authorization = ["--header", f"Authorization: Bearer {key}"]
+        posts = subprocess.run(
+            [*curl, *authorization, f"{address}/v1/posts"], capture_output=True, text=True, timeout=9
+        )
+        assert posts.stdout == "[]"
+        page = subprocess.run([*curl, f"{address}/docs"], capture_output=True, text=True, timeout=9)
+        assert "swagger" in page.stdout
+    finally:
+        server.terminate()
+        assert server.wait(10) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blog.db", "blog.db.lock", "log"]
+
+
+def test_installed_it_has_files_of_its_own(installed, tmp_path):
+    script = "from blogapi import app; from blogapi.storage.upgrades import SCHEMA; print(app.__file__, SCHEMA)"
+    command = [installed / "python", "-c", script]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True)
+    app, schema = ended.stdout.split()
+    assert Path(app).is_relative_to(installed.parent)
+    assert Path(schema).read_text() == SCHEMA.read_text()

@@ -1,0 +1,90 @@
+"""What Prometheus is told."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from blogapi.web.metrics import BUCKETS, Metrics
+from tests.service import Service
+
+
+@pytest.fixture
+def metrics(database):
+    return Metrics(database, 100)
+
+
+def samples(text, name):
+    """The values of a metric by its labels; by none where it has none."""
+    families = text_string_to_metric_families(text)
+    found = [each for family in families for each in family.samples if each.name == name]
+    return {" ".join(sample.labels.values()): sample.value for sample in found}
+
+
+def test_requests_are_counted_by_operation_and_status(metrics):
+    for operation, status in [("api.posts", "200"), ("api.posts", "200"), ("api.posts", "429"), (None, "408")]:
+        metrics.count(operation, status, 0.001)
+    counts = {"posts 200": 2, "posts 429": 1, "none 408": 1}
+    assert samples(metrics.text().decode(), "blogapi_requests_total") == counts
+
+
+def test_durations_are_counted_up_to_each_bound(metrics):
+    for status, seconds in [("200", 0.001), ("200", 0.0011), ("404", 0.3), ("500", 30.0)]:
+        metrics.count("api.posts", status, seconds)
+    text = metrics.text().decode()
+    buckets = samples(text, "blogapi_request_duration_seconds_bucket")
+    assert list(buckets.values()) == [1, *[2] * 7, *[3] * 3, 4]
+    assert list(buckets) == [f"{bound} posts" for bound in [*BUCKETS, "+Inf"]]
+    assert samples(text, "blogapi_request_duration_seconds_count") == {"posts": 4}
+    assert samples(text, "blogapi_request_duration_seconds_sum") == {"posts": pytest.approx(30.3021)}
+
+
+def test_deliveries_are_counted_by_state(client, post, webhook, send, receiver):
+    def deliveries():
+        return samples(client.get("/metrics").text, "blogapi_deliveries")
+
+    assert deliveries() == {"pending": 0, "delivered": 0, "failed": 0}
+    for _ in range(2):
+        webhook()
+    post()
+    assert deliveries() == {"pending": 2, "delivered": 0, "failed": 0}
+    send()
+    assert deliveries() == {"pending": 0, "delivered": 2, "failed": 0}
+    receiver.status = 410
+    post()
+    send()
+    assert deliveries() == {"pending": 0, "delivered": 2, "failed": 2}
+
+
+def test_the_limit_and_the_size_of_the_database_are_told(client, config):
+    text = client.get("/metrics").text
+    size = sum(path.stat().st_size for path in (config.database, config.database.with_name("blog.db-wal")))
+    assert samples(text, "blogapi_rate_limit") == {"": config.rate_limit}
+    assert samples(text, "blogapi_database_size_bytes") == {"": size}
+
+
+def test_a_scrape_is_a_request_like_any_other(tmp_path):
+    with Service(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=3) as service:
+        service.key, key = None, service.key
+        assert service.request("GET", "/metrics")[0] == 401
+        assert service.raw(b"GET /v1/posts\r\n\r\n")[0] == 400
+        service.key = key
+        service.request("GET", "/v1/posts?limit=1")
+        service.request("GET", "/v1/nothing")
+        with service.connect() as sock:
+            sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
+            text = sock.makefile("rb").read().decode()
+        assert "Content-Type: text/plain; version=1.0.0; charset=utf-8\r\n" in text
+        counts = samples(text.partition("\r\n\r\n")[2], "blogapi_requests_total")
+        assert counts.pop("healthz 200") >= 1
+        assert counts == {"metrics 401": 1, "none 400": 1, "list_posts 200": 1, "none 404": 1}
+        assert service.request("GET", "/metrics")[0] == 429
+
+
+def test_what_is_asked_for_does_not_name_what_is_counted(service):
+    for path in ("/v1/posts/1", "/v1/posts/2", "/v1/posts/by-slug/a", "/v1/x", "/v1/y", "/z"):
+        service.request("GET", path)
+    with service.connect() as sock:
+        sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
+        text = sock.makefile("rb").read().decode()
+    counts = samples(text.partition("\r\n\r\n")[2], "blogapi_requests_total")
+    assert counts.pop("healthz 200") >= 1
+    assert counts == {"get_post 404": 2, "get_post_by_slug 404": 1, "none 404": 3}
