@@ -10,7 +10,6 @@ import re
 import schemathesis
 
 from blogapi.web.schemas.fields import SLUG
-from blogapi.web.schemas.posts import URL
 
 number = itertools.count()
 
@@ -32,10 +31,10 @@ def before_call(context, case, kwargs):
         case.query["tag"] = "x"
     if is_text(body.get("slug"), SLUG, 100):
         body["slug"] = f"{body['slug'][:80].rstrip('-')}-{next(number)}"
-    if is_text(body.get("url"), URL, 2048):
+    if is_text(body.get("url"), ".+", 2048):
         body["url"] = "http://127.0.0.1:1/"
-    if is_text(body.get("cover_image"), URL, 2048) and "[" in body["cover_image"]:
-        body["cover_image"] = "http://[::1]/"  # Schemathesis fails over what else it thinks of in brackets.
+    if is_text(body.get("cover_image"), ".+", 2048):
+        body["cover_image"] = "http://[::1]/ü"
     if case.headers:
         case.headers.pop("If-Match", None)
         key = case.headers.get("Idempotency-Key")
@@ -52,4 +51,4 @@ def visible(value):
 
 def is_text(value, pattern, most):
     """Tell whether a value is valid text."""
-    return isinstance(value, str) and len(value) <= most and re.fullmatch(pattern, value) is not None
+    return isinstance(value, str) and len(value) <= most and re.fullmatch(pattern, value, re.DOTALL) is not None

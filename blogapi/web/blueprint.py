@@ -15,7 +15,7 @@ class IdConverter(BaseConverter):
     """An id, only as the service writes it; anything else names nothing."""
 
     regex = ID
-    schema = {"type": "string", "pattern": f"^{ID}$"}
+    described = ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"})
     example = "1"
 
     def to_python(self, value: str) -> int:
@@ -25,14 +25,17 @@ class IdConverter(BaseConverter):
 class SlugConverter(BaseConverter):
     """The slug of a post, or what is none and names nothing."""
 
-    schema = {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100}
+    described = ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100})
     example = "three-days-at-the-lake"
 
 
 class DeliveryIdConverter(BaseConverter):
     """The id of a delivery."""
 
-    schema = {"type": "string", "pattern": f"^{DELIVERY_ID}$"}
+    described = (
+        "The id of the delivery, which is its `webhook-id`.",
+        {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
+    )
     example = "msg_p5jXN8AQM9LWM0D4loKWxJ"
 
 
@@ -41,7 +44,7 @@ class TagConverter(BaseConverter):
 
     regex = ".+"
     part_isolating = False
-    schema = {"type": "string", "minLength": 1, "description": "The tag, percent-encoded; letter case does not matter."}
+    described = ("The tag, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1})
     example = "travel"
 
     def to_python(self, value: str) -> str:

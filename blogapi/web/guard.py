@@ -12,6 +12,7 @@ PUBLIC = {
     "/healthz",
     "/openapi.json",
     "/docs",
+    "/docs/docs.css",
     "/docs/docs.js",
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",

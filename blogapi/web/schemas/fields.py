@@ -138,8 +138,8 @@ class FoldedTag(fields.String):
 
     default_error_messages = {"empty": "must not be empty"}
 
-    def __init__(self, **kwargs: Any):
-        super().__init__(metadata={"minLength": 1}, **kwargs)
+    def __init__(self, description: str, **kwargs: Any):
+        super().__init__(metadata={"description": description, "minLength": 1}, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip(WHITE_SPACE)
@@ -168,8 +168,8 @@ class PostId(fields.String):
 
     default_error_messages = {"invalid": "must be a post's id, a whole number from 1"}
 
-    def __init__(self, **kwargs: Any):
-        super().__init__(metadata={"pattern": f"^{ID}$"}, **kwargs)
+    def __init__(self, description: str, **kwargs: Any):
+        super().__init__(metadata={"description": description, "pattern": f"^{ID}$"}, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not re.fullmatch(ID, value) or int(value) > MAX_ID:

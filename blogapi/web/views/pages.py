@@ -70,7 +70,7 @@ def docs_file(name: str) -> Response:
     """Send a file of the page."""
     if request.path not in PUBLIC:
         raise NotFound
-    return page((STATIC if name == "docs.js" else SWAGGER_UI) / name)
+    return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
 
 
 class Page(NamedTuple):

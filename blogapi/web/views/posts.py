@@ -31,7 +31,10 @@ post_schema = PostSchema()
     query=ListQuerySchema(),
 )
 def list_posts() -> Response:
-    """List posts, newest first."""
+    """List posts, newest first.
+
+    At most `limit` of them, and none after the one that brings them past 4 MiB: `Link` leads on to those that follow.
+    """
     query = g.query
     page = lists.page(database(), **query)
     response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
@@ -48,7 +51,11 @@ def list_posts() -> Response:
     request_headers=("Idempotency-Key",),
 )
 def create_post() -> Response:
-    """Create a post."""
+    """Create a post.
+
+    A draft, unless it says otherwise. A Markdown file is taken as well, as `text/markdown`: its front matter has the
+    same names as the fields.
+    """
     fields = load_body()
     post = database().write(idempotency.add_post, fields, idempotency_key())
     return post_response(post.document, 201, Location=f"/v1/posts/{post.id}")
@@ -62,7 +69,10 @@ def create_post() -> Response:
     errors=(404,),
 )
 def get_post(post: int | str) -> Response:
-    """Get a post, as JSON or as a Markdown file."""
+    """Get a post, as JSON or as a Markdown file.
+
+    As the file for those who prefer `text/markdown` in `Accept`.
+    """
     document = posts.find(database(), post)
     precondition()(document)
     if prefers_markdown():
@@ -85,7 +95,11 @@ def get_post(post: int | str) -> Response:
     errors=(404, 412),
 )
 def change_post(post: int | str) -> Response:
-    """Change what the body names of a post."""
+    """Change what the body names of a post.
+
+    `application/merge-patch+json` is taken as well. What is to be `scheduled` needs a `published_at` that is to come;
+    what is to be `published` gets one if it has none.
+    """
     posts.must_exist(database(), post)  # a path that names no post is judged before the body
     return post_response(database().write(posts.change, post, load_body(), precondition()))
 
@@ -100,7 +114,11 @@ def change_post(post: int | str) -> Response:
     errors=(404, 412),
 )
 def put_post(post: str) -> Response:
-    """Make the post with a slug be what the body says, creating it where it is missing."""
+    """Make the post with a slug be what the body says, creating it where it is missing.
+
+    What is the same already is left alone. A Markdown file is taken as well: `curl -T FILE` with
+    `Content-Type: text/markdown`.
+    """
     if not is_slug(post):
         raise NotFound(
             "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
@@ -127,6 +145,9 @@ def put_post(post: str) -> Response:
     errors=(404, 412),
 )
 def delete_post(post: int | str) -> Response:
-    """Delete a post."""
+    """Delete a post.
+
+    Its slug is free again, its id is not.
+    """
     database().write(posts.remove, post, precondition())
     return no_content()

@@ -16,7 +16,10 @@ from blogapi.web.schemas.tags import TagChangeSchema, TagSchema, TagsQuerySchema
     query=TagsQuerySchema(),
 )
 def list_tags() -> Response:
-    """List tags by name, with the number of posts that carry them."""
+    """List tags by name, with the number of posts that carry them.
+
+    At most `limit` of them: `Link` leads on to those that follow.
+    """
     query = g.query
     page = tags.page(database(), **query)
     response = json_response([tag._asdict() for tag in page.tags])
@@ -32,7 +35,10 @@ def list_tags() -> Response:
     errors=(404,),
 )
 def change_tag(name: str) -> Response:
-    """Rename a tag in every post, or merge it with another."""
+    """Rename a tag in every post, or merge it with another.
+
+    All at once. Another tag that has the new name is merged with only where `merge` says so.
+    """
     tags.find(database(), name)  # a path that names no tag is judged before the body
     change = load_body()
     tag = database().write_aside(tags.rename, name, change["name"], change["merge"])
@@ -41,6 +47,9 @@ def change_tag(name: str) -> Response:
 
 @operation("DELETE /v1/tags/<tag:name>", Answer(204, "No post carries the tag any more."), errors=(404,))
 def delete_tag(name: str) -> Response:
-    """Remove a tag from every post."""
+    """Remove a tag from every post.
+
+    All at once. The posts stay.
+    """
     database().write_aside(tags.remove, name)
     return no_content()
