@@ -6,7 +6,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.storage.fold import fold
 from blogapi.storage.models import MAX_ID
-from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, WHITE_SPACE
+from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, UNUSABLE_IN_A_LINE, WHITE_SPACE
 
 blueprint = Blueprint("api", __name__)
 
@@ -42,13 +42,13 @@ class DeliveryIdConverter(BaseConverter):
 class TagConverter(BaseConverter):
     """A tag, slashes and all; folded."""
 
-    regex = ".+"
+    regex = r"[\s\S]+"
     part_isolating = False
     described = ("The tag, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1})
     example = "travel"
 
     def to_python(self, value: str) -> str:
-        return fold(value.strip(WHITE_SPACE))
+        return "" if UNUSABLE_IN_A_LINE.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
 CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}

@@ -1,6 +1,6 @@
 """The guard, which stands before everything."""
 
-from flask import Flask, request
+from flask import Flask, Response, request
 from werkzeug.exceptions import NotFound
 
 from blogapi.web.auth import key_required
@@ -23,12 +23,20 @@ TAGS = "/v1/tags/"
 def init_app(app: Flask) -> None:
     """Let the guard stand before all that the application does."""
     app.before_request(guard)
+    app.after_request(set_cache_control)
 
 
 def guard() -> None:
     """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
     if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
         check_path()
+
+
+def set_cache_control(response: Response) -> Response:
+    """Let only the client keep what needs a key, and ask each time whether it still holds; public views say it."""
+    if request.path not in PUBLIC:
+        response.headers.add("Cache-Control", "private, no-cache")
+    return response
 
 
 @key_required

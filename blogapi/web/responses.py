@@ -19,12 +19,16 @@ CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # what is answered has it, s
 def json_response(content: Any, status: int = 200, **headers: str) -> Response:
     """Answer with JSON."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return Response(text, status, headers, mimetype=JSON)
+    return Response(f"{text}\n", status, headers, mimetype=JSON)
 
 
-def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:
-    """Answer with a post and its entity tag; 304 where that is what the client has (RFC 9110, section 13.1.2)."""
-    tag = etag(content)
+def post_response(document: bytes, status: int = 200, **headers: str) -> Response:
+    """Answer with a post as JSON, and its entity tag."""
+    return tagged_response(document + b"\n", etag(document), JSON, status, **headers)
+
+
+def tagged_response(content: bytes, tag: str, mimetype: str | None, status: int = 200, **headers: str) -> Response:
+    """Answer with an entity tag; 304 where that is what the client has (RFC 9110, section 13.1.2)."""
     if request.method in ("GET", "HEAD") and request.if_none_match.contains_weak(tag):
         content, status = b"", 304
     response = Response(content, status, headers, mimetype=mimetype)

@@ -8,11 +8,20 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
 from blogapi.storage import idempotency, lists, posts
+from blogapi.storage.documents import etag
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
 from blogapi.web.request import load_body, load_parsed, parse_body
-from blogapi.web.responses import JSON, MARKDOWN, next_link, no_content, post_response, prefers_markdown
+from blogapi.web.responses import (
+    JSON,
+    MARKDOWN,
+    next_link,
+    no_content,
+    post_response,
+    prefers_markdown,
+    tagged_response,
+)
 from blogapi.web.schemas.posts import (
     ListQuerySchema,
     NewPostSchema,
@@ -37,7 +46,7 @@ def list_posts() -> Response:
     """
     query = g.query
     page = lists.page(database(), **query)
-    response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
+    response = Response(b"[%b]\n" % b",".join(page.documents), mimetype=JSON)
     if page.last is not None:
         response.headers["Link"] = next_link("/v1/posts", query | {"before": page.last})
     return response
@@ -77,7 +86,8 @@ def get_post(post: int | str) -> Response:
     precondition()(document)
     if prefers_markdown():
         fields = json.loads(document)
-        response = post_response(render(fields), mimetype=MARKDOWN)
+        file = render(fields)
+        response = tagged_response(file, etag(file), MARKDOWN)
         response.headers["Content-Disposition"] = f'inline; filename="{fields["slug"]}.md"'
     else:
         response = post_response(document)
