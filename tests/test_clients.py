@@ -45,7 +45,8 @@ def npm(folder):
         pytest.skip("Node.js 20.19 or newer is not there")
     installed = CLIENTS / "node_modules/.package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < (CLIENTS / "package-lock.json").stat().st_mtime:
-        status, output = run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=CLIENTS)
+        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retry-maxtimeout=1000"]
+        status, output = run(*install, "--fetch-retry-mintimeout=1000", cwd=CLIENTS)
         if status and OFFLINE.search(output):
             pytest.skip("the npm registry cannot be reached")
         assert status == 0, output
@@ -85,6 +86,13 @@ def test_spectral_finds_nothing(npm):
 
 def test_redocly_finds_nothing(npm):
     assert '"problems": []' in npm("redocly", "lint", "openapi.json", "--format", "json")
+
+
+def test_its_patterns_are_valid_with_and_without_the_u_flag(npm, folder):
+    patterns = re.findall(r'"pattern": (".*?(?<!\\)")', (folder / "openapi.json").read_text())
+    assert len(patterns) > 8
+    tries = "".join(f"RegExp({pattern}); RegExp({pattern}, 'u');" for pattern in patterns)
+    assert run("node", "--eval", tries, cwd=folder) == (0, "")
 
 
 def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
