@@ -87,7 +87,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert list(created) == list(example)
     times = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
     assert created | times == example | times
-    assert shell(listing, environ, key) == json.dumps([created], separators=(",", ":")) * 2
+    assert shell(listing, environ, key) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
     post = json.loads(shell(send, environ, key))
@@ -106,7 +106,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert (post["status"], post["published_at"]) == ("scheduled", "2099-01-01T07:00:00Z")
     noted = shell(once, environ, key)
     assert shell(once, environ, key) == noted
-    assert shell(tags, environ, key) == '[{"name":"News","posts":1}]{"name":"What is new?","posts":1}'
+    assert shell(tags, environ, key) == '[{"name":"News","posts":1}]\n{"name":"What is new?","posts":1}\n'
     assert shell(delete, environ, key) == ""
     listed = json.loads(shell(listing.splitlines()[0], environ, key))
     assert [each["slug"] for each in listed] == ["note", "tagebuch", "backups", "sourdough"]

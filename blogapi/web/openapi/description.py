@@ -59,9 +59,9 @@ class Converter(OpenAPIConverter):
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
         described.pop("default", None)  # which makes generators require the field; the words say it
-        for name, (words, _) in SHAPES.items():
+        for name, (words, what) in SHAPES.items():
             if described.get("enum") == list(words):
-                return {"$ref": f"#/components/schemas/{name}", "description": described["description"]}
+                return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}
         return described
 
 
