@@ -10,8 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.web.schemas.fields import ID, PLACE, SLUG
-from blogapi.web.schemas.posts import URL
+from blogapi.web.schemas.fields import SLUG
 
 number = itertools.count()
 
@@ -31,18 +30,19 @@ def before_call(context, case, kwargs):
         case.body = f"# Title {next(number)}\n\n{visible(case.body)}"
     if case.query and str(case.query.get("tag", "x")).isspace():
         case.query["tag"] = "x"
-    if case.query and is_text(case.query.get("before"), f"({PLACE.pattern}|{ID})", 40):
-        number_alone = case.query["before"].rpartition("_")[2]
+    if case.query and isinstance(case.query.get("before"), str):
         by_date = case.query.get("sort") == "published_at"
-        case.query["before"] = f"2026-11-20T10:10:00Z_{number_alone}" if by_date else number_alone
-    if case.query and is_text(case.query.get("fields"), "[a-z_,]+", 10_000):
-        case.query["fields"] = ",".join(dict.fromkeys(case.query["fields"].split(",")))
+        case.query["before"] = "2026-11-20T10:10:00Z_7" if by_date else "7"
+    if case.query and isinstance(case.query.get("fields"), str):
+        case.query["fields"] = "id,title,tags"
+    if case.query and is_text(case.query.get("q"), ".+", 200):
+        case.query["q"] = f"a{visible(case.query['q'][:199])}"
     if is_text(body.get("slug"), SLUG, 100):
         body["slug"] = f"{body['slug'][:80].rstrip('-')}-{next(number)}"
-    if is_text(body.get("url"), URL, 2048):
+    if is_text(body.get("url"), ".+", 2048):
         body["url"] = "http://127.0.0.1:1/"
-    if is_text(body.get("cover_image"), URL, 2048) and "[" in body["cover_image"]:
-        body["cover_image"] = "http://[::1]/"  # Schemathesis fails over what else it thinks of in brackets.
+    if is_text(body.get("cover_image"), ".+", 2048):
+        body["cover_image"] = "http://[::1]/ü"
     if case.headers:
         case.headers.pop("If-Match", None)
         key = case.headers.get("Idempotency-Key")
@@ -59,4 +59,4 @@ def visible(value):
 
 def is_text(value, pattern, most):
     """Tell whether a value is valid text."""
-    return isinstance(value, str) and len(value) <= most and re.fullmatch(pattern, value) is not None
+    return isinstance(value, str) and len(value) <= most and re.fullmatch(pattern, value, re.DOTALL) is not None

@@ -198,4 +198,5 @@ def read_answer(sock):
     answer = http.client.HTTPResponse(sock)
     answer.begin()
     content = answer.read()
+    assert content.endswith(b"\n") or not content
     return answer.status, answer.headers, json.loads(content) if content else None

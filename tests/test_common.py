@@ -8,7 +8,8 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage.models import ApiKey
+from blogapi.storage.documents import etag
+from blogapi.storage.models import DOCUMENT, ApiKey, Post
 from tests.conftest import NOON
 from tests.service import add_key
 
@@ -145,6 +146,46 @@ def test_each_key_has_a_count_of_its_own_and_no_key_none(limited):
     assert quota(limited(other))[1] == 2
 
 
+# Caches and shells
+
+
+@pytest.mark.parametrize("path", ["/v1/posts", "/v1/posts/1", "/v1/tags", "/v1/webhooks", "/v1/posts/2", "/v1/nothing"])
+def test_an_answer_under_v1_is_the_clients_own_and_ends_in_a_newline(client, post, path):
+    post()
+    answer, head = client.get(path), client.head(path)
+    assert answer.headers["Cache-Control"] == head.headers["Cache-Control"] == "private, no-cache"
+    assert answer.data.endswith((b"}\n", b"]\n"))
+    assert int(answer.headers["Content-Length"]) == int(head.headers["Content-Length"]) == len(answer.data)
+
+
+def test_the_entity_tag_of_a_post_is_that_of_its_stored_document(client, database):
+    created = client.post("/v1/posts", json={"title": "A", "content": "b"})
+    (document,) = database.row(Post.select(DOCUMENT))
+    answer = client.get("/v1/posts/1")
+    assert answer.data == created.data == document + b"\n"
+    assert answer.headers["ETag"] == created.headers["ETag"] == f'"{etag(document)}"'
+    assert client.get("/v1/posts").data == b"[%b]\n" % document
+
+
+def test_a_client_asks_again_for_the_description_and_gets_304(stranger):
+    answer = stranger.get("/openapi.json")
+    assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.data.endswith(b"}\n")
+    again = stranger.get("/openapi.json", headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", answer.headers["ETag"])
+
+
+@pytest.mark.parametrize("wanted", ["bytes=0-1", "bytes=0-1,3-4", "bytes=9999999-", "x"])
+def test_a_range_is_ignored(stranger, client, post, wanted):
+    post()
+    for answer in (
+        stranger.get("/docs", headers={"Range": wanted}),
+        client.get("/v1/posts/1", headers={"Range": wanted}),
+    ):
+        assert answer.status_code == 200
+        assert len(answer.data) == int(answer.headers["Content-Length"]) > 100
+
+
 # Errors
 
 
@@ -180,7 +221,8 @@ def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog):
 
 def test_healthz_needs_no_key_and_counts_nowhere(stranger):
     answer = stranger.get("/healthz")
-    assert (answer.status_code, answer.json) == (200, {"status": "ok"})
+    assert (answer.status_code, answer.data) == (200, b'{"status":"ok"}\n')
+    assert answer.headers["Cache-Control"] == "no-store"
     assert stranger.get("/healthz?probe=1").status_code == 200
 
 

@@ -212,7 +212,7 @@ def test_every_choice_of_fields_gives_these_as_they_are_in_their_order(client):
         names = [name for index, name in enumerate(FIELDS) if choice >> index & 1]
         expected = [{name: post[name] for name in names if name in post} for post in whole]
         answer = client.get(f"/v1/posts?fields={','.join(reversed(names))}")
-        assert answer.text == "[" + ",".join(map(documents.dump, expected)) + "]"
+        assert answer.text == "[" + ",".join(map(documents.dump, expected)) + "]\n"
 
 
 @pytest.mark.usefixtures("dated")

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from inspect import getdoc
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -15,6 +16,7 @@ from selenium.webdriver.support.expected_conditions import element_to_be_clickab
 from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.storage.models import EVENTS, Event
+from blogapi.web.openapi.components import SHAPES
 from blogapi.web.schemas.base import ErrorSchema, StrictSchema
 from blogapi.web.schemas.posts import PostSchema
 from blogapi.web.schemas.tags import TagSchema
@@ -57,7 +59,9 @@ def test_it_has_every_route_and_no_other(app, description):
 
 def test_the_readme_has_every_route_and_no_other(app):
     rows = re.findall(r"^\| `(\w+) (/v1\S*)` \| (.+) \|$", README, re.MULTILINE)
-    routes = {(method, path, app.view_functions[name].__doc__) for method, path, name in operations(app)}
+    routes = {
+        (method, path, getdoc(app.view_functions[name]).partition("\n")[0]) for method, path, name in operations(app)
+    }
     assert set(rows) == routes
 
 
@@ -71,11 +75,14 @@ def schemas(base):
 def test_the_examples_are_valid(description):
     components = description["components"]
     found = {each.__name__.removesuffix("Schema"): each for each in schemas(StrictSchema)}
-    for name, component in components["schemas"].items():
-        assert component["example"] == found[name].example
-        found[name](partial=name in ("PostChange", "ListedPost")).load(component["example"])
-    for response in components["responses"].values():
-        ErrorSchema().load(response["content"]["application/json"]["example"])
+    for name in components["schemas"].keys() - SHAPES.keys():
+        example = components["schemas"][name]["example"]
+        assert example == found[name].example
+        found[name](partial=name in ("PostChange", "ListedPost")).load(example)
+    for status, response in components["responses"].items():
+        example = response["content"]["application/json"].get("example", ErrorSchema.example)
+        assert ErrorSchema().load(example) == example
+        assert status in ("Error", str(example["error"]))
 
 
 def test_every_answer_is_as_described(client, post, database):
@@ -108,10 +115,43 @@ def test_it_describes_what_receivers_are_sent(description):
         assert schema == {"$ref": f"#/components/schemas/{others.get(event, 'PostEvent')}"}
 
 
+def parts(value, path=()):
+    """Yield every object of the description, with where it is."""
+    if isinstance(value, dict):
+        yield path, value
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from parts(each, (*path, key))
+
+
+def test_everything_is_described_in_words(description):
+    for path, part in parts(description):
+        is_property = path[-2:-1] == ("properties",) and path[0] == "components"
+        is_component = path[:1] == ("components",) and len(path) == 3 and path[1] != "securitySchemes"
+        if is_property or is_component or path[-2:-1] in (("parameters",), ("tags",)) or "operationId" in part:
+            assert len(part.get("description", "")) > 4, path
+
+
+def test_its_patterns_are_short_and_plain_ascii(description):
+    for pattern in {part["pattern"] for _, part in parts(description) if "pattern" in part}:
+        assert pattern.isascii()
+        assert pattern.isprintable()
+        assert len(pattern) < 40
+
+
+def test_nothing_in_it_makes_a_field_required_that_is_not(description):
+    assert [path for path, part in parts(description) if "default" in part] == []
+
+
+def test_each_operation_and_webhook_has_an_id_of_its_own(description):
+    items = [*description["paths"].values(), *description["webhooks"].values()]
+    ids = [operation["operationId"] for item in items for operation in item.values()]
+    assert len(ids) == len(set(ids))
+
+
 def test_every_operation_shows_a_curl_line(description):
     for item in description["paths"].values():
         for operation in item.values():
-            assert re.match(r"```sh\ncurl .*\n```", operation["description"])
+            assert re.fullmatch(r".+\n\n```sh\ncurl .*\n```", operation["description"], re.DOTALL)
 
 
 def test_the_command_line_prints_the_same(service):
@@ -182,14 +222,31 @@ def test_a_post_is_created_from_the_page(browser, service):
     status = (By.CSS_SELECTOR, "#operations-posts-create_post .live-responses-table .response .response-col_status")
     wait.until(text_to_be_present_in_element(status, "201"))
     assert browser.current_url == f"http://127.0.0.1:{service.port}/docs#/posts/create_post"
-    assert service.request("GET", "/v1/posts")[2][0]["title"] == "Three days at the lake"
-    curl = browser.find_element(By.CSS_SELECTOR, "#operations-posts-create_post .opblock-description code").text
-    assert curl.startswith("curl http://127.0.0.1:8000/v1/posts ")
+    (created,) = service.request("GET", "/v1/posts")[2]
+    assert (created["title"], created["status"]) == ("Three days at the lake", "draft")
+    curl = browser.find_element(By.CSS_SELECTOR, "#operations-posts-create_post .opblock-description pre code").text
+    assert curl.startswith(f"curl http://127.0.0.1:{service.port}/v1/posts ")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    click(".btn.authorize.locked")  # The page has kept the key.
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
 
 
+def test_nothing_on_the_page_scrolls_sideways_on_a_phone(browser, service):
+    phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.get(f"http://127.0.0.1:{service.port}/docs")
+    wait = WebDriverWait(browser, 20)
+    for operation in ("posts-list_posts", "posts-put_post", "webhooks-redeliver"):
+        control = (By.CSS_SELECTOR, f"#operations-{operation} .opblock-summary-control")
+        wait.until(element_to_be_clickable(control)).click()
+        wait.until(element_to_be_clickable((By.CSS_SELECTOR, f"#operations-{operation} .try-out__btn"))).click()
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".opblock.is-open .responses-table")) == 3
+    page = "return document.documentElement"
+    assert browser.execute_script(f"{page}.scrollWidth") == browser.execute_script(f"{page}.clientWidth") <= 400
+
+
 def test_the_page_may_load_nothing_from_elsewhere(stranger):
-    for path in ("/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"):
+    for path in ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"):
         answer = stranger.get(path)
         assert answer.status_code == 200
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
@@ -217,7 +274,9 @@ def test_the_root_leads_a_browser_to_the_page_and_names_the_addresses_to_others(
                 assert found.status_code == (401 if address.startswith("/v1") else 200)
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"])
+@pytest.mark.parametrize(
+    "path", ["/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"]
+)
 def test_the_page_is_compressed_for_those_who_take_that(stranger, path):
     plain = stranger.get(path, headers={"Accept-Encoding": "gzip;q=0, identity"})
     compressed = stranger.get(path, headers={"Accept-Encoding": "gzip, br"})

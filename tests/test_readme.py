@@ -88,7 +88,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert list(created) == list(example)
     times = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
     assert created | times == example | times
-    assert shell(listing, environ, key) == json.dumps([created], separators=(",", ":")) * 2
+    assert shell(listing, environ, key) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
     assert json.loads(shell(by_date, environ, key)) == [
         {name: created[name] for name in ("title", "slug", "published_at")}
     ]
@@ -111,7 +111,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert (post["status"], post["published_at"]) == ("scheduled", "2099-01-01T07:00:00Z")
     noted = shell(once, environ, key)
     assert shell(once, environ, key) == noted
-    assert shell(tags, environ, key) == '[{"name":"News","posts":1}]{"name":"What is new?","posts":1}'
+    assert shell(tags, environ, key) == '[{"name":"News","posts":1}]\n{"name":"What is new?","posts":1}\n'
     assert shell(delete, environ, key) == ""
     listed = json.loads(shell(listing.splitlines()[0], environ, key))
     assert [each["slug"] for each in listed] == ["note", "tagebuch", "backups", "sourdough"]
@@ -122,7 +122,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     assert made != renewed
     read_only, published_only = shell(less, environ, key).split()
     assert json.loads(shell(listing.splitlines()[0], environ, read_only)) == listed
-    assert shell(listing, environ, published_only) == "[]" * 2  # All of these are drafts or scheduled.
+    assert shell(listing, environ, published_only) == "[]\n" * 2  # All of these are drafts or scheduled.
 
     backup = backup.replace('"blog-', f'"{tmp_path}/blog-')
     assert shell(backup, environ, key) == ""

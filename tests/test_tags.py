@@ -137,6 +137,16 @@ def test_a_tag_is_removed_from_every_post(client):
     assert client.delete("/v1/tags/go").json == {"error": 404, "message": "no such tag"}
 
 
+@pytest.mark.parametrize("name", ["%0A", "go%0A", "%0Ago", "go%0D%0A", "go%00", "go%E2%80%A8", "%20", "%1F"])
+@pytest.mark.usefixtures("some")
+def test_what_can_be_in_no_tag_names_none(client, name):
+    before = tags(client)
+    no_such = (404, {"error": 404, "message": "no such tag"})
+    deleted, renamed = client.delete(f"/v1/tags/{name}"), client.patch(f"/v1/tags/{name}", json={"name": "x"})
+    assert (deleted.status_code, deleted.json) == (renamed.status_code, renamed.json) == no_such
+    assert tags(client) == before
+
+
 @pytest.mark.parametrize("name", ["a b", "a/b", "/a", "a/", "100%", "%2F", "😀", "東京", "a?b#c", ".", "a+b", 'a"b\\'])
 def test_any_name_works_in_the_path(client, post, rename, name):
     post(tags=[name])

@@ -193,12 +193,8 @@ class Handler:
     def refuse(self, connection: Connection, address: tuple, status: int, message: str, request: Request) -> None:
         """Answer a request in place of the application with the Error body, and end the connection."""
         content = error_body(status, message)
-        headers = [
-            ("Content-Type", "application/json"),
-            ("Content-Length", str(len(content))),
-            *self.limiter.peek().headers,
-            *headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items(),
-        ]
+        headers = [*error_headers(content), *self.limiter.peek().headers]
+        headers += headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.append(("Retry-After", str(RETRY_SECONDS)))
         if request.method == "HEAD":
@@ -237,5 +233,11 @@ def busy(headers: Headers) -> tuple[str, Headers, bytes]:
     status, message = BUSY
     content = error_body(status, message)
     kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
-    kept += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
-    return f"{status} {HTTPStatus(status).phrase}", [*kept, ("Retry-After", str(RETRY_SECONDS))], content
+    kept += [*error_headers(content), ("Retry-After", str(RETRY_SECONDS))]
+    return f"{status} {HTTPStatus(status).phrase}", kept, content
+
+
+def error_headers(content: bytes) -> Headers:
+    """Return the headers that every error has which is not the application's."""
+    length = str(len(content))
+    return [("Content-Type", "application/json"), ("Content-Length", length), ("Cache-Control", "private, no-cache")]

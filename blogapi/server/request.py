@@ -1,6 +1,7 @@
 """Requests as they come: gunicorn's, with a body that is bounded in time and size."""
 
 from typing import Any
+from urllib.parse import quote
 
 from gunicorn.http import body as gunicorn_body
 from gunicorn.http import message
@@ -14,6 +15,7 @@ from blogapi.server.connection import Connection
 from blogapi.web.request import MAX_BODY_BYTES
 
 RETRY_SECONDS = 1
+ASCII = bytes(range(128))
 
 
 class ChunkedReader(gunicorn_body.ChunkedReader):
@@ -44,6 +46,13 @@ class Request(message.Request):
         except Exception as error:
             error.request = self
             raise
+
+    def parse_request_line(self, line_bytes: bytes) -> None:
+        """Take bytes beyond ASCII in the target, as curl sends them, for percent-encoded ones."""
+        if not line_bytes.isascii():
+            method, space, rest = line_bytes.partition(b" ")
+            line_bytes = method + space + quote(rest, safe=ASCII).encode()
+        super().parse_request_line(line_bytes)
 
     def set_body_reader(self) -> None:
         super().set_body_reader()

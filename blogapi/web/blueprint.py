@@ -6,7 +6,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.storage.fold import fold
 from blogapi.storage.models import MAX_ID
-from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, WHITE_SPACE
+from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, UNUSABLE_IN_A_LINE, WHITE_SPACE
 
 blueprint = Blueprint("api", __name__)
 
@@ -15,7 +15,7 @@ class IdConverter(BaseConverter):
     """An id, only as the service writes it; anything else names nothing."""
 
     regex = ID
-    schema = {"type": "string", "pattern": f"^{ID}$"}
+    described = ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"})
     example = "1"
 
     def to_python(self, value: str) -> int:
@@ -25,27 +25,30 @@ class IdConverter(BaseConverter):
 class SlugConverter(BaseConverter):
     """The slug of a post, or what is none and names nothing."""
 
-    schema = {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100}
+    described = ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100})
     example = "three-days-at-the-lake"
 
 
 class DeliveryIdConverter(BaseConverter):
     """The id of a delivery."""
 
-    schema = {"type": "string", "pattern": f"^{DELIVERY_ID}$"}
+    described = (
+        "The id of the delivery, which is its `webhook-id`.",
+        {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
+    )
     example = "msg_p5jXN8AQM9LWM0D4loKWxJ"
 
 
 class TagConverter(BaseConverter):
     """A tag, slashes and all; folded."""
 
-    regex = ".+"
+    regex = r"[\s\S]+"
     part_isolating = False
-    schema = {"type": "string", "minLength": 1, "description": "The tag, percent-encoded; letter case does not matter."}
+    described = ("The tag, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1})
     example = "travel"
 
     def to_python(self, value: str) -> str:
-        return fold(value.strip(WHITE_SPACE))
+        return "" if UNUSABLE_IN_A_LINE.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
 CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}

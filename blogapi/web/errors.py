@@ -31,7 +31,8 @@ def error_body(status: int, message: str) -> bytes:
         )
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    return json.dumps({"error": status, "message": message}, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps({"error": status, "message": message}, ensure_ascii=False, separators=(",", ":"))
+    return f"{text}\n".encode()
 
 
 def init_app(app: Flask) -> None:

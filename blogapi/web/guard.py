@@ -1,6 +1,6 @@
 """The guard, which stands before everything."""
 
-from flask import Flask, request
+from flask import Flask, Response, request
 from werkzeug.exceptions import NotFound
 
 from blogapi.storage.models import FULL
@@ -14,6 +14,7 @@ PUBLIC = {
     "/healthz",
     "/openapi.json",
     "/docs",
+    "/docs/docs.css",
     "/docs/docs.js",
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
@@ -24,6 +25,7 @@ TAGS = "/v1/tags/"
 def init_app(app: Flask) -> None:
     """Let the guard stand before all that the application does."""
     app.before_request(guard)
+    app.after_request(set_cache_control)
 
 
 def guard() -> None:
@@ -32,6 +34,13 @@ def guard() -> None:
     current.environ["blogapi.operation"] = current.endpoint  # for the metrics
     if current.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
         check_request()
+
+
+def set_cache_control(response: Response) -> Response:
+    """Let only the client keep what needs a key, and ask each time whether it still holds; public views say it."""
+    if request.path not in PUBLIC:
+        response.headers.add("Cache-Control", "private, no-cache")
+    return response
 
 
 @key_required

@@ -33,7 +33,7 @@ def _load_query(schema: Schema, query: str) -> dict[str, Any]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError:
-        raise BadRequest("query: must be percent-encoded UTF-8") from None
+        raise BadRequest("query: must be UTF-8, with or without percent-encoding") from None
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:

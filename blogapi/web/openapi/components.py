@@ -1,6 +1,8 @@
-"""What the operations refer to: headers, and the errors that they may answer."""
+"""What the operations refer to: headers, errors and shapes."""
 
 from typing import Any
+
+from blogapi.storage import models
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
@@ -25,39 +27,39 @@ REQUEST_HEADERS: dict[str, Described] = {
         {"type": "string"},
     ),
     "Idempotency-Key": (
-        "The same key and body again within 24 hours get the same post, and make nothing: retrying is safe.",
-        {"type": "string", "pattern": "^[\\x21-\\x7e]{1,255}$"},
+        "1 to 255 visible ASCII characters. The same key and body again within 24 hours get the same post, and make "
+        "nothing: retrying is safe.",
+        {"type": "string", "pattern": "^[!-~]{1,255}$"},
     ),
 }
-# By status: a description, the message of an example, and headers besides those of the rate limit
-ERRORS: dict[int, tuple[str, str, list[str]]] = {
-    400: ("Something in the request is not valid; the message names it.", "title: missing", []),
-    401: (
-        "The key is missing or not in force.",
-        "Authorization: must be 'Bearer' and an API key that is in force",
-        ["WWW-Authenticate"],
-    ),
-    403: ("The key may not do this.", "this key is read-only: it may GET and HEAD posts and tags", []),
-    404: ("There is no such thing, or path.", "no such post", []),
-    405: ("The method is not allowed for the path.", "the method is not allowed for this path", ["Allow"]),
-    408: ("The body did not come in time.", "body: did not come in time", []),
+# Errors that any operation may answer, by status, and those that only some do
+ERRORS = {
+    400: "Something in the request is not valid; the message names it, and what would be right.",
+    401: "The key is missing or not in force.",
+    403: "The key may not do this: it is read-only, or published-only.",
+    404: "There is no such thing, or path.",
+    405: "The method is not allowed for the path; `Allow` names those that are.",
+    413: "The body has more than 4 MiB.",
+    415: "`Content-Type` is not one that is taken.",
+    429: "The key has no requests left in this minute; `Retry-After` says how many seconds to wait.",
+    500: "An error on the server's side.",
+    503: "The database is busy, or cannot be used; `Retry-After` says after how many seconds to try again.",
+}
+OWN_ERRORS = {  # with an example of their messages
+    404: ("There is no such thing.", "no such post"),
     412: (
-        "The post is not as If-Match or If-None-Match demands; nothing was changed.",
+        "The post is not as `If-Match` or `If-None-Match` demands; nothing was changed.",
         "If-Match: the post has been changed since; get it again",
-        [],
     ),
-    413: ("The body is too large.", "body: must be at most 4,194,304 bytes", []),
-    414: ("The request line is too long.", "the request line must have at most 8,190 bytes", []),
-    415: ("The body is not said to be of a type that is taken.", "Content-Type: must be application/json", []),
-    417: ("The expectation is none that can be met.", "Expect: must be 100-continue", []),
-    429: ("The limit of the key is exceeded.", "rate limit exceeded: 100 requests a minute", ["Retry-After"]),
-    431: ("The header is too large.", "the header must have at most 100 fields of at most 8,190 bytes", []),
-    500: ("An error on the server's side.", "an error on the server's side; its log says more", []),
-    501: ("The transfer coding is not known.", "Transfer-Encoding: must be chunked or left out", []),
-    503: ("The database cannot do this now.", "the database is busy; nothing was changed", []),
 }
-ALWAYS = (400, 401, 405, 414, 417, 429, 431, 500, 501, 503)  # the errors of any operation
-WITH_BODY = (408, 413, 415)  # and of those with a body
+# Enumerations that recur, by name: their words, and what they are
+SHAPES = {
+    "Status": (
+        models.STATUSES,
+        "What a post is: `published`, `draft`, `scheduled` (it publishes itself at `published_at`) or `archived`.",
+    ),
+    "EventType": (models.EVENTS, "What happened: something to a post or a tag, or a `ping` that was asked for."),
+}
 
 # What receivers of webhooks are sent, by event
 EVENTS = {

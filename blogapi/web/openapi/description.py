@@ -4,26 +4,26 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
+from inspect import getdoc
 from typing import Any
 
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
-from marshmallow import Schema
+from marshmallow import Schema, fields
 from werkzeug.routing import Rule
 
-from blogapi.storage.models import SCOPES
 from blogapi.web.blueprint import CONVERTERS
 from blogapi.web.openapi.components import (
-    ALWAYS,
     ERRORS,
     EVENT_HEADERS,
     EVENTS,
     HEADERS,
+    OWN_ERRORS,
     RATE_LIMIT,
     REQUEST_HEADERS,
-    WITH_BODY,
+    SHAPES,
     Described,
 )
 from blogapi.web.openapi.operation import Operation
@@ -33,22 +33,40 @@ from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema, TagDeleted
 
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
-keys (`blogapi keys create NAME`). A key made with `--read-only` may GET and HEAD posts and tags; all else is 403. One
-made with `--published-only` is read-only, too, and for it there are only published posts: any other is 404.
+keys (`blogapi keys create NAME`), each good for a number of requests in each minute. A key made with `--read-only` may
+GET and HEAD posts and tags; all else is 403. One made with `--published-only` is read-only, too, and for it there are
+only published posts: any other is 404.
 
-Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
-fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
+Whatever goes wrong, the answer is an Error. Unknown fields, unknown parameters and repeated parameters are refused.
+Any operation may answer these, and what else HTTP defines:
+
+| status | when |
+| --- | --- |
 """
 POST_EVENT = PostEventSchema()
 PAYLOADS = {"tag.updated": TagUpdatedSchema(), "tag.deleted": TagDeletedSchema(), "ping": PingSchema()}
+TAGS = {
+    "posts": "Posts, each named by its id or by its slug.",
+    "tags": "The tags of all posts. There is a tag while a post carries it; letter case makes no difference.",
+    "webhooks": "Addresses that are told what happens to the posts (Standard Webhooks), and what became of that.",
+}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
 class Converter(OpenAPIConverter):
-    """apispec's, with the examples of our schemas."""
+    """apispec's, with what our schemas are and their examples, and with names for shapes that recur."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
-        return super().schema2jsonschema(schema) | {"example": schema.example}
+        own = {"description": type(schema).__doc__, "example": schema.example}
+        return super().schema2jsonschema(schema) | own
+
+    def field2property(self, field: fields.Field) -> dict[str, Any]:
+        described = super().field2property(field)
+        described.pop("default", None)  # which makes generators require the field; the words say it
+        for name, (words, what) in SHAPES.items():
+            if described.get("enum") == list(words):
+                return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}
+        return described
 
 
 class Plugin(MarshmallowPlugin):
@@ -63,10 +81,14 @@ def describe(app: Flask) -> dict[str, Any]:
         version("blogapi"),
         "3.1.0",
         plugins=[plugin],
-        info={"description": INTRODUCTION, "license": {"name": "MIT", "identifier": "MIT"}},
+        info={
+            "description": INTRODUCTION + table(ERRORS),
+            "contact": {"name": "whoever runs this server"},
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
         servers=[{"url": "/", "description": "this server"}],
         security=[{"key": []}],
-        tags=[{"name": "posts"}, {"name": "tags"}, {"name": "webhooks"}],
+        tags=[{"name": name, "description": description} for name, description in TAGS.items()],
     )
     declare_components(spec)
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
@@ -75,7 +97,7 @@ def describe(app: Flask) -> dict[str, Any]:
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
     spec.options["webhooks"] = {
-        name: describe_event(description, plugin.converter.resolve_nested_schema(PAYLOADS.get(name, POST_EVENT)))
+        name: describe_event(name, description, plugin.converter.resolve_nested_schema(PAYLOADS.get(name, POST_EVENT)))
         for name, description in EVENTS.items()
     }
     return spec.to_dict()
@@ -86,14 +108,20 @@ def declare_components(spec: APISpec) -> None:
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer", "description": "An API key."})
     for name, (description, schema) in HEADERS.items():
         spec.components.header(name, {"description": description, "schema": schema, "required": name in RATE_LIMIT})
-    for status, (description, message, headers) in ERRORS.items():
-        content = {"schema": ErrorSchema(), "example": {"error": status, "message": message}}
-        response = {
-            "description": description,
-            "headers": refer_to([*RATE_LIMIT, *headers]),
-            "content": {JSON: content},
-        }
+    for name, (words, description) in SHAPES.items():
+        spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
+    any_headers = refer_to([*RATE_LIMIT, "WWW-Authenticate", "Allow", "Retry-After"])
+    any_error = {"description": "An error; the introduction has a list of them.", "headers": any_headers}
+    spec.components.response("Error", any_error | {"content": {JSON: {"schema": ErrorSchema()}}})
+    for status, (description, message) in OWN_ERRORS.items():
+        content = {JSON: {"schema": ErrorSchema(), "example": {"error": status, "message": message}}}
+        response = {"description": description, "headers": refer_to(RATE_LIMIT), "content": content}
         spec.components.response(str(status), response)
+
+
+def table(rows: dict[int, str]) -> str:
+    """Return the rows of a Markdown table."""
+    return "".join(f"| {status} | {description} |\n" for status, description in rows.items())
 
 
 def refer_to(headers: Iterable[str]) -> dict[str, Any]:
@@ -104,47 +132,47 @@ def refer_to(headers: Iterable[str]) -> dict[str, Any]:
 def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
     """Return the OpenAPI operation of a view."""
     operation: Operation = view.operation
+    summary, _, description = getdoc(view).partition("\n\n")
     described = {
         "operationId": rule.endpoint.rpartition(".")[2],
-        "summary": view.__doc__.partition("\n")[0],
-        "description": f"```sh\n{curl(rule, operation)}\n```",
+        "summary": summary,
+        "description": f"{description}\n\n```sh\n{curl(rule, operation)}\n```",
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation)),
         "responses": responses(operation),
     }
     if operation.body:
-        schemas = dict.fromkeys(operation.content_types, operation.body)
-        schemas |= {MARKDOWN: {"type": "string"}} if MARKDOWN in schemas else {}
-        content = {content_type: {"schema": schema} for content_type, schema in schemas.items()}
-        described["requestBody"] = {"required": True, "content": content}
+        # Two content types break what generators make of a PATCH or PUT; the words name the other one.
+        content_types = operation.content_types if operation.method == "POST" else (JSON,)
+        described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
     return described
 
 
 def media_types(content_types: Iterable[str], schema: Schema) -> dict[str, Any]:
     """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
-    return {each: {"schema": {"type": "string"} if each == MARKDOWN else schema} for each in content_types}
+    markdown = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
+    return {each: {"schema": markdown if each == MARKDOWN else schema} for each in content_types}
 
 
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
-        yield {"in": "path", "name": name, "required": True, "schema": CONVERTERS[converter].schema}
+        yield parameter("path", name, CONVERTERS[converter].described, required=True)
     for name in operation.request_headers:
         yield parameter("header", name, REQUEST_HEADERS[name])
     yield {"in": "query", "schema": operation.query}
 
 
 def parameter(place: str, name: str, described: Described, **more: Any) -> dict[str, Any]:
-    """Return the OpenAPI parameter for a header."""
+    """Return an OpenAPI parameter."""
     description, schema = described
     return {"in": place, "name": name, "description": description, "schema": schema} | more
 
 
 def responses(operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    errors = {*ALWAYS, *operation.errors, *(WITH_BODY if operation.body else ())}
-    errors |= set() if operation.scopes == SCOPES else {403}
-    found: dict[str, Any] = {str(status): str(status) for status in errors}
+    found: dict[str, Any] = {str(status): str(status) for status in operation.errors}
+    found |= {"4XX": "Error", "5XX": "Error"}
     for answer in filter(None, (operation.answer, operation.creates)):
         success: dict[str, Any] = {
             "description": answer.description,
@@ -170,11 +198,13 @@ def curl(rule: Rule, operation: Operation) -> str:
     return " ".join(words)
 
 
-def describe_event(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+def describe_event(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI path item of what receivers are sent on an event."""
     return {
         "post": {
+            "operationId": f"{name.replace('.', '_')}_event",
             "summary": description,
+            "description": description,
             "parameters": [parameter("header", name, header, required=True) for name, header in EVENT_HEADERS.items()],
             "requestBody": {"required": True, "content": {JSON: {"schema": schema}}},
             "responses": {

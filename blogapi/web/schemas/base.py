@@ -35,11 +35,15 @@ class NoQuerySchema(StrictSchema):
 
 
 class ErrorSchema(StrictSchema):
-    """The body of every error."""
+    """What every error is answered with."""
 
     example = {"error": 400, "message": "title: missing"}
     error = fields.Integer(required=True, strict=True, metadata={"description": "The HTTP status."})
-    message = fields.String(required=True, validate=Length(max=500))
+    message = fields.String(
+        required=True,
+        validate=Length(max=500),
+        metadata={"description": "What is wrong, and what would be right: for a person, at most 500 characters."},
+    )
 
 
 def choice(*words: str, **kwargs: Any) -> fields.String:

@@ -1,7 +1,6 @@
 """What is outside /v1: the service's health, its metrics, the description of the API, and a page to read it on."""
 
 import gzip
-import hashlib
 import json
 import mimetypes
 from functools import cache
@@ -13,11 +12,12 @@ from flask import Response, current_app, redirect, request
 from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
+from blogapi.storage.documents import etag
 from blogapi.web.blueprint import blueprint
 from blogapi.web.context import database
 from blogapi.web.guard import PUBLIC
 from blogapi.web.openapi.description import describe
-from blogapi.web.responses import JSON
+from blogapi.web.responses import JSON, json_response, tagged_response
 
 ADDRESSES = {
     "posts": "/v1/posts",
@@ -42,7 +42,7 @@ def index() -> Response:
     if request.accept_mimetypes.best_match([JSON, "text/html"]) == "text/html":
         response = redirect("/docs")
     else:
-        response = Response(json.dumps(ADDRESSES), mimetype=JSON)
+        response = json_response(ADDRESSES)
     response.vary.add("Accept")
     return response
 
@@ -51,7 +51,9 @@ def index() -> Response:
 def healthz() -> Response:
     """Return whether the service can do its work."""
     database().check()
-    return Response(b'{"status":"ok"}', mimetype=JSON)
+    response = json_response({"status": "ok"})
+    response.cache_control.no_store = True
+    return response
 
 
 @blueprint.get("/metrics")
@@ -63,7 +65,10 @@ def metrics() -> Response:
 @blueprint.get("/openapi.json")
 def openapi() -> Response:
     """Describe the API."""
-    return Response(description(), mimetype=JSON)
+    content = description()
+    response = tagged_response(content, etag(content), JSON)
+    response.cache_control.no_cache = True
+    return response
 
 
 @blueprint.get("/docs")
@@ -77,7 +82,7 @@ def docs_file(name: str) -> Response:
     """Send a file of the page."""
     if request.path not in PUBLIC:
         raise NotFound
-    return page((STATIC if name == "docs.js" else SWAGGER_UI) / name)
+    return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
 
 
 class Page(NamedTuple):
@@ -90,15 +95,14 @@ class Page(NamedTuple):
 
 def page(path: Path) -> Response:
     """Send a file that may load nothing from elsewhere."""
-    page = load_page(path)
-    compressed = request.accept_encodings["gzip"] > 0
-    response = Response(page.compressed if compressed else page.content, mimetype=mimetypes.guess_type(path)[0])
-    if compressed:
+    page, mimetype = load_page(path), mimetypes.guess_type(path)[0]
+    if request.accept_encodings["gzip"] > 0:
+        response = tagged_response(page.compressed, f"{page.etag}-gzip", mimetype)
         response.content_encoding = "gzip"
+    else:
+        response = tagged_response(page.content, page.etag, mimetype)
     response.vary.add("Accept-Encoding")
-    response.set_etag(f"{page.etag}-gzip" if compressed else page.etag)
     response.cache_control.no_cache = True
-    response.make_conditional(request)
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
@@ -108,10 +112,10 @@ def page(path: Path) -> Response:
 def load_page(path: Path) -> Page:
     """Read and compress a file; it never changes while the service runs."""
     content = path.read_bytes()
-    return Page(content, gzip.compress(content, compresslevel=6, mtime=0), hashlib.sha256(content).hexdigest()[:32])
+    return Page(content, gzip.compress(content, compresslevel=6, mtime=0), etag(content))
 
 
 @cache
 def description() -> bytes:
     """Return the description as JSON; it never changes while the service runs."""
-    return json.dumps(describe(current_app)).encode()
+    return f"{json.dumps(describe(current_app))}\n".encode()

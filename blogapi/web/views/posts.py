@@ -9,6 +9,7 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
 from blogapi.storage import idempotency, lists, posts, search
+from blogapi.storage.documents import etag
 from blogapi.storage.models import SCOPES
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
@@ -22,6 +23,7 @@ from blogapi.web.responses import (
     no_content,
     post_response,
     prefers_markdown,
+    tagged_response,
 )
 from blogapi.web.schemas.posts import (
     ListedPostSchema,
@@ -45,10 +47,13 @@ post_schema = PostSchema()
     scopes=SCOPES,
 )
 def list_posts() -> Response:
-    """List posts, newest first."""
+    """List posts, newest first.
+
+    At most `limit` of them, and none after the one that brings them past 4 MiB: `Link` leads on to those that follow.
+    """
     query = g.query
     page = _page(in_scope(query))
-    content = b"[%b]" % b",".join(page.documents)
+    content = b"[%b]\n" % b",".join(page.documents)
     link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
     return list_response(content, link)
 
@@ -74,7 +79,11 @@ def _page(query: dict[str, Any] | None) -> lists.Page:
     request_headers=("Idempotency-Key",),
 )
 def create_post() -> Response:
-    """Create a post."""
+    """Create a post.
+
+    A draft, unless it says otherwise. A Markdown file is taken as well, as `text/markdown`: its front matter has the
+    same names as the fields.
+    """
     fields = load_body()
     post = database().write(idempotency.add_post, fields, idempotency_key())
     return post_response(post.document, 201, Location=f"/v1/posts/{post.id}")
@@ -89,13 +98,17 @@ def create_post() -> Response:
     scopes=SCOPES,
 )
 def get_post(post: int | str) -> Response:
-    """Get a post, as JSON or as a Markdown file."""
+    """Get a post, as JSON or as a Markdown file.
+
+    As the file for those who prefer `text/markdown` in `Accept`.
+    """
     find = posts.find_published if published_only() else posts.find
     document = find(database(), post)
     precondition()(document)
     if prefers_markdown():
         fields = json.loads(document)
-        response = post_response(render(fields), mimetype=MARKDOWN)
+        file = render(fields)
+        response = tagged_response(file, etag(file), MARKDOWN)
         response.headers["Content-Disposition"] = f'inline; filename="{fields["slug"]}.md"'
     else:
         response = post_response(document)
@@ -113,7 +126,11 @@ def get_post(post: int | str) -> Response:
     errors=(404, 412),
 )
 def change_post(post: int | str) -> Response:
-    """Change what the body names of a post."""
+    """Change what the body names of a post.
+
+    `application/merge-patch+json` is taken as well. What is to be `scheduled` needs a `published_at` that is to come;
+    what is to be `published` gets one if it has none.
+    """
     posts.must_exist(database(), post)  # a path that names no post is judged before the body
     return post_response(database().write(posts.change, post, load_body(), precondition()))
 
@@ -128,7 +145,11 @@ def change_post(post: int | str) -> Response:
     errors=(404, 412),
 )
 def put_post(post: str) -> Response:
-    """Make the post with a slug be what the body says, creating it where it is missing."""
+    """Make the post with a slug be what the body says, creating it where it is missing.
+
+    What is the same already is left alone. A Markdown file is taken as well: `curl -T FILE` with
+    `Content-Type: text/markdown`.
+    """
     if not is_slug(post):
         raise NotFound(
             "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
@@ -155,6 +176,9 @@ def put_post(post: str) -> Response:
     errors=(404, 412),
 )
 def delete_post(post: int | str) -> Response:
-    """Delete a post."""
+    """Delete a post.
+
+    Its slug is free again, its id is not.
+    """
     database().write(posts.remove, post, precondition())
     return no_content()

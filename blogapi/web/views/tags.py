@@ -21,11 +21,14 @@ from blogapi.web.scope import in_scope
     scopes=SCOPES,
 )
 def list_tags() -> Response:
-    """List tags by name, with the number of posts that carry them."""
+    """List tags by name, with the number of posts that carry them.
+
+    At most `limit` of them: `Link` leads on to those that follow.
+    """
     query = g.query
     asked = in_scope(query)
     page = tags.Page([], None) if asked is None else tags.page(database(), **asked)
-    content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode()
+    content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
     link = None if page.last is None else next_link("/v1/tags", query | {"after": page.last})
     return list_response(content, link)
 
@@ -37,7 +40,10 @@ def list_tags() -> Response:
     errors=(404,),
 )
 def change_tag(name: str) -> Response:
-    """Rename a tag in every post, or merge it with another."""
+    """Rename a tag in every post, or merge it with another.
+
+    All at once. Another tag that has the new name is merged with only where `merge` says so.
+    """
     tags.find(database(), name)  # a path that names no tag is judged before the body
     change = load_body()
     tag = database().write_aside(tags.rename, name, change["name"], change["merge"])
@@ -46,6 +52,9 @@ def change_tag(name: str) -> Response:
 
 @operation("DELETE /v1/tags/<tag:name>", Answer(204, "No post carries the tag any more."), errors=(404,))
 def delete_tag(name: str) -> Response:
-    """Remove a tag from every post."""
+    """Remove a tag from every post.
+
+    All at once. The posts stay.
+    """
     database().write_aside(tags.remove, name)
     return no_content()

@@ -27,7 +27,10 @@ LOOKUP_SECONDS = 3
 
 @operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
 def list_webhooks() -> Response:
-    """List webhooks, oldest first."""
+    """List webhooks, oldest first.
+
+    All of them: there are at most 50.
+    """
     return json_response(list(map(webhook_json, webhooks.listing(database()))))
 
 
@@ -37,7 +40,10 @@ def list_webhooks() -> Response:
     body=NewWebhookSchema(),
 )
 def create_webhook() -> Response:
-    """Create a webhook; its secret is shown only in this answer."""
+    """Create a webhook; its secret is shown only in this answer.
+
+    At most 50. Private addresses are refused, unless the owner of the service allows them.
+    """
     fields = load_body()
     check_address(fields["url"])
     webhook, secret = database().write(webhooks.add, **fields)
@@ -46,7 +52,10 @@ def create_webhook() -> Response:
 
 @operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()), errors=(404,))
 def get_webhook(webhook_id: int) -> Response:
-    """Get a webhook."""
+    """Get a webhook.
+
+    Its secret is not shown again.
+    """
     return json_response(webhook_json(webhooks.find(database(), webhook_id)))
 
 
@@ -58,7 +67,10 @@ def get_webhook(webhook_id: int) -> Response:
     errors=(404,),
 )
 def change_webhook(webhook_id: int) -> Response:
-    """Change what the body names of a webhook, or turn it off and on."""
+    """Change what the body names of a webhook, or turn it off and on.
+
+    `application/merge-patch+json` is taken as well.
+    """
     webhooks.find(database(), webhook_id)  # a path that names no webhook is judged before the body
     changes = load_body()
     if "url" in changes:
@@ -68,7 +80,10 @@ def change_webhook(webhook_id: int) -> Response:
 
 @operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."), errors=(404,))
 def delete_webhook(webhook_id: int) -> Response:
-    """Delete a webhook and its deliveries."""
+    """Delete a webhook and its deliveries.
+
+    What is pending is not sent any more.
+    """
     database().write_aside(webhooks.remove, webhook_id)
     return no_content()
 
@@ -79,7 +94,10 @@ def delete_webhook(webhook_id: int) -> Response:
     errors=(404,),
 )
 def ping_webhook(webhook_id: int) -> Response:
-    """Send a webhook a ping."""
+    """Send a webhook a ping.
+
+    Whatever its events are; not where it is turned off.
+    """
     return json_response(delivery_json(database().write(webhooks.ping, webhook_id)), 202)
 
 
@@ -89,7 +107,10 @@ def ping_webhook(webhook_id: int) -> Response:
     errors=(404,),
 )
 def list_deliveries(webhook_id: int) -> Response:
-    """List the newest 100 deliveries of a webhook, newest first."""
+    """List the newest 100 deliveries of a webhook, newest first.
+
+    Finished ones are kept for 30 days, 1,000 of them at most.
+    """
     webhooks.find(database(), webhook_id)
     return json_response(list(map(delivery_json, deliveries.listing(database(), webhook_id))))
 
@@ -100,7 +121,10 @@ def list_deliveries(webhook_id: int) -> Response:
     errors=(404,),
 )
 def redeliver(webhook_id: int, delivery_id: str) -> Response:
-    """Send an event to a webhook again, whatever became of it so far."""
+    """Send an event to a webhook again, whatever became of it so far.
+
+    Not where the webhook is turned off.
+    """
     return json_response(delivery_json(database().write(webhooks.redeliver, webhook_id, delivery_id)), 202)
 
 

@@ -1,0 +1,69 @@
+"""Does every operation with the client that openapi-python-client makes."""
+
+import os
+
+from blogclient import AuthenticatedClient
+from blogclient.api.posts import (
+    change_post,
+    change_post_by_slug,
+    create_post,
+    delete_post,
+    delete_post_by_slug,
+    get_post,
+    get_post_by_slug,
+    list_posts,
+    put_post,
+)
+from blogclient.api.tags import change_tag, delete_tag, list_tags
+from blogclient.api.webhooks import (
+    change_webhook,
+    create_webhook,
+    delete_webhook,
+    get_webhook,
+    list_deliveries,
+    list_webhooks,
+    ping_webhook,
+    redeliver,
+)
+from blogclient.models import (
+    Error,
+    EventType,
+    NewPost,
+    NewWebhook,
+    PostChange,
+    PutPost,
+    Status,
+    TagChange,
+    WebhookChange,
+)
+
+client = AuthenticatedClient(os.environ["BASE"], os.environ["KEY"], raise_on_unexpected_status=True)
+
+
+def do(operation, *path, **arguments):
+    """Do an operation; return what is answered."""
+    answer = operation.sync_detailed(*path, client=client, **arguments).parsed
+    assert not isinstance(answer, Error), answer
+    return answer
+
+
+post = do(create_post, body=NewPost("Käse", "Words.", tags=["a", "b"]))
+assert do(get_post, post.id) == do(get_post_by_slug, post.slug) == post
+post = do(change_post, post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
+do(change_post_by_slug, post.slug, body=PostChange(excerpt="Short."))
+do(put_post, "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
+(found,) = do(list_posts, limit=1, status=Status.PUBLISHED, tag="a", before="99")
+assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
+assert [tag.name for tag in do(list_tags, limit=9)] == ["a", "b"]
+do(change_tag, "a", body=TagChange("c"))
+do(delete_tag, "b")
+do(delete_post, post.id)
+do(delete_post_by_slug, "other")
+webhook = do(create_webhook, body=NewWebhook("http://127.0.0.1:1/"))
+assert webhook.secret.startswith("whsec_")
+assert do(list_webhooks) == [do(get_webhook, webhook.id)]
+do(change_webhook, webhook.id, body=WebhookChange(events=[EventType.POST_PUBLISHED, EventType.PING]))
+delivery = do(ping_webhook, webhook.id)
+assert [each.id for each in do(list_deliveries, webhook.id)] == [delivery.id]
+do(redeliver, webhook.id, delivery.id)
+do(delete_webhook, webhook.id)

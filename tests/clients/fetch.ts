@@ -1,0 +1,46 @@
+// Does every operation with openapi-fetch, by the types that openapi-typescript makes.
+import createClient from "openapi-fetch";
+import type { components, paths } from "./types";
+
+declare const process: { env: Record<string, string> };
+
+async function ok<T>(answer: Promise<{ data?: T; error?: unknown }>): Promise<T> {
+  const { data, error } = await answer;
+  if (error !== undefined) throw error;
+  return data as T;
+}
+
+async function main(): Promise<void> {
+  const headers = { Authorization: `Bearer ${process.env.KEY}` };
+  const { DELETE, GET, PATCH, POST, PUT } = createClient<paths>({ baseUrl: process.env.BASE, headers });
+  const body: components["schemas"]["NewPost"] = { title: "Käse", content: "Words.", tags: ["a", "b"] };
+  const post = await ok(POST("/v1/posts", { body }));
+  const path = { post: post.id };
+  const bySlug = { post: post.slug };
+  await ok(GET("/v1/posts/{post}", { params: { path } }));
+  await ok(GET("/v1/posts/by-slug/{post}", { params: { path: bySlug } }));
+  const status: components["schemas"]["Status"] = "published";
+  await ok(PATCH("/v1/posts/{post}", { params: { path }, body: { status, excerpt: null } }));
+  await ok(PATCH("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { excerpt: "Short." } }));
+  const other = { params: { path: { post: "other" } } };
+  await ok(PUT("/v1/posts/by-slug/{post}", { ...other, body: { title: "Other", content: "Words." } }));
+  await ok(GET("/v1/posts", { params: { query: { limit: 1, status, tag: "a", before: "99" } } }));
+  await ok(GET("/v1/tags", { params: { query: { limit: 9 } } }));
+  await ok(PATCH("/v1/tags/{name}", { params: { path: { name: "a" } }, body: { name: "c" } }));
+  await ok(DELETE("/v1/tags/{name}", { params: { path: { name: "b" } } }));
+  await ok(DELETE("/v1/posts/{post}", { params: { path } }));
+  await ok(DELETE("/v1/posts/by-slug/{post}", other));
+  const created = await ok(POST("/v1/webhooks", { body: { url: "http://127.0.0.1:1/" } }));
+  const params = { path: { webhook_id: created.id } };
+  await ok(GET("/v1/webhooks"));
+  await ok(GET("/v1/webhooks/{webhook_id}", { params }));
+  const events: components["schemas"]["EventType"][] = ["post.published", "ping"];
+  await ok(PATCH("/v1/webhooks/{webhook_id}", { params, body: { events } }));
+  const delivery = await ok(POST("/v1/webhooks/{webhook_id}/ping", { params }));
+  await ok(GET("/v1/webhooks/{webhook_id}/deliveries", { params }));
+  const again = { path: { ...params.path, delivery_id: delivery.id } };
+  await ok(POST("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", { params: again }));
+  await ok(DELETE("/v1/webhooks/{webhook_id}", { params }));
+}
+
+main();

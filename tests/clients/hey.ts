@@ -1,0 +1,45 @@
+// Does every operation with the client that hey-api makes; the schemas that its zod plugin makes check both ways.
+import * as api from "./hey/sdk.gen";
+import { client } from "./hey/client.gen";
+import { zPostEvent } from "./hey/zod.gen";
+
+declare const process: { env: Record<string, string> };
+
+async function ok<T>(answer: Promise<{ data?: T; error?: unknown }>): Promise<T> {
+  const { data, error } = await answer;
+  if (error !== undefined) throw error;
+  return data as T;
+}
+
+async function main(): Promise<void> {
+  client.setConfig({ baseUrl: process.env.BASE, auth: process.env.KEY });
+  const post = await ok(api.createPost({ body: { title: "Käse", content: "Words.", tags: ["a", "b"] } }));
+  const path = { post: post.id };
+  const bySlug = { post: post.slug };
+  await ok(api.getPost({ path }));
+  await ok(api.getPostBySlug({ path: bySlug }));
+  await ok(api.changePost({ path, body: { status: "published", excerpt: null } }));
+  await ok(api.changePostBySlug({ path: bySlug, body: { excerpt: "Short." } }));
+  await ok(api.putPost({ path: { post: "other" }, body: { title: "Other", content: "Words.", status: "archived" } }));
+  const [first] = await ok(api.listPosts({ query: { limit: 1, status: "published", tag: "a", before: "99" } }));
+  if (first.published_at === undefined) throw new Error("no published_at");
+  await ok(api.listTags({ query: { limit: 9 } }));
+  await ok(api.changeTag({ path: { name: "a" }, body: { name: "c" } }));
+  await ok(api.deleteTag({ path: { name: "b" } }));
+  await ok(api.deletePost({ path }));
+  await ok(api.deletePostBySlug({ path: { post: "other" } }));
+  const { id, secret } = await ok(api.createWebhook({ body: { url: "http://127.0.0.1:1/" } }));
+  if (!secret.startsWith("whsec_")) throw new Error(secret);
+  const webhook = { webhook_id: id };
+  await ok(api.listWebhooks());
+  await ok(api.getWebhook({ path: webhook }));
+  await ok(api.changeWebhook({ path: webhook, body: { events: ["post.published", "ping"] } }));
+  const delivery = await ok(api.pingWebhook({ path: webhook }));
+  await ok(api.listDeliveries({ path: webhook }));
+  await ok(api.redeliver({ path: { ...webhook, delivery_id: delivery.id } }));
+  await ok(api.deleteWebhook({ path: webhook }));
+  const { content, ...told } = post;
+  zPostEvent.parse({ type: "post.created", timestamp: post.created_at, data: { post: told } });
+}
+
+main();

@@ -1,0 +1,119 @@
+"""What others make of the description: validators, linters, and clients that do every operation."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator, validate_url
+from openapi_spec_validator.readers import read_from_filename
+
+from tests.service import BIN, CHECKOUT, Service, eventually, unmeasured
+
+CLIENTS = CHECKOUT / "tests/clients"
+NODE = (20, 19)  # what the linters ask for
+OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH")
+
+
+def run(*command, cwd, **environ):
+    ended = subprocess.run(command, cwd=cwd, env=unmeasured() | environ, capture_output=True, text=True, timeout=300)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.fixture
+def service(tmp_path):
+    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the description, for what is made from it."""
+    folder = tmp_path_factory.mktemp("clients")
+    with (folder / "openapi.json").open("w") as file:
+        subprocess.run([BIN / "blogapi", "openapi"], stdout=file, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def npm(folder):
+    """Run a command of the packages in tests/clients, which are installed there once; it must say nothing is wrong."""
+    version = shutil.which("npm") and run("node", "--version", cwd=CLIENTS)[1]
+    if not version or tuple(map(int, version[1:].split(".")[:2])) < NODE:
+        pytest.skip("Node.js 20.19 or newer is not there")
+    installed = CLIENTS / "node_modules/.package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < (CLIENTS / "package-lock.json").stat().st_mtime:
+        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retry-maxtimeout=1000"]
+        status, output = run(*install, "--fetch-retry-mintimeout=1000", cwd=CLIENTS)
+        if status and OFFLINE.search(output):
+            pytest.skip("the npm registry cannot be reached")
+        assert status == 0, output
+    shutil.copytree(CLIENTS, folder, ignore=shutil.ignore_patterns("node_modules", "package*.json"), dirs_exist_ok=True)
+    (folder / "node_modules").symlink_to(CLIENTS / "node_modules")
+    quiet = {"NO_COLOR": "1", "SCARF_ANALYTICS": "false", "REDOCLY_TELEMETRY": "off"}
+
+    def command(name, *arguments, **environ):
+        status, output = run(CLIENTS / "node_modules/.bin" / name, *arguments, cwd=folder, **quiet, **environ)
+        assert status == 0, output
+        return output
+
+    return command
+
+
+def every_operation_is_done(service):
+    """Tell whether every operation has succeeded, by the log of the server."""
+    described = service.request("GET", "/openapi.json")[2]["paths"]
+    requests = [
+        rf'"{method.upper()} {re.sub("{[^}]+}", "[^/?]+", path)}([?][^"]*)?" 2'
+        for path, item in described.items()
+        for method in item
+    ]
+    return lambda: all(re.search(request, service.log) for request in requests)
+
+
+def test_openapi_spec_validator_reads_it_from_a_file_and_from_its_address(service, folder):
+    document, _ = read_from_filename(str(folder / "openapi.json"))
+    OpenAPIV31SpecValidator(document).validate()
+    validate_url(f"http://127.0.0.1:{service.port}/openapi.json")
+
+
+def test_spectral_finds_nothing(npm):
+    found = npm("spectral", "lint", "openapi.json", "--ruleset", "spectral.yaml", "--fail-severity", "hint")
+    assert "No results" in found
+
+
+def test_redocly_finds_nothing(npm):
+    assert '"problems": []' in npm("redocly", "lint", "openapi.json", "--format", "json")
+
+
+def test_its_patterns_are_valid_with_and_without_the_u_flag(npm, folder):
+    patterns = re.findall(r'"pattern": (".*?(?<!\\)")', (folder / "openapi.json").read_text())
+    assert len(patterns) > 8
+    tries = "".join(f"RegExp({pattern}); RegExp({pattern}, 'u');" for pattern in patterns)
+    assert run("node", "--eval", tries, cwd=folder) == (0, "")
+
+
+def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
+    npm("openapi-typescript", "openapi.json", "--output", "types.ts")
+    npm("openapi-ts")
+    npm("tsc", "--outDir", "built")
+    for client in ("hey", "fetch"):
+        with Service(tmp_path / f"{client}.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+            base = f"http://127.0.0.1:{service.port}"
+            ended = run("node", f"built/{client}.js", cwd=folder, BASE=base, KEY=service.key)
+            assert ended == (0, "")
+            eventually(every_operation_is_done(service))
+
+
+def test_a_python_client_does_every_operation(service, folder):
+    tool = [BIN / "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none"]
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of ruff, which it formats by
+    status, output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
+    assert status == 0, output
+    assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 1
+    base = f"http://127.0.0.1:{service.port}"
+    environ = {"PYTHONPATH": str(folder), "BASE": base, "KEY": service.key}
+    assert run(sys.executable, CLIENTS / "client.py", cwd=folder, **environ) == (0, "")
+    eventually(every_operation_is_done(service))
