@@ -11,6 +11,7 @@ from werkzeug.routing import MapAdapter
 from blogapi.config import Config
 from blogapi.storage.database import Database, engine_for
 from blogapi.web import errors, guard, limiter
+from blogapi.web.settings import blueprint as settings
 from blogapi.web.views import blueprint
 
 
@@ -41,4 +42,5 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     guard.init_app(app)
     limiter.init_app(app, config.rate_limit, clock)
     app.register_blueprint(blueprint)
+    app.register_blueprint(settings)
     return app

@@ -1,10 +1,13 @@
 """The settings: every one with its default, and the environment variables that override them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
+# http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
+BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -20,6 +23,13 @@ class Config:
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
+    url: str = ""  # where the outside reaches the service; http://HOST:PORT if left out
+
+    def __post_init__(self) -> None:
+        if not self.url:
+            host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+            host = f"[{host}]" if ":" in host else host
+            object.__setattr__(self, "url", f"http://{host}:{self.port}")
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -35,6 +45,13 @@ class Config:
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         if values.get("port", 1) > 65535:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
+        if "url" in values:
+            values["url"] = values["url"].rstrip("/")
+            if not BASE_URL.fullmatch(values["url"]):
+                raise ValueError(
+                    "BLOGAPI_URL: must be http:// or https://, a host and perhaps a port, "
+                    f"such as https://blog.example.org, not {values['url'][:80]!r}"
+                )
         return cls(**values)
 
 

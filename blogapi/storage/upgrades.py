@@ -162,5 +162,11 @@ CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WH
 CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
 """,
     3: "UPDATE post SET document = with_updated_at(document);",
-    4: "",
+    4: """
+CREATE TABLE session (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which itself is stored nowhere
+    kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
+    ends_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+""",
 }

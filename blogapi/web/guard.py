@@ -15,7 +15,11 @@ PUBLIC = {
     "/docs/docs.js",
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
+    "/settings/open",
+    "/settings/settings.css",
+    "/settings/settings.js",
 }
+SETTINGS = "settings"  # the blueprint that demands a session in place of a key
 TAGS = "/v1/tags/"
 
 
@@ -26,7 +30,8 @@ def init_app(app: Flask) -> None:
 
 def guard() -> None:
     """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
-    if request.path not in PUBLIC:  # the path that the router sees, without repeated slashes at its beginning
+    # the path that the router sees, without repeated slashes at its beginning
+    if request.path not in PUBLIC and request.blueprint != SETTINGS:
         check_path()
 
 

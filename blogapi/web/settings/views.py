@@ -1,0 +1,148 @@
+"""The views of the owner's page: opening it, and what it shows and changes of keys, webhooks and posts."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Response, current_app, g, redirect, render_template, request
+
+from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
+from blogapi.storage.models import EVENTS
+from blogapi.web.context import database
+from blogapi.web.schemas.posts import ListQuerySchema
+from blogapi.web.schemas.webhooks import NewWebhookSchema
+from blogapi.web.settings.blueprint import blueprint, cookie_name, done, is_secure, notices
+from blogapi.web.views.pages import STATIC, page
+from blogapi.web.views.webhooks import check_address
+
+KEYS, POSTS, DELIVERIES = 100, 10, 5  # that are shown at once
+new_webhook = NewWebhookSchema()
+posts_query = ListQuerySchema(only=("status", "before"))
+
+
+@blueprint.get("/settings.css")
+@blueprint.get("/settings.js")
+def send_file() -> Response:
+    """Send a file of the page, which anybody may have."""
+    return page(STATIC / request.path.rpartition("/")[2])
+
+
+@blueprint.get("/open")
+def offer_session() -> str:
+    """Ask before a link is used up, or a program that looks at it beforehand would do that."""
+    return render_template("settings/open.html", link=request.args.get("link", ""))
+
+
+@blueprint.post("/open")
+def open_session() -> Response:
+    """Open a session by a link."""
+    token = database().write(sessions.open_session, g.form.get("link", ""))
+    response = redirect("/settings", 303)
+    options = {"path": "/settings", "secure": is_secure(), "httponly": True, "samesite": "Strict"}
+    response.set_cookie(cookie_name(), token, sessions.PERIODS[sessions.SESSION], **options)
+    return response
+
+
+@blueprint.post("/end")
+def end_session() -> Response:
+    """End the session."""
+    database().write(sessions.end, g.session)
+    return redirect("/settings", 303)
+
+
+@blueprint.get("")
+@blueprint.get("/keys")
+def show_keys(**made: str) -> str:
+    """Show the keys, and one that was just made."""
+    found = keys.page(database(), KEYS + 1, request.args.get("after", ""))
+    config, limiter = current_app.extensions["config"], current_app.extensions["limiter"]
+    shown = [(key, limiter.peek(digest)) for digest, key in found[:KEYS]]
+    last = shown[-1][0].name if len(found) > KEYS else None
+    return render_template("settings/keys.html", keys=shown, last=last, url=config.url, **made)
+
+
+@blueprint.post("/keys/create")
+def create_key() -> str:
+    """Make a key."""
+    name, key = g.form.get("name", "").strip(), keys.new_key()
+    database().write(keys.add, name, key)
+    return show_keys(new_name=name, new_key=key)
+
+
+@blueprint.post("/keys/regenerate")
+def regenerate_key() -> str:
+    """Replace a key by a new one."""
+    name, key = g.form.get("name", ""), keys.new_key()
+    database().write(keys.replace, name, key)
+    return show_keys(new_name=name, new_key=key)
+
+
+@blueprint.post("/keys/revoke")
+def revoke_key() -> Response:
+    """Revoke a key."""
+    database().write(keys.remove, g.form.get("name", ""))
+    return done("revoke")
+
+
+@blueprint.get("/webhooks")
+def show_webhooks(**made: str) -> str:
+    """Show the webhooks with their latest deliveries, and the secret of one that was just made."""
+    found = list(webhooks.listing(database()))
+    shown = [(webhook, list(deliveries.listing(database(), webhook.id, DELIVERIES))) for webhook in found]
+    return render_template("settings/webhooks.html", webhooks=shown, events=EVENTS, **made)
+
+
+@blueprint.post("/webhooks/create")
+def create_webhook() -> str:
+    """Create a webhook."""
+    fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
+    check_address(fields["url"])
+    webhook, secret = database().write(webhooks.add, **fields)
+    return show_webhooks(new_url=webhook.url, secret=secret)
+
+
+@blueprint.post("/webhooks/<id:webhook_id>/delete")
+def delete_webhook(webhook_id: int) -> Response:
+    """Delete a webhook and its deliveries."""
+    database().write_aside(webhooks.remove, webhook_id)
+    return done("delete")
+
+
+@blueprint.get("/posts")
+def show_posts() -> str:
+    """Show how many posts have each status, and the newest posts."""
+    asked = {name: value for name, value in request.args.items() if value and name != "done"}
+    page = lists.page(database(), POSTS, **posts_query.load(asked))
+    return render_template(
+        "settings/posts.html",
+        posts=list(map(documents.load, page.documents)),
+        older=page.last and urlencode(asked | {"before": page.last}),
+        counts=lists.counts(database()),
+        most=lists.MAX_COUNTED,
+    )
+
+
+def change(rule: str, notice: str, operation: Callable, **fixed: Any) -> None:
+    """Make an operation of the storage, which the path names its arguments to, a view."""
+    *_, word = rule.split("/")
+    notices[word] = notice
+
+    def view(**arguments: int | str) -> Response:
+        database().write(operation, **arguments, **fixed)
+        return done(word)
+
+    blueprint.add_url_rule(rule, word, view, methods=["POST"])
+
+
+def anyhow(document: bytes | None) -> None:
+    """Demand nothing of a post."""
+
+
+notices |= {"revoke": "The key is revoked.", "delete": "It is deleted."}
+change("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
+change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
+change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
+change("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
+change("/posts/<id:key>/publish", "The post is published.", posts.change, changes={"status": "published"}, check=anyhow)
+change("/posts/<id:key>/unpublish", "The post is a draft.", posts.change, changes={"status": "draft"}, check=anyhow)
+change("/posts/<id:key>/delete", "It is deleted.", posts.remove, check=anyhow)
