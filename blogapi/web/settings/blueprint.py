@@ -15,6 +15,7 @@ from blogapi.web.request import check_content_type, read_body
 from blogapi.web.responses import JSON
 
 MAX_FORM_BYTES = 64 * 1024
+CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 SECTIONS = ("keys", "webhooks", "posts")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -39,7 +40,7 @@ def check_request() -> None:
         if not sessions.is_in_force(database(), sessions.SESSION, token):
             raise Forbidden("There is no session. On the server, “blogapi settings” prints a link that opens one.")
         g.session = token
-    if request.method == "POST":
+    if request.method not in ("GET", "HEAD"):
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
             raise Forbidden("A page from elsewhere has sent this form. Nothing was changed.")
         g.form = load_form()
@@ -79,12 +80,13 @@ def done(word: str) -> Response:
     return redirect(f"/settings/{section}?{urlencode(request.args.to_dict() | {'done': word})}", 303)
 
 
-@blueprint.route("/", defaults={"path": ""}, methods=["GET", "POST"])
-@blueprint.route("/<path:path>", methods=["GET", "POST"])
-def unknown(path: str) -> Response:
+@blueprint.route("", methods=CHANGES)
+@blueprint.route("/", methods=["GET", *CHANGES])
+@blueprint.route("/<path:path>", methods=["GET", *CHANGES])
+def unknown(path: str = "") -> Response:
     """Answer for all other paths, which are behind the session, too; that of a form leads to the form's page."""
     section = path.partition("/")[0]
-    if request.method == "POST" or section not in SECTIONS:
+    if request.method in CHANGES or section not in SECTIONS:
         raise NotFound
     return redirect(f"/settings/{section}")
 

@@ -1,12 +1,14 @@
 """The views of the owner's page: opening it, and what it shows and changes of keys, webhooks and posts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, current_app, g, redirect, render_template, request
 
 from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
+from blogapi.storage.errors import Damaged
 from blogapi.storage.models import EVENTS
 from blogapi.web.context import database
 from blogapi.web.schemas.posts import ListQuerySchema
@@ -115,11 +117,18 @@ def show_posts() -> str:
     page = lists.page(database(), POSTS, **posts_query.load(asked))
     return render_template(
         "settings/posts.html",
-        posts=list(map(documents.load, page.documents)),
+        posts=list(readable(page.documents)),
         older=page.last and urlencode(asked | {"before": page.last}),
         counts=lists.counts(database()),
         most=lists.MAX_COUNTED,
     )
+
+
+def readable(found: list[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the posts that documents stand for, but for damaged ones."""
+    for document in found:
+        with suppress(Damaged):
+            yield documents.load(document)
 
 
 def change(rule: str, notice: str, operation: Callable, **fixed: Any) -> None:
