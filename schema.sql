@@ -9,7 +9,8 @@ CREATE TABLE api_key (
     name TEXT NOT NULL UNIQUE,
     last_four TEXT NOT NULL,
     created_at TEXT NOT NULL,
-    last_used_on TEXT  -- a date in UTC
+    last_used_on TEXT,  -- a date in UTC
+    scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
 ) STRICT, WITHOUT ROWID;
 
 -- Of the owner's page
@@ -37,12 +38,20 @@ CREATE TABLE post_tag (
     PRIMARY KEY (tag, status, post_id)
 ) STRICT, WITHOUT ROWID;
 
+-- The tags of those few posts that have come due are found by it; no other post has a row in it.
+CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
+
+-- The tags that posts with a status carry. What is asked of a tag whatever the status is the sum of at most four.
 CREATE TABLE tag (
-    tag TEXT NOT NULL PRIMARY KEY,  -- folded, as in post_tag
-    name TEXT NOT NULL,  -- the spelling in the newest post carrying it
+    tag TEXT NOT NULL,  -- folded, as in post_tag
+    status TEXT NOT NULL,
+    name TEXT NOT NULL,  -- the spelling in the newest post with the status that carries it
     newest INTEGER NOT NULL,  -- that post
-    posts INTEGER NOT NULL  -- how many carry it: to count them would take seconds
+    posts INTEGER NOT NULL,  -- how many with the status carry it: to count them would take seconds
+    PRIMARY KEY (tag, status)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tag_status ON tag (status, tag);
 
 CREATE TABLE schedule (
     post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled

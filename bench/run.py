@@ -44,6 +44,8 @@ LISTS = {
     "list by tag and status": "/v1/posts?limit=20&tag=tag3&status=published",
     "list by tag and status without a match": "/v1/posts?limit=20&tag=drafts&status=published",
     "list 50,000 posts deep": "/v1/posts?limit=20&before={deep}",
+    "tags": "/v1/tags?limit=20",
+    "tags by status": "/v1/tags?limit=20&status=published",
 }
 
 

@@ -10,7 +10,7 @@ from werkzeug.routing import MapAdapter
 
 from blogapi.config import Config
 from blogapi.storage.database import Database, engine_for
-from blogapi.web import errors, guard, limiter
+from blogapi.web import cors, errors, guard, limiter
 from blogapi.web.settings import blueprint as settings
 from blogapi.web.views import blueprint
 
@@ -39,6 +39,8 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     # timeout(seconds) raises TimeoutError in its block once they are over, where the server can do that.
     app.extensions.update(config=config, clock=clock, database=Database(engine, clock), timeout=nullcontext)
     errors.init_app(app)
+    if config.cors_origins:
+        cors.init_app(app, config.cors_origins)
     guard.init_app(app)
     limiter.init_app(app, config.rate_limit, clock)
     app.register_blueprint(blueprint)

@@ -9,6 +9,11 @@ from typing import Self
 # http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 CHECKOUT = Path(__file__).resolve().parent.parent
+# As browsers send it: lower case, no default port (RFC 6454, section 6.1)
+ORIGIN = re.compile(
+    r"(?!http://[^/]*:80$|https://[^/]*:443$)"
+    r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Config:
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
+    cors_origins: frozenset[str] = frozenset()  # whose pages may call the API; * stands for all
     url: str = ""  # where the outside reaches the service; http://HOST:PORT if left out
 
     def __post_init__(self) -> None:
@@ -55,7 +61,7 @@ class Config:
         return cls(**values)
 
 
-def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path:
+def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | frozenset[str]:
     if kind is bool:
         if text not in ("true", "false"):
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
@@ -66,4 +72,18 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path:
         return int(text)
     if not text or "\0" in text:
         raise ValueError(f"{variable}: must not be empty")
+    if kind == frozenset[str]:
+        return _origins(variable, text)
     return kind(text)
+
+
+def _origins(variable: str, text: str) -> frozenset[str]:
+    origins = [origin.strip() for origin in text.split(",")]
+    for origin in origins:
+        if origins != ["*"] and not ORIGIN.fullmatch(origin):
+            raise ValueError(
+                f"{variable}: must be * or origins with commas between them, each as a browser sends it, such as "
+                "https://blog.example.org or http://localhost:3000: in lower case, without a default port, "
+                f"a path or a slash at the end; not {origin[:80]!r}"
+            )
+    return frozenset(origins)

@@ -36,10 +36,11 @@ def tags_are_true(rows, posts):
     carried = [(fold(name), name, number) for number, post in posts.items() for name in post["tags"]]
     expected = sorted((tag, posts[number]["status"], number) for tag, _, number in carried)
     assert sorted(rows("SELECT tag, status, post_id FROM post_tag")) == expected
-    counts = Counter(tag for tag, _, _ in carried)
-    newest = {tag: (name, number) for tag, name, number in sorted(carried, key=lambda each: each[2])}
-    expected = {tag: (*newest[tag], counts[tag]) for tag in counts}
-    assert {tag: tuple(rest) for tag, *rest in rows("SELECT tag, name, newest, posts FROM tag")} == expected
+    counts = Counter((tag, posts[number]["status"]) for tag, _, number in carried)
+    by_age = sorted(carried, key=lambda each: each[2])
+    newest = {(tag, posts[number]["status"]): (name, number) for tag, name, number in by_age}
+    expected = [(*key, *newest[key], counts[key]) for key in sorted(counts)]
+    assert rows("SELECT tag, status, name, newest, posts FROM tag ORDER BY tag, status") == expected
 
 
 def schedule_is_true(rows, posts):

@@ -20,10 +20,10 @@ CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 
-def add_key(database, name):
+def add_key(database, name, scope="full"):
     """Put a key in force; return it."""
     key = keys.new_key()
-    database.write(keys.add, name, key)
+    database.write(keys.add, name, key, scope)
     return key
 
 

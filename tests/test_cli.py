@@ -72,6 +72,23 @@ def test_regenerate_keeps_the_name_and_kills_the_old_key(run, names, known):
     assert names() == ["laptop"]
 
 
+@pytest.mark.parametrize(
+    ("options", "scope"),
+    [
+        ([], "full"),
+        (["--read-only"], "read-only"),
+        (["--published-only"], "published-only"),
+        (["--published-only", "--read-only"], "published-only"),
+    ],
+)
+def test_list_shows_what_a_key_may_do_which_regenerate_keeps(run, options, scope):
+    for arguments in (["create", "website", *options], ["regenerate", "website"]):
+        key = run("keys", *arguments)[1].strip()
+        line = run("keys", "list")[1].splitlines()[1]
+        assert re.split("  +", line)[::2] == ["website", line.split()[2], scope]
+        assert line.split()[1] == key[-4:]
+
+
 def test_revoke_kills_the_key_and_frees_the_name(run, known):
     _, key, _ = run("keys", "create", "laptop")
     assert run("keys", "revoke", "laptop") == (0, "", "")
@@ -85,10 +102,10 @@ def test_list_shows_what_is_known_of_each_key(run):
     status, listing, _ = run("keys", "list")
     rows = [re.split(r"  +", line.strip()) for line in listing.splitlines()]
     assert status == 0
-    assert rows[0] == ["NAME", "LAST FOUR", "MADE", "LAST USED"]
-    assert [(name, four, used) for name, four, _, used in rows[1:]] == [
-        ("a name", a.strip()[-4:], "never"),
-        ("b", b.strip()[-4:], "never"),
+    assert rows[0] == ["NAME", "LAST FOUR", "MADE", "LAST USED", "SCOPE"]
+    assert [(name, four, used, scope) for name, four, _, used, scope in rows[1:]] == [
+        ("a name", a.strip()[-4:], "never", "full"),
+        ("b", b.strip()[-4:], "never", "full"),
     ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row[2]) for row in rows[1:])
     assert a.strip()[:-4] not in listing

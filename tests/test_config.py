@@ -75,8 +75,53 @@ def test_a_number_must_be_one(variable, text):
         ("HOST", "", "HOST: must not be empty"),
         ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
+        ("BLOGAPI_CORS_ORIGINS", "", "BLOGAPI_CORS_ORIGINS: must not be empty"),
     ],
 )
 def test_an_unusable_setting_is_named(variable, text, message):
     with pytest.raises(ValueError, match=message):
         Config.from_environ({variable: text})
+
+
+@pytest.mark.parametrize(
+    ("text", "origins"),
+    [
+        ("*", {"*"}),
+        ("https://blog.example.org", {"https://blog.example.org"}),
+        ("http://localhost:3000, https://a.b,https://a.b", {"http://localhost:3000", "https://a.b"}),
+        ("http://[::1]:8080", {"http://[::1]:8080"}),
+        ("https://a:80,http://a:443", {"https://a:80", "http://a:443"}),
+        ("moz-extension://0e1f,capacitor://localhost", {"moz-extension://0e1f", "capacitor://localhost"}),
+    ],
+)
+def test_origins_are_all_or_some(text, origins):
+    assert Config.from_environ({"BLOGAPI_CORS_ORIGINS": text}).cors_origins == origins
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "blog.example.org",
+        "https://",
+        "https://blog.example.org/",
+        "https://blog.example.org/blog",
+        "https://blog.example.org?",
+        "https://Blog.example.org",
+        "HTTPS://blog.example.org",
+        "https://*.example.org",
+        "https://me@blog.example.org",
+        "https://blog.example.org:443",
+        "http://[::1]:80",
+        "https://blog.example.org:",
+        "https://blog.example.org:0",
+        "https://blög.example.org",
+        "https://a https://b",
+        "null",
+        "*",
+        "",
+    ],
+)
+def test_an_origin_is_written_as_browsers_send_it(origin):
+    with pytest.raises(ValueError, match=r"BLOGAPI_CORS_ORIGINS: must be \* or origins") as raised:
+        Config.from_environ({"BLOGAPI_CORS_ORIGINS": f"https://a.b,{origin}"})
+    assert str(raised.value).endswith(f"a path or a slash at the end; not {origin!r}")

@@ -20,6 +20,8 @@ from blogapi.web.schemas.webhooks import (
     DeliverySchema,
     PingSchema,
     PostEventSchema,
+    TagDeletedSchema,
+    TagUpdatedSchema,
     WebhookSchema,
 )
 from tests.service import BIN, CHECKOUT, Service, unmeasured
@@ -83,19 +85,24 @@ def test_every_answer_is_as_described(client, post, database):
     assert DeliverySchema().load(client.post("/v1/webhooks/1/ping").json)
     post(status="published")
     assert len(WebhookSchema(many=True).load(client.get("/v1/webhooks").json)) == 1
-    assert len(DeliverySchema(many=True).load(client.get("/v1/webhooks/1/deliveries").json)) == 3
+    client.patch("/v1/tags/a", json={"name": "b"})
+    client.delete("/v1/tags/b")
+    assert len(DeliverySchema(many=True).load(client.get("/v1/webhooks/1/deliveries").json)) == 5
     payloads = [json.loads(payload) for (payload,) in database.rows(Event.select(Event.payload))]
-    assert [event["type"] for event in PostEventSchema(many=True).load(payloads[1:])]
+    assert [event["type"] for event in PostEventSchema(many=True).load(payloads[1:3])]
+    assert TagUpdatedSchema().load(payloads[3])
+    assert TagDeletedSchema().load(payloads[4])
     assert PingSchema().load(payloads[0])
 
 
 def test_it_describes_what_receivers_are_sent(description):
+    others = {"ping": "Ping", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
     assert set(description["webhooks"]) == set(EVENTS)
     for event, item in description["webhooks"].items():
         names = [parameter["name"] for parameter in item["post"]["parameters"]]
         assert names == ["webhook-id", "webhook-timestamp", "webhook-signature"]
         schema = item["post"]["requestBody"]["content"]["application/json"]["schema"]
-        assert schema == {"$ref": f"#/components/schemas/{'Ping' if event == 'ping' else 'PostEvent'}"}
+        assert schema == {"$ref": f"#/components/schemas/{others.get(event, 'PostEvent')}"}
 
 
 def test_every_operation_shows_a_curl_line(description):

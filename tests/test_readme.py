@@ -79,7 +79,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, send, send_all, get, *_, keys, backup = BLOCKS[1:-1]
+    create, send, send_all, get, *_, keys, less, backup = BLOCKS[1:-1]
     listing, change, schedule, once, tags, delete = BLOCKS[8:14]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
@@ -115,6 +115,9 @@ def test_what_the_readme_says_works(running, tmp_path):
     made, *table, renewed = shell(keys, environ, key).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
+    read_only, published_only = shell(less, environ, key).split()
+    assert json.loads(shell(listing.splitlines()[0], environ, read_only)) == listed
+    assert shell(listing, environ, published_only) == "[]" * 2  # All of these are drafts or scheduled.
 
     backup = backup.replace('"blog-', f'"{tmp_path}/blog-')
     assert shell(backup, environ, key) == ""
@@ -196,5 +199,5 @@ def test_three_articles_are_created_listed_and_deleted(tmp_path):
 def test_the_readme_names_every_setting():
     settings = re.findall(r"^\| `(HOST|PORT|BLOGAPI_\w+)` \|", README, re.MULTILINE)
     source = (CHECKOUT / "blogapi/config.py").read_text()
-    names = re.findall(r"^    (\w+): (?:str|int|bool|Path) =", source, re.MULTILINE)
+    names = re.findall(r"^    (\w+): (?:str|int|bool|Path|frozenset\[str\]) =", source, re.MULTILINE)
     assert settings == [name.upper() if name in ("host", "port") else f"BLOGAPI_{name.upper()}" for name in names]

@@ -189,7 +189,9 @@ def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post, co
 def test_a_page_from_elsewhere_can_send_nothing(owner, database, stranger, site):
     headers = {"Sec-Fetch-Site": site}
     token = form_token(owner, "/settings/keys/create")
-    answer = owner.post("/settings/keys/create", data={"form_token": token, "name": "laptop"}, headers=headers)
+    answer = owner.post(
+        "/settings/keys/create", data={"form_token": token, "name": "laptop", "scope": "full"}, headers=headers
+    )
     assert (answer.status_code, said(answer)) == (
         403,
         ["A page from elsewhere has sent this form. Nothing was changed."],
@@ -239,7 +241,7 @@ def test_a_database_that_another_program_keeps_is_a_page(config, owner, database
     token = form_token(owner, "/settings/keys/create")
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        answer = owner.post("/settings/keys/create", data={"form_token": token, "name": "laptop"})
+        answer = owner.post("/settings/keys/create", data={"form_token": token, "name": "laptop", "scope": "full"})
     assert (answer.status_code, answer.mimetype, answer.headers["Retry-After"]) == (503, "text/html", "1")
     assert said(answer) == ["the database is busy; nothing was changed"]
 
@@ -248,17 +250,33 @@ def test_a_database_that_another_program_keeps_is_a_page(config, owner, database
 
 
 def test_a_key_is_made_shown_once_and_works(owner, stranger):
-    answer = send(owner, "/settings/keys/create", name=" laptop ")
+    answer = send(owner, "/settings/keys/create", name=" laptop ", scope="full")
     key, line = (unescape(text) for text in re.findall(r"<code id=[^>]+>([^<]+)</code>", answer.text))
     assert line == f"curl http://127.0.0.1:8000/v1/posts?limit=1 -H 'Authorization: Bearer {key}'"
     assert stranger.get("/v1/posts", headers={"Authorization": f"Bearer {key}"}).status_code == 200
     page = owner.get("/settings/keys").text
     assert (key in page, f"…{key[-4:]}" in page) == (False, True)
     assert re.findall("<dd>(?:<time[^>]+>)?([^<]+)", page) == [
+        "do everything",
         "2026-11-20 12:00 UTC",
         "2026-11-20",
         "1 of 1000000 requests",
     ]
+
+
+def test_a_key_can_be_one_that_may_do_less(owner, stranger):
+    answer = send(owner, "/settings/keys/create", name="site", scope="published-only")
+    key = re.search("blog_[A-Za-z0-9_-]{43}", answer.text)[0]
+    headers = {"Authorization": f"Bearer {key}"}
+    assert stranger.get("/v1/posts", headers=headers).status_code == 200
+    assert stranger.post("/v1/posts", headers=headers).status_code == 403
+    assert "<dd>read published posts and their tags</dd>" in owner.get("/settings").text
+
+
+@pytest.mark.parametrize("fields", [{}, {"scope": ""}, {"scope": "all"}])
+def test_a_key_must_be_one_that_there_can_be(owner, fields):
+    answer = send(owner, "/settings/keys/create", name="site", **fields)
+    assert said(answer) == ["scope: must be one of full, read-only, published-only"]
 
 
 def test_a_key_is_regenerated_and_revoked(owner, stranger, database):
@@ -275,9 +293,9 @@ def test_a_key_is_regenerated_and_revoked(owner, stranger, database):
 
 def test_a_key_that_cannot_be_made_is_told(owner, database):
     add_key(database, "laptop")
-    answer = send(owner, "/settings/keys/create", name="laptop")
+    answer = send(owner, "/settings/keys/create", name="laptop", scope="full")
     assert (answer.status_code, said(answer)) == (400, ["there is a key called 'laptop' already"])
-    answer = send(owner, "/settings/keys/create", name=" ")
+    answer = send(owner, "/settings/keys/create", name=" ", scope="full")
     assert said(answer)[0].startswith("the name of a key must have 1 to 100 characters")
     for action in ("regenerate", "revoke"):
         answer = send(owner, f"/settings/keys/{action}", name="x<y")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from blogapi.server.log import mask
-from blogapi.storage import deliveries, events, posts
+from blogapi.storage import deliveries, events, posts, tags
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook
 from tests.conftest import NOON, message
 
@@ -107,8 +107,8 @@ def test_a_change_leaves_out_what_stays(client, webhook):
             {"url": "http://2852039166/latest"},
             "url: 169.254.169.254 is a link-local, multicast or metadata address, which is never called",
         ),
-        ({"url": URL, "events": []}, "events: must have 1 to 5 events"),
-        ({"url": URL, "events": ["ping"] * 6}, "events: must have 1 to 5 events"),
+        ({"url": URL, "events": []}, "events: must have 1 to 7 events"),
+        ({"url": URL, "events": ["ping"] * 8}, "events: must have 1 to 7 events"),
         ({"url": URL, "events": "ping"}, "events: must be an array of strings"),
         ({"url": URL, "events": None}, "events: must not be null"),
         ({"url": URL, "events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
@@ -261,12 +261,53 @@ def test_a_scheduled_publication_is_recorded_once(client, database, webhook, pos
     assert (published["status"], published["published_at"]) == ("published", "2026-11-20T13:00:00Z")
 
 
-def test_tags_record_nothing(client, webhook, post, types):
-    post(tags=["a"])
+def tag_event(name, **data):
+    return (f"tag.{name}", {"type": f"tag.{name}", "timestamp": "2026-11-20T12:00:00Z", "data": data})
+
+
+def test_a_tag_that_is_renamed_or_removed_is_an_event_of_the_tag_and_none_of_its_posts(client, webhook, post, recorded):
+    post(tags=["A"], status="published"), post(tags=["a"])
     webhook()
+    client.patch("/v1/tags/A", json={"name": "B"})
+    client.patch("/v1/tags/b", json={"name": "b"})
+    client.delete("/v1/tags/B")
+    assert recorded() == [
+        tag_event("updated", tag={"name": "B", "posts": 2}, previous_name="a"),
+        tag_event("updated", tag={"name": "b", "posts": 2}, previous_name="B"),
+        tag_event("deleted", tag={"name": "b"}),
+    ]
+
+
+def test_a_merge_is_an_event_of_what_became_of_the_tag(client, webhook, post, recorded):
+    post(tags=["a", "B"]), post(tags=["A"]), post(tags=["b"])
+    webhook()
+    client.patch("/v1/tags/a", json={"name": "B", "merge": True})
+    assert recorded() == [tag_event("updated", tag={"name": "b", "posts": 3}, previous_name="A")]
+
+
+def test_a_rename_that_changes_nothing_is_no_event(client, webhook, post, recorded):
+    post(tags=["A"]), post(tags=["a"])
+    webhook()
+    client.patch("/v1/tags/a", json={"name": "a"})  # changes a post
+    client.patch("/v1/tags/a", json={"name": "a"})
+    assert recorded() == [tag_event("updated", tag={"name": "a", "posts": 2}, previous_name="a")]
+
+
+def test_what_is_refused_is_no_event_of_a_tag(client, webhook, post, types):
+    post(tags=["a", "b"])
+    webhook(), webhook(events=["tag.deleted"])
+    assert client.patch("/v1/tags/a", json={"name": "b"}).status_code == 400
+    assert client.delete("/v1/tags/c").status_code == 404
+    assert types() == []
+
+
+def test_webhooks_are_told_of_tags_only_where_they_want_that(client, webhook, post, count):
+    post(tags=["a"])
+    webhook(events=["tag.updated"]), webhook(events=["tag.deleted"]), webhook(events=["post.updated", "ping"])
     client.patch("/v1/tags/a", json={"name": "b"})
     client.delete("/v1/tags/b")
-    assert types() == []
+    listed = [client.get(f"/v1/webhooks/{number}/deliveries").json for number in (1, 2, 3)]
+    assert [[delivery["event"] for delivery in each] for each in listed] == [["tag.updated"], ["tag.deleted"], []]
 
 
 def test_what_is_refused_or_repeated_records_nothing(client, webhook, post, types):
@@ -306,6 +347,22 @@ def test_an_event_that_no_webhook_wants_is_not_recorded(webhook, post, types):
     webhook(events=["post.deleted"])
     post(status="published")
     assert types() == []
+
+
+@pytest.mark.parametrize("write", ["rename", "remove"])
+def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webhook, post, types, write):
+    post(tags=["a"])
+    webhook()
+
+    def fail(tx):
+        tags.rename(tx, "a", "b", False) if write == "rename" else tags.remove(tx, "a")
+        assert tx.row(Event.select(Event.type))
+        raise ValueError("rolled back")
+
+    with pytest.raises(ValueError, match="rolled back"):
+        database.write_aside(fail)
+    assert types() == []
+    assert client.get("/v1/tags").json == [{"name": "a", "posts": 1}]
 
 
 @pytest.mark.parametrize("write", ["create", "change", "delete", "due"])

@@ -1,6 +1,7 @@
 """The commands about API keys: create, list, regenerate and revoke."""
 
 from collections.abc import Callable
+from functools import partial
 
 import click
 
@@ -9,6 +10,7 @@ from blogapi.cli.output import show
 from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import KeyName, Unavailable
+from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 
 @click.group()
@@ -18,27 +20,30 @@ def keys() -> None:
 
 @keys.command("create")
 @click.argument("name")
-def create_key(name: str) -> None:
+@click.option("--read-only", is_flag=True, help="It may only read posts and tags.")
+@click.option("--published-only", is_flag=True, help="It may only read published posts and their tags.")
+def create_key(name: str, read_only: bool, published_only: bool) -> None:
     """Create a key called NAME and print it. It is shown only now."""
+    scope = PUBLISHED_ONLY if published_only else READ_ONLY if read_only else FULL
     with opened(create=True) as database:
         api_keys.check_free(database, name)
-        put_in_force(database, api_keys.add, name)
+        put_in_force(database, partial(api_keys.add, scope=scope), name)
 
 
 @keys.command("list")
 def list_keys() -> None:
-    """List the keys: name, last four characters, when made, day of the last use."""
+    """List the keys: name, last four characters, when made, day of the last use, what they may do."""
     with opened() as database:
-        rows = [(*key[:-1], key.last_used_on or "never") for key in api_keys.listing(database)]
+        rows = list(api_keys.listing(database))
     width = max(len(name) for name, *_ in [("NAME",), *rows])
-    for name, last_four, created_at, last_used_on in [("NAME", "LAST FOUR", "MADE", "LAST USED"), *rows]:
-        click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {last_used_on}")
+    for name, last_four, created_at, used, scope in [("NAME", "LAST FOUR", "MADE", "LAST USED", "SCOPE"), *rows]:
+        click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {used or 'never':<10}  {scope}")
 
 
 @keys.command("regenerate")
 @click.argument("name")
 def regenerate_key(name: str) -> None:
-    """Replace the key called NAME by a new one and print that. The old one is dead at once."""
+    """Replace the key called NAME by a new one that may do the same, and print that. The old one is dead at once."""
     with opened() as database:
         api_keys.check_known(database, name)
         put_in_force(database, api_keys.replace, name)

@@ -18,6 +18,7 @@ from blogapi.server.log import printable_target
 from blogapi.server.refusals import BUSY, refusal_for, refusal_of, wants_close
 from blogapi.server.request import RETRY_SECONDS, Request, RequestBody, RequestParser
 from blogapi.server.turns import Turns
+from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
@@ -186,6 +187,7 @@ class Handler:
             ("Content-Type", "application/json"),
             ("Content-Length", str(len(content))),
             *self.limiter.peek().headers,
+            *headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items(),
         ]
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.append(("Retry-After", str(RETRY_SECONDS)))
@@ -223,6 +225,6 @@ def busy(headers: Headers) -> tuple[str, Headers, bytes]:
     """Return what is sent in place of a large response while too many wait to be taken; `headers` are its own."""
     status, message = BUSY
     content = error_body(status, message)
-    kept = [(name, value) for name, value in headers if name.startswith("X-RateLimit-")]
+    kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
     kept += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
     return f"{status} {HTTPStatus(status).phrase}", [*kept, ("Retry-After", str(RETRY_SECONDS))], content

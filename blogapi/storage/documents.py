@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from blogapi.storage.errors import Damaged
+from blogapi.storage.fold import fold
 
 # The fields of a post, in the order in which they are written
 FIELDS = (
@@ -39,7 +40,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
 
 
-def dump(value: dict[str, Any] | list[str]) -> str:
+def dump(value: dict[str, Any] | list[Any]) -> str:
     """Return compact JSON: of a post in order, its document."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -60,9 +61,12 @@ def published(document: bytes) -> bytes:
     return _updated(text, _published_at(document)).encode()
 
 
-def tags(document: str) -> list[str]:
-    """Return the tags of a document; raise ValueError if it is none."""
-    return _decode_tags(document)[0]
+def spelling(document: str | None, tag: str) -> str:
+    """Return how a document spells a tag; folded, as it is given, where the document is damaged."""
+    try:
+        return next((name for name in _decode_tags(document)[0] if fold(name) == tag), tag)
+    except (AttributeError, ValueError):
+        return tag
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:

@@ -1,7 +1,7 @@
 """The events: what happened, written in the very transaction in which it did (a transactional outbox)."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from blogapi.storage import documents
@@ -15,13 +15,29 @@ def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:
 
     One look at an empty table is all that it costs where there are no webhooks.
     """
+    for name, receivers in _receivers(tx, types):
+        data = {field: value for field, value in post.items() if field != "content"}
+        _record(tx, name, {"post": data}, receivers)
+
+
+def record_tag(tx: Transaction, name: str, data: dict[str, Any]) -> None:
+    """Record what happened to a tag, for the webhooks that want it."""
+    for _, receivers in _receivers(tx, [name]):
+        _record(tx, name, data, receivers)
+
+
+def _receivers(tx: Transaction, types: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
+    """Yield those of the types that some webhook wants, and these webhooks."""
     webhooks = list(tx.rows(_active_webhooks))
     for name in types:
         receivers = [webhook_id for webhook_id, events in webhooks if events and f'"{name}"' in events]
         if receivers:
-            data = {field: value for field, value in post.items() if field != "content"}
-            event_id = add(tx, name, {"post": data})
-            tx.execute_many(_deliver, [{"webhook_id": each, "event_id": event_id} for each in receivers])
+            yield name, receivers
+
+
+def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: list[int]) -> None:
+    event_id = add(tx, name, data)
+    tx.execute_many(_deliver, [{"webhook_id": each, "event_id": event_id} for each in receivers])
 
 
 _active_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active))

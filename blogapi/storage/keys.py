@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from blogapi.storage.errors import KeyName
-from blogapi.storage.models import ApiKey
+from blogapi.storage.models import FULL, ApiKey
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.transaction import Reader, Transaction
 
@@ -21,6 +21,7 @@ class KnownKey(NamedTuple):
     last_four: str
     created_at: str
     last_used_on: str | None
+    scope: str
 
 
 def new_key() -> str:
@@ -39,7 +40,7 @@ def find(reader: Reader, digest: bytes) -> KnownKey | None:
     return found and KnownKey._make(found)
 
 
-_columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on)
+_columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on, ApiKey.scope)
 _key = Prepared(ApiKey.select(*_columns).where(ApiKey.digest == Param("digest")))
 
 
@@ -59,16 +60,17 @@ def page(reader: Reader, limit: int, after: str = "") -> list[tuple[bytes, Known
     return [(digest, KnownKey._make(columns)) for digest, *columns in reader.rows(query)]
 
 
-def add(tx: Transaction, name: str, key: str) -> None:
+def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
     """Put a key in force; raise KeyName as `check_free` does."""
     check_free(tx, name)
-    tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now))
+    tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Put another key in place of the one called `name`; raise KeyName if there is none."""
-    remove(tx, name)
-    add(tx, name, key)
+    """Put another key in place of the one called `name`, which may do the same; raise KeyName if there is none."""
+    check_known(tx, name)
+    new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
+    tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:

@@ -3,8 +3,9 @@
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, Model, TextField
 
 STATUSES = ("published", "draft", "scheduled", "archived")
+FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = ("full", "read-only", "published-only")  # of keys, each less than the last
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
-EVENTS = (*POST_EVENTS, "ping")
+EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")
 MAX_ID = 2**63 - 1
 
 
@@ -22,6 +23,7 @@ class ApiKey(BaseModel):
     last_four = TextField()
     created_at = TextField()
     last_used_on = TextField(null=True)
+    scope = TextField()
 
     class Meta:
         without_rowid = True
@@ -63,14 +65,16 @@ class PostTag(BaseModel):
 
 
 class Tag(BaseModel):
-    """A tag that some post carries. Kept with every change of a post: to count the posts would take seconds."""
+    """A tag that some post with a status carries. Kept with every change of a post: to count would take seconds."""
 
-    tag = TextField(primary_key=True)
+    tag = TextField()
+    status = TextField()
     name = TextField()
     newest = IntegerField()
     posts = IntegerField()
 
     class Meta:
+        primary_key = CompositeKey("tag", "status")
         without_rowid = True
 
 

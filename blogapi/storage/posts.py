@@ -7,6 +7,8 @@ database, too, a little later; a change of the post does that first.
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from peewee import fn
+
 from blogapi.storage import documents, events, slugs, tags
 from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post, Schedule
@@ -62,6 +64,26 @@ def find_stored(reader: Reader, key: Key) -> StoredPost:
 _one = Post.select(Post.id, Post.status, DOCUMENT)
 _post_with_id = Prepared(_one.where(Post.id == Param("key")))
 _post_with_slug = Prepared(_one.where(Post.slug == Param("key")))
+
+
+def find_published(reader: Reader, key: Key) -> bytes:
+    """Return the document of a post that is published; raise NotFound for any other just as for one that never was.
+
+    Nothing of another one is read: how long that takes would tell of it.
+    """
+    now = reader.now
+    found = reader.row(_published_with_slug if isinstance(key, str) else _published_with_id, key=key, now=now)
+    if found is None:
+        raise NotFound("post")
+    return documents.as_of(now, *found)
+
+
+_due_itself = Schedule.select(Schedule.post_id).where(
+    Schedule.post_id == Post.id, Schedule.published_at <= Param("now")
+)
+_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | fn.EXISTS(_due_itself))
+_published_with_id = Prepared(_published.where(Post.id == Param("key")))
+_published_with_slug = Prepared(_published.where(Post.slug == Param("key")))
 
 
 def _find(reader: Reader, key: Key) -> tuple[int, str, bytes]:

@@ -1,17 +1,16 @@
 """The tags: which posts carry them, how many, and how they are spelt."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial, reduce
-from operator import add as union_all
+from functools import cache, partial
 from typing import NamedTuple
 
-from peewee import EXCLUDED, Case, Select, fn
+from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
-from blogapi.storage import documents
+from blogapi.storage import documents, events
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.fold import fold
-from blogapi.storage.models import STATUSES, Post, PostTag, Tag
+from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.transaction import Reader, Transaction
 
@@ -30,27 +29,107 @@ class Page(NamedTuple):
     last: str | None
 
 
-def page(reader: Reader, limit: int, after: str = "") -> Page:
-    """Return the tags whose folded names follow `after`, by these; at most `limit`. Costs O(limit)."""
-    rows = list(reader.rows(_tags_after, after=after, limit=limit + 1))
-    last = rows[limit - 1][0] if len(rows) > limit else None
-    return Page([CountedTag(name, posts) for _, name, posts in rows[:limit]], last)
+def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page:
+    """Return the tags whose folded names follow `after`, by these; at most `limit`. Costs O(limit).
+
+    With `status` only posts that have it now count, and spell the tags. While posts are due that are not published in
+    the database, their tags are gone through, too.
+    """
+    found: list[CountedTag] = []
+    last = ""
+    rows = reader.rows(_tags_after(status), now=reader.now, after=after, limit=len(STATUSES) * (limit + 1))
+    for row in _merged(rows):
+        if len(found) == limit:
+            return Page(found, last)
+        last = row[0]
+        found.append(_counted(reader, row))
+    return Page(found, None)
 
 
-_tags_after = Prepared(
-    Tag.select(Tag.tag, Tag.name, Tag.posts).where(Tag.tag > Param("after")).order_by(Tag.tag).limit(Param("limit"))
-)
+Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, how many there are
+
+
+def _merged(rows: Iterable[Row]) -> Iterator[Row]:
+    """Put together the rows of a tag, which are next to each other: the newest post spells it."""
+    rows = iter(rows)
+    last = next(rows, None)
+    for row in rows:
+        if row[0] != last[0]:
+            yield last
+            last = row
+        else:
+            tag, name, newest, _ = row if row[2] > last[2] else last
+            last = tag, name, newest, row[3] + last[3]
+    if last:
+        yield last
+
+
+def _counted(reader: Reader, row: Row) -> CountedTag:
+    tag, name, newest, posts = row
+    if name is None:
+        found = reader.row(_document, id=newest)
+        name = documents.spelling(found and found[0], tag)
+    return CountedTag(name, posts)
+
+
+@cache
+def _tags_after(status: str | None) -> Prepared:
+    """Return the query of a page, with the parameters now, after and limit.
+
+    Of a tag there can be several rows. A name is None where it stands only in the document of the newest post.
+    """
+    query = _rows.where(Tag.tag > Param("after"))
+    if status is not None:
+        query = query.where(Tag.status == status)
+    if status == "scheduled":
+        query = _to_come(query)
+    elif status == "published":
+        query += _due()
+    return Prepared(query.order_by(SQL("1")).limit(Param("limit")))
+
+
+_rows = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts)
+
+
+def _due() -> Select:
+    """Return the query for the tags of the posts, mostly none, that are to be published by now."""
+    columns = (
+        PostTag.tag,
+        Value(None),
+        fn.MAX(PostTag.post_id).alias("newest"),
+        fn.COUNT(PostTag.post_id).alias("posts"),
+    )
+    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in lists.py
+    query = Schedule.select(*columns).join(PostTag, on=carries).where(Schedule.published_at <= Param("now"))
+    return query.where(PostTag.tag > Param("after")).group_by(PostTag.tag)
+
+
+def _to_come(tags: Select) -> Select:
+    """Return the query for those of the tags of scheduled posts that posts carry whose time has not come."""
+    due = _due().alias("due")
+    passed = (Schedule.post_id == PostTag.post_id) & (Schedule.published_at <= Param("now"))
+    newest = (
+        PostTag.select(PostTag.post_id)
+        .where(PostTag.tag == Tag.tag, PostTag.status == "scheduled")
+        .where(~fn.EXISTS(Schedule.select(Schedule.post_id).where(passed)))
+        .order_by(PostTag.post_id.desc())
+        .limit(1)
+    )
+    is_due = due.c.newest == Tag.newest
+    posts = Tag.posts - fn.COALESCE(due.c.posts, 0)
+    columns = Tag.tag, Case(None, [(is_due, None)], Tag.name), Case(None, [(is_due, newest)], Tag.newest), posts
+    return tags.select(*columns).join(due, JOIN.LEFT_OUTER, on=due.c.tag == Tag.tag).where(posts > 0)
 
 
 def find(reader: Reader, tag: str) -> CountedTag:
     """Return a tag by its folded name; raise NotFound if no post carries it."""
-    found = reader.row(_tag, tag=tag)
-    if found is None:
+    row = next(_merged(reader.rows(_tag, tag=tag)), None)
+    if row is None:
         raise NotFound("tag")
-    return CountedTag(*found)
+    return _counted(reader, row)
 
 
-_tag = Prepared(Tag.select(Tag.name, Tag.posts).where(Tag.tag == Param("tag")))
+_tag = Prepared(_rows.where(Tag.tag == Param("tag")))
 
 # The tags of one post
 
@@ -67,9 +146,15 @@ _attach = Prepared(
 )
 _count_up = Prepared(
     Tag.insert(
-        {Tag.tag: Param("tag"), Tag.name: Param("name"), Tag.newest: Param("post_id"), Tag.posts: 1}
+        {
+            Tag.tag: Param("tag"),
+            Tag.status: Param("status"),
+            Tag.name: Param("name"),
+            Tag.newest: Param("post_id"),
+            Tag.posts: 1,
+        }
     ).on_conflict(
-        conflict_target=[Tag.tag],
+        conflict_target=[Tag.tag, Tag.status],
         update={
             Tag.name: Case(None, [(EXCLUDED.newest >= Tag.newest, EXCLUDED.name)], Tag.name),
             Tag.newest: Case(None, [(EXCLUDED.newest >= Tag.newest, EXCLUDED.newest)], Tag.newest),
@@ -84,7 +169,7 @@ def detach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> 
     folded = [fold(name) for name in names]
     removed = [tag for tag in folded if tx.execute(_detach, tag=tag, status=status, post_id=post_id)]
     for tag in removed:
-        _count_down(tx, tag, post_id)
+        _count_down(tx, tag, status, post_id)
     if len(removed) < len(folded):  # Python's older Unicode tables have folded a name in another way.
         detach_all(tx, post_id)
 
@@ -94,7 +179,7 @@ def detach_all(tx: Transaction, post_id: int) -> None:
     rows = list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)))
     for tag, status in rows:
         tx.execute(_detach, tag=tag, status=status, post_id=post_id)
-        _count_down(tx, tag, post_id)
+        _count_down(tx, tag, status, post_id)
 
 
 _this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
@@ -103,45 +188,45 @@ _detach = Prepared(PostTag.delete().where(_this_tag))
 
 def publish(tx: Transaction, post_id: int, names: Iterable[str]) -> None:
     """Let the tags of a scheduled post be those of a published one."""
-    tx.execute_many(_publish, [{"tag": fold(name), "status": "scheduled", "post_id": post_id} for name in names])
+    spellings = {fold(name): name for name in names}
+    moved = [tag for (tag,) in tx.rows(_publish, post_id=post_id)]
+    rows = [{"tag": tag, "name": spellings.get(tag, tag), "status": "published", "post_id": post_id} for tag in moved]
+    tx.execute_many(_count_up, rows)
+    for tag in moved:
+        _count_down(tx, tag, "scheduled", post_id)
 
 
-_publish = Prepared(PostTag.update({PostTag.status: "published"}).where(_this_tag))
-
-
-def _count_down(tx: Transaction, tag: str, post_id: int) -> None:
-    if tx.row(_one_less, tag=tag) == (post_id,):
-        _refresh(tx, tag)
-
-
-_one_less = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(Tag.tag == Param("tag")).returning(Tag.newest))
-
-
-def _refresh(tx: Transaction, tag: str) -> None:
-    """Take the spelling of a tag from the newest post that carries it; forget the tag where none does."""
-    found = tx.row(_newest_post, tag=tag)
-    if found is None:
-        tx.execute(Tag.delete().where(Tag.tag == tag))
-        return
-    newest, document = found
-    try:
-        name = next((name for name in documents.tags(document) if fold(name) == tag), tag)
-    except ValueError:  # The post is damaged.
-        name = tag
-    tx.execute(Tag.update(name=name, newest=newest).where(Tag.tag == tag))
-
-
-def _newest_in(status: str) -> Select:
-    newest = fn.MAX(PostTag.post_id).alias("post_id")
-    return PostTag.select(newest).where(PostTag.tag == Param("tag"), PostTag.status == status)
-
-
-_newest_by_status = reduce(union_all, map(_newest_in, STATUSES))  # each is the end of a part of the key
-_newest_post = Prepared(
-    Post.select(Post.id, Post.document).where(
-        Post.id == Select([_newest_by_status], [fn.MAX(_newest_by_status.c.post_id)])
-    )
+_publish = Prepared(
+    PostTag.update({PostTag.status: "published"})
+    .where(PostTag.post_id == Param("post_id"), PostTag.status == "scheduled")
+    .returning(PostTag.tag)
 )
+
+
+def _count_down(tx: Transaction, tag: str, status: str, post_id: int) -> None:
+    if tx.row(_one_less, tag=tag, status=status) == (post_id,):
+        _refresh(tx, tag, status)
+
+
+_in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
+_one_less = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status).returning(Tag.newest))
+
+
+def _refresh(tx: Transaction, tag: str, status: str) -> None:
+    """Take the spelling of a tag from the newest post with a status that carries it; forget it where none does."""
+    found = tx.row(_newest_post, tag=tag, status=status)
+    if found is None:
+        tx.execute(_forget, tag=tag, status=status)
+    else:
+        newest, document = found
+        name = documents.spelling(document, tag)
+        tx.execute(_respell, tag=tag, status=status, newest=newest, name=name)
+
+
+_newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
+_newest_post = Prepared(Post.select(Post.id, Post.document).where(Post.id == _newest))
+_forget = Prepared(Tag.delete().where(_in_status))
+_respell = Prepared(Tag.update({Tag.name: Param("name"), Tag.newest: Param("newest")}).where(_in_status))
 
 # A tag of all its posts: takes long where these are many, so Database.write_aside is for these
 
@@ -151,36 +236,53 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
 
     Raises NotFound if no post carries it, TagExists if another tag has the name and `merge` is false.
     """
-    find(tx, old)
+    before = find(tx, old)
     new = fold(name)
     if new != old and not merge and tx.row(_tag, tag=new):
         raise TagExists
-    _rewrite(tx, old, partial(_renamed, old, name))
+    changed = _rewrite(tx, old, partial(_renamed, old, name))
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
         tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
         tx.execute(PostTag.update(tag=new).where(PostTag.tag == old))
         tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
-        posts = tx.row(PostTag.select(fn.COUNT(PostTag.post_id)).where(PostTag.tag == new))[0]
-        tx.execute(Tag.insert(tag=new, name=name, newest=0, posts=posts))
-    _refresh(tx, new)
-    return find(tx, new)
+        tx.execute(Tag.insert_from(_counts(new, name), Tag._meta.sorted_fields))
+    for status in STATUSES:
+        _refresh(tx, new, status)
+    tag = find(tx, new)
+    if changed or tag.name != before.name:
+        events.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+    return tag
+
+
+def _counts(tag: str, name: str) -> Select:
+    columns = PostTag.tag, PostTag.status, Value(name), fn.MAX(PostTag.post_id), fn.COUNT(PostTag.post_id)
+    return PostTag.select(*columns).where(PostTag.tag == tag).group_by(PostTag.status)
 
 
 def remove(tx: Transaction, tag: str) -> None:
     """Remove a tag, folded, from every post; raise NotFound if none carries it."""
-    find(tx, tag)
+    name = find(tx, tag).name
     _rewrite(tx, tag, partial(_without, tag))
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
+    events.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
 
 
-def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> None:
-    """Change the tags in the documents of all posts with a tag, one after another: memory holds one document."""
+def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:
+    """Change the tags in the documents of all posts with a tag; return whether any became another.
+
+    One after another: memory holds one document.
+    """
+    any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         (document,) = tx.row(_document, id=post_id)
-        with suppress(ValueError):  # A damaged post is passed over.
-            tx.execute(_set_document, id=post_id, document=documents.with_tags(document, change, tx.now))
+        with suppress(AttributeError, ValueError):  # A damaged post is passed over.
+            changed = documents.with_tags(document, change, tx.now)
+            if changed is not document:
+                tx.execute(_set_document, id=post_id, document=changed)
+                any_changed = True
+    return any_changed
 
 
 _document = Prepared(Post.select(Post.document).where(Post.id == Param("id")))

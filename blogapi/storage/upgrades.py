@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.storage.documents import dump
+from blogapi.storage.documents import dump, spelling
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.fold import fold
 
@@ -49,6 +49,7 @@ def set_up(connection: sqlite3.Connection, upgrade: bool) -> bool:
         if created:
             _run(connection, SCHEMA.read_text())
         connection.create_function("fold", 1, fold, deterministic=True)
+        connection.create_function("spelling", 2, spelling, deterministic=True)
         connection.create_function("with_updated_at", 1, with_updated_at, deterministic=True)
         for version in range(_pragma(connection, "user_version"), VERSION):
             _run(connection, UPGRADES[version])
@@ -168,5 +169,39 @@ CREATE TABLE session (
     kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
     ends_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE api_key RENAME TO older_api_key;
+
+CREATE TABLE api_key (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere
+    name TEXT NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    last_used_on TEXT,  -- a date in UTC
+    scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO api_key SELECT digest, name, last_four, created_at, last_used_on, 'full' FROM older_api_key;
+
+DROP TABLE older_api_key;
+
+CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
+
+DROP TABLE tag;
+
+CREATE TABLE tag (
+    tag TEXT NOT NULL,  -- folded, as in post_tag
+    status TEXT NOT NULL,
+    name TEXT NOT NULL,  -- the spelling in the newest post with the status that carries it
+    newest INTEGER NOT NULL,  -- that post
+    posts INTEGER NOT NULL,  -- how many with the status carry it: to count them would take seconds
+    PRIMARY KEY (tag, status)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tag_status ON tag (status, tag);
+
+INSERT INTO tag (tag, status, name, newest, posts)
+SELECT tag, status, spelling((SELECT document FROM post WHERE id = newest), tag), newest, posts
+FROM (SELECT tag, status, max(post_id) AS newest, count(*) AS posts FROM post_tag GROUP BY tag, status);
 """,
 }

@@ -31,6 +31,7 @@ def key_required(view: Callable) -> Callable:
             )
         g.api_key = digest
         environ["blogapi.key_name"] = key.name  # for the log
+        environ["blogapi.scope"] = key.scope  # what the key may do
         if key.last_used_on != db.now[:10]:
             with suppress(Unavailable):
                 db.write_at_once(keys.record_use, digest)

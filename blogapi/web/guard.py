@@ -3,8 +3,10 @@
 from flask import Flask, request
 from werkzeug.exceptions import NotFound
 
+from blogapi.storage.models import FULL
 from blogapi.web.auth import key_required
 from blogapi.web.limiter import rate_limited
+from blogapi.web.scope import check_permission
 
 # The paths that need no key, all of them outside /v1.
 PUBLIC = {
@@ -32,17 +34,20 @@ def guard() -> None:
     """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
     # the path that the router sees, without repeated slashes at its beginning
     if request.path not in PUBLIC and request.blueprint != SETTINGS:
-        check_path()
+        check_request()
 
 
 @key_required
 @rate_limited
-def check_path() -> None:
-    """Refuse a path that the router would take for another one.
+def check_request() -> None:
+    """Refuse what the key may not do, and a path that the router would take for another one.
 
-    It would see U+FFFD where a path is not UTF-8, and a slash where it is percent-encoded. Only a tag can have these.
+    The router would see U+FFFD where a path is not UTF-8, and a slash where it is percent-encoded. Only a tag can have
+    these.
     """
     environ = request.environ
+    if environ["blogapi.scope"] != FULL:
+        check_permission()
     try:
         environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:

@@ -23,13 +23,16 @@ def json_response(content: Any, status: int = 200, **headers: str) -> Response:
 
 
 def post_response(content: bytes, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:
-    """Answer with a post and its entity tag; 304 where that is what the client has (RFC 9110, section 13.1.2)."""
-    tag = etag(content)
-    if request.method in ("GET", "HEAD") and request.if_none_match.contains_weak(tag):
+    """Answer with a post and its entity tag; 304 where that is what the client has."""
+    return conditional(content, etag(content), status, mimetype, **headers)
+
+
+def conditional(content: bytes, entity_tag: str, status: int = 200, mimetype: str = JSON, **headers: str) -> Response:
+    """Answer with a strong entity tag; 304 where that is what the client has (RFC 9110, section 13.1.2)."""
+    reads = request.environ["REQUEST_METHOD"] in ("GET", "HEAD")
+    if reads and "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(entity_tag):
         content, status = b"", 304
-    response = Response(content, status, headers, mimetype=mimetype)
-    response.set_etag(tag)
-    return response
+    return Response(content, status, {"ETag": f'"{entity_tag}"', **headers}, mimetype=mimetype)
 
 
 def prefers_markdown() -> bool:

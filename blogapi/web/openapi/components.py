@@ -12,7 +12,7 @@ RATE_LIMIT: dict[str, Described] = {
 HEADERS: dict[str, Described] = {
     **RATE_LIMIT,
     "Link": ('Leads to the next page, as `<…>; rel="next"` (RFC 8288), where there is one.', {"type": "string"}),
-    "ETag": ("The strong entity tag of the post: it changes with the post.", {"type": "string"}),
+    "ETag": ("The strong entity tag of what is answered: it changes with that.", {"type": "string"}),
     "Location": ("The path of what was created.", {"type": "string", "format": "uri-reference"}),
     "Retry-After": ("After how many seconds to try again.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("The scheme of authentication.", {"type": "string", "const": "Bearer"}),
@@ -21,7 +21,7 @@ HEADERS: dict[str, Described] = {
 REQUEST_HEADERS: dict[str, Described] = {
     "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
     "If-None-Match": (
-        "GET: answer 304 if the post still has this entity tag. PUT: change nothing if it has, `*` any (RFC 9110).",
+        "GET: answer 304 if this is still the entity tag. PUT: change nothing if the post has it, `*` any (RFC 9110).",
         {"type": "string"},
     ),
     "Idempotency-Key": (
@@ -37,6 +37,7 @@ ERRORS: dict[int, tuple[str, str, list[str]]] = {
         "Authorization: must be 'Bearer' and an API key that is in force",
         ["WWW-Authenticate"],
     ),
+    403: ("The key may not do this.", "this key is read-only: it may GET and HEAD posts and tags", []),
     404: ("There is no such thing, or path.", "no such post", []),
     405: ("The method is not allowed for the path.", "the method is not allowed for this path", ["Allow"]),
     408: ("The body did not come in time.", "body: did not come in time", []),
@@ -64,6 +65,8 @@ EVENTS = {
     "post.updated": "A post was changed.",
     "post.published": "A post was published: created as such, by a change, or because its time had come.",
     "post.deleted": "A post was deleted; this is what it was.",
+    "tag.updated": "A tag was renamed in every post, or merged with another; this is what it is now.",
+    "tag.deleted": "A tag was removed from every post.",
     "ping": "Somebody wants to see whether the receiver is there.",
 }
 EVENT_HEADERS: dict[str, Described] = {

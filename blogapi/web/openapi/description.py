@@ -13,6 +13,7 @@ from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
+from blogapi.storage.models import SCOPES
 from blogapi.web.blueprint import CONVERTERS
 from blogapi.web.openapi.components import (
     ALWAYS,
@@ -28,15 +29,18 @@ from blogapi.web.openapi.components import (
 from blogapi.web.openapi.operation import Operation
 from blogapi.web.responses import JSON, MARKDOWN
 from blogapi.web.schemas.base import ErrorSchema, StrictSchema
-from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema
+from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema, TagDeletedSchema, TagUpdatedSchema
 
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
-keys (`blogapi keys create NAME`).
+keys (`blogapi keys create NAME`). A key made with `--read-only` may GET and HEAD posts and tags; all else is 403. One
+made with `--published-only` is read-only, too, and for it there are only published posts: any other is 404.
 
 Whatever goes wrong, the answer is an Error: the HTTP status, and a message that says what would be right. Unknown
 fields, unknown parameters and repeated parameters are refused. Each key has a number of requests in each minute.
 """
+POST_EVENT = PostEventSchema()
+PAYLOADS = {"tag.updated": TagUpdatedSchema(), "tag.deleted": TagDeletedSchema(), "ping": PingSchema()}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
@@ -70,9 +74,9 @@ def describe(app: Flask) -> dict[str, Any]:
         if hasattr(view, "operation"):
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
-    event, ping = map(plugin.converter.resolve_nested_schema, (PostEventSchema(), PingSchema()))
     spec.options["webhooks"] = {
-        name: describe_event(description, ping if name == "ping" else event) for name, description in EVENTS.items()
+        name: describe_event(description, plugin.converter.resolve_nested_schema(PAYLOADS.get(name, POST_EVENT)))
+        for name, description in EVENTS.items()
     }
     return spec.to_dict()
 
@@ -139,6 +143,7 @@ def parameter(place: str, name: str, described: Described, **more: Any) -> dict[
 def responses(operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     errors = {*ALWAYS, *operation.errors, *(WITH_BODY if operation.body else ())}
+    errors |= set() if operation.scopes == SCOPES else {403}
     found: dict[str, Any] = {str(status): str(status) for status in errors}
     for answer in filter(None, (operation.answer, operation.creates)):
         success: dict[str, Any] = {
@@ -150,7 +155,7 @@ def responses(operation: Operation) -> dict[str, Any]:
         found[str(answer.status)] = success
     if operation.method == "GET" and "If-None-Match" in operation.request_headers:
         headers = refer_to([*RATE_LIMIT, *operation.answer.headers])
-        found["304"] = {"description": "The post still has the entity tag.", "headers": headers}
+        found["304"] = {"description": "This is still the entity tag.", "headers": headers}
     return dict(sorted(found.items()))
 
 

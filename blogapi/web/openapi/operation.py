@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response, g
 from marshmallow import Schema
 
+from blogapi.storage.models import FULL
 from blogapi.web.blueprint import blueprint
 from blogapi.web.request import load_query
 from blogapi.web.responses import JSON
@@ -40,6 +41,7 @@ class Operation:
     content_types: tuple[str, ...] = (JSON,)  # of the body
     request_headers: tuple[str, ...] = ()  # names of components
     errors: tuple[int, ...] = ()  # beside those that any operation may answer
+    scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
 
 
 def operation(

@@ -3,7 +3,8 @@
 from marshmallow import fields
 from marshmallow.validate import Range
 
-from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema
+from blogapi.storage.models import STATUSES
+from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
 from blogapi.web.schemas.fields import Flag, FoldedTag, PageSize
 from blogapi.web.schemas.posts import tag_name
 
@@ -12,6 +13,7 @@ class TagsQuerySchema(NoQuerySchema):
     """The query of GET /tags."""
 
     limit = PageSize(MAX_PAGE_SIZE, load_default=MAX_PAGE_SIZE)
+    status = choice(*STATUSES)
     after = FoldedTag()
 
 

@@ -8,7 +8,8 @@ from marshmallow.validate import Range
 from blogapi.storage.models import EVENTS, POST_EVENTS
 from blogapi.web.schemas.base import StrictSchema, choice
 from blogapi.web.schemas.fields import DELIVERY_ID, ID, Distinct, Flag, Pattern, Text, Time, length
-from blogapi.web.schemas.posts import POST_EXAMPLE, URL, URL_HINT, PostSchema
+from blogapi.web.schemas.posts import POST_EXAMPLE, URL, URL_HINT, PostSchema, tag_name
+from blogapi.web.schemas.tags import TagSchema
 
 WEBHOOK_EXAMPLE = {
     "id": "1",
@@ -111,6 +112,46 @@ class PostEventSchema(StrictSchema):
     type = choice(*POST_EVENTS, required=True)
     timestamp = Time(required=True)
     data = fields.Nested(PostDataSchema(), required=True)
+
+
+class TagUpdateSchema(StrictSchema):
+    """What a tag is now, and how it was spelt before."""
+
+    example = {"tag": TagSchema.example, "previous_name": "Journeys"}
+    tag = fields.Nested(TagSchema(), required=True)
+    previous_name = tag_name(required=True)
+
+
+class TagUpdatedSchema(StrictSchema):
+    """What a receiver is sent when a tag was renamed or merged with another."""
+
+    example = {"type": "tag.updated", "timestamp": "2026-11-20T10:10:00Z", "data": TagUpdateSchema.example}
+    type = choice("tag.updated", required=True)
+    timestamp = Time(required=True)
+    data = fields.Nested(TagUpdateSchema(), required=True)
+
+
+class TagNameSchema(StrictSchema):
+    """A tag that no post carries any more."""
+
+    example = {"name": "Travel"}
+    name = tag_name(required=True)
+
+
+class TagRemovalSchema(StrictSchema):
+    """What a tag was."""
+
+    example = {"tag": TagNameSchema.example}
+    tag = fields.Nested(TagNameSchema(), required=True)
+
+
+class TagDeletedSchema(StrictSchema):
+    """What a receiver is sent when a tag was removed."""
+
+    example = {"type": "tag.deleted", "timestamp": "2026-11-20T10:10:00Z", "data": TagRemovalSchema.example}
+    type = choice("tag.deleted", required=True)
+    timestamp = Time(required=True)
+    data = fields.Nested(TagRemovalSchema(), required=True)
 
 
 class NothingSchema(StrictSchema):

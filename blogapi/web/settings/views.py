@@ -6,10 +6,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, current_app, g, redirect, render_template, request
+from werkzeug.exceptions import BadRequest
 
 from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
 from blogapi.storage.errors import Damaged
-from blogapi.storage.models import EVENTS
+from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.context import database
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.schemas.webhooks import NewWebhookSchema
@@ -60,14 +61,16 @@ def show_keys(**made: str) -> str:
     config, limiter = current_app.extensions["config"], current_app.extensions["limiter"]
     shown = [(key, limiter.peek(digest)) for digest, key in found[:KEYS]]
     last = shown[-1][0].name if len(found) > KEYS else None
-    return render_template("settings/keys.html", keys=shown, last=last, url=config.url, **made)
+    return render_template("settings/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)
 
 
 @blueprint.post("/keys/create")
 def create_key() -> str:
     """Make a key."""
-    name, key = g.form.get("name", "").strip(), keys.new_key()
-    database().write(keys.add, name, key)
+    name, key, scope = g.form.get("name", "").strip(), keys.new_key(), g.form.get("scope")
+    if scope not in SCOPES:
+        raise BadRequest(f"scope: must be one of {', '.join(SCOPES)}")
+    database().write(keys.add, name, key, scope)
     return show_keys(new_name=name, new_key=key)
 
 

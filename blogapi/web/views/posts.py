@@ -8,6 +8,7 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
 from blogapi.storage import idempotency, lists, posts
+from blogapi.storage.models import SCOPES
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
@@ -21,6 +22,7 @@ from blogapi.web.schemas.posts import (
     PutPostSchema,
     is_slug,
 )
+from blogapi.web.scope import in_scope, published_only
 
 post_schema = PostSchema()
 
@@ -29,11 +31,13 @@ post_schema = PostSchema()
     "GET /v1/posts",
     Answer(200, "The posts, newest first.", PostSchema(many=True), headers=("Link",)),
     query=ListQuerySchema(),
+    scopes=SCOPES,
 )
 def list_posts() -> Response:
     """List posts, newest first."""
     query = g.query
-    page = lists.page(database(), **query)
+    asked = in_scope(query)
+    page = lists.Page([], None) if asked is None else lists.page(database(), **asked)
     response = Response(b"[%b]" % b",".join(page.documents), mimetype=JSON)
     if page.last is not None:
         response.headers["Link"] = next_link("/v1/posts", query | {"before": page.last})
@@ -60,10 +64,12 @@ def create_post() -> Response:
     also=("get_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
     request_headers=("If-None-Match",),
     errors=(404,),
+    scopes=SCOPES,
 )
 def get_post(post: int | str) -> Response:
     """Get a post, as JSON or as a Markdown file."""
-    document = posts.find(database(), post)
+    find = posts.find_published if published_only() else posts.find
+    document = find(database(), post)
     precondition()(document)
     if prefers_markdown():
         fields = json.loads(document)

@@ -3,26 +3,31 @@
 from flask import Response, g
 
 from blogapi.storage import tags
+from blogapi.storage.documents import dump, etag
+from blogapi.storage.models import SCOPES
 from blogapi.web.context import database
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import load_body
-from blogapi.web.responses import json_response, next_link, no_content
+from blogapi.web.responses import conditional, json_response, next_link, no_content
 from blogapi.web.schemas.tags import TagChangeSchema, TagSchema, TagsQuerySchema
+from blogapi.web.scope import in_scope
 
 
 @operation(
     "GET /v1/tags",
-    Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link",)),
+    Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link", "ETag")),
     query=TagsQuerySchema(),
+    request_headers=("If-None-Match",),
+    scopes=SCOPES,
 )
 def list_tags() -> Response:
     """List tags by name, with the number of posts that carry them."""
     query = g.query
-    page = tags.page(database(), **query)
-    response = json_response([tag._asdict() for tag in page.tags])
-    if page.last is not None:
-        response.headers["Link"] = next_link("/v1/tags", query | {"after": page.last})
-    return response
+    asked = in_scope(query)
+    page = tags.Page([], None) if asked is None else tags.page(database(), **asked)
+    content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode()
+    link = {} if page.last is None else {"Link": next_link("/v1/tags", query | {"after": page.last})}
+    return conditional(content, etag(content + link.get("Link", "").encode()), **link)
 
 
 @operation(

@@ -1,0 +1,213 @@
+"""CORS: the pages of other origins that may call the API, and those that may not."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from blogapi import create_app
+from blogapi.web import cors
+from blogapi.web.openapi.components import REQUEST_HEADERS
+from tests.conftest import NOON, message
+from tests.service import BIN, CHECKOUT, Service, add_key, unmeasured
+
+PAGE, OTHER = "https://blog.example.org", "http://localhost:3000"
+EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
+READABLE = {"Access-Control-Allow-Origin": PAGE, "Access-Control-Expose-Headers": EXPOSED}
+ASKS = {"Access-Control-Request-Method": "DELETE", "Access-Control-Request-Headers": "authorization"}
+PREFLIGHT = {"Origin": PAGE, **ASKS}
+FROM_ELSEWHERE = [
+    {},
+    {"Origin": ""},
+    {"Origin": "null"},
+    {"Origin": "*"},
+    {"Origin": "http://blog.example.org"},
+    {"Origin": "https://blog.example.org:8443"},
+    {"Origin": "https://blog.example.org.example.net"},
+    {"Origin": f"{PAGE},{OTHER}"},
+]
+
+
+def by_cors(headers):
+    return {name: value for name, value in headers.items() if name.startswith("Access-Control-")}
+
+
+@pytest.fixture
+def clients(tmp_path, clock):
+    """Make a client with a key of a service with some settings; one without has the name of a database of its own."""
+    apps = []
+
+    def make(config, **settings):
+        app = create_app(replace(config, database=tmp_path / f"{len(apps)}.db", **settings), clock)
+        apps.append(app)
+        client = app.test_client()
+        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], 'tests')}"
+        return client
+
+    yield make
+    for app in apps:
+        app.extensions["database"].close()
+
+
+@pytest.fixture
+def client(clients, config):
+    return clients(config, cors_origins=frozenset({PAGE, OTHER}))
+
+
+@pytest.fixture
+def open_client(clients, config):
+    return clients(config, cors_origins=frozenset("*"))
+
+
+@pytest.mark.parametrize("path", ["/v1/posts", "/v1/posts/1", "/v1/tags/a/b", "/v1/nothing", "/v1"])
+def test_a_preflight_is_answered_without_a_key_and_not_counted(client, path):
+    client.environ_base.pop("HTTP_AUTHORIZATION")
+    answer = client.options(path, headers=PREFLIGHT)
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert dict(answer.headers) == READABLE | {
+        "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
+        "Access-Control-Max-Age": "7200",
+        "Vary": "Origin",
+        "X-RateLimit-Limit": "1000000",
+        "X-RateLimit-Remaining": "1000000",
+        "X-RateLimit-Reset": str(NOON + 60),
+    }
+
+
+def test_a_preflight_with_a_key_is_not_counted_either(client):
+    client.options("/v1/posts", headers=PREFLIGHT)
+    assert client.get("/v1/posts").headers["X-RateLimit-Remaining"] == "999999"
+
+
+def test_a_preflight_allows_every_method_and_header_that_there_is(app):
+    methods = {method for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1") for method in rule.methods}
+    assert set(cors.PREFLIGHT["Access-Control-Allow-Methods"].split(", ")) == methods
+    headers = set(cors.PREFLIGHT["Access-Control-Allow-Headers"].split(", "))
+    assert headers == {"Authorization", "Content-Type", *REQUEST_HEADERS}
+
+
+@pytest.mark.parametrize(
+    "headers", [*(each | ASKS for each in FROM_ELSEWHERE), {"Origin": PAGE}, ASKS], ids=lambda headers: str(headers)
+)
+def test_what_is_no_preflight_of_an_allowed_page_is_options_like_any_other(client, headers):
+    answer = client.options("/v1/posts", headers=headers)
+    assert message(answer, 405)
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
+    client.environ_base.pop("HTTP_AUTHORIZATION")
+    assert message(client.options("/v1/posts", headers=headers), 401)
+
+
+def test_only_the_api_has_preflights(client):
+    for path in ("/", "/healthz", "/openapi.json", "/docs"):
+        answer = client.options(path, headers=PREFLIGHT)
+        assert (answer.status_code, by_cors(answer.headers)) == (405, {})
+        assert by_cors(client.get(path, headers={"Origin": PAGE}).headers) == {}
+    assert client.options("/v10/posts", headers=PREFLIGHT).status_code == 404
+
+
+def test_every_answer_to_an_allowed_page_can_be_read_by_it(clients, config):
+    client = clients(config, cors_origins=frozenset({PAGE, OTHER}), rate_limit=9)
+    body = {"title": "A", "content": "B", "status": "published"}
+    answers = [
+        client.post("/v1/posts", json=body, headers={"Origin": PAGE}),
+        client.get("/v1/posts?limit=1", headers={"Origin": PAGE}),
+        client.get("/v1/posts/1", headers={"Origin": PAGE}),
+        client.head("/v1/posts/1", headers={"Origin": PAGE}),
+        client.get("/v1/posts/1", headers={"Origin": PAGE, "If-None-Match": "*"}),
+        client.post("/v1/posts", data=b"{", headers={"Origin": PAGE}),
+        client.get("/v1/nothing", headers={"Origin": PAGE}),
+        client.put("/v1/posts", headers={"Origin": PAGE}),
+        client.delete("/v1/posts/1", headers={"Origin": PAGE}),
+        client.get("/v1/posts", headers={"Origin": PAGE}),
+        client.get("/v1/posts", headers={"Origin": PAGE, "Authorization": "Bearer no"}),
+    ]
+    assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 304, 415, 404, 405, 204, 429, 401]
+    for answer in answers:
+        assert by_cors(answer.headers) == READABLE
+        assert answer.headers.getlist("Vary") in (["Origin"], ["Accept, Origin"])
+    assert answers[2].headers["Vary"] == "Accept, Origin"
+    assert client.get("/v1/posts", headers={"Origin": OTHER}).headers["Access-Control-Allow-Origin"] == OTHER
+
+
+@pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
+def test_to_others_an_answer_says_only_that_it_depends_on_the_origin(client, headers):
+    answer = client.get("/v1/posts", headers=headers)
+    assert (answer.status_code, by_cors(answer.headers), answer.headers["Vary"]) == (200, {}, "Origin")
+
+
+def test_for_all_origins_answers_do_not_depend_on_them(open_client):
+    for headers in ({}, {"Origin": PAGE}, {"Origin": "null"}):
+        answer = open_client.get("/v1/posts", headers=headers)
+        assert by_cors(answer.headers) == READABLE | {"Access-Control-Allow-Origin": "*"}
+        assert "Vary" not in answer.headers
+    answer = open_client.options("/v1/posts", headers={"Origin": "null", **ASKS})
+    assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (204, "*")
+    assert open_client.options("/v1/posts", headers=ASKS).status_code == 405
+
+
+def test_without_the_setting_nothing_changes(clients, config):
+    client = clients(config)
+    for method, path in (("GET", "/v1/posts"), ("GET", "/v1/posts/1"), ("OPTIONS", "/v1/posts"), ("GET", "/healthz")):
+        answer, plain = (client.open(path, method=method, headers=headers) for headers in (PREFLIGHT, {}))
+        assert answer.status_code == plain.status_code
+        assert [name for name, _ in answer.headers] == [name for name, _ in plain.headers]
+        assert by_cors(answer.headers) == {}
+    assert client.options("/v1/posts", headers=PREFLIGHT).status_code == 405
+
+
+# By the real server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    database = tmp_path_factory.mktemp("cors") / "blog.db"
+    with Service(database, measured=True, BLOGAPI_CORS_ORIGINS=f"{PAGE},{OTHER}") as service:
+        yield service
+
+
+def test_a_page_can_do_all_that_it_asks_for(server):
+    status, headers, body = server.request("OPTIONS", "/v1/posts", Authorization="", **PREFLIGHT)
+    assert (status, headers["Access-Control-Allow-Origin"], body) == (204, PAGE, None)
+    status, headers, _ = server.request("POST", "/v1/posts", {"title": "A", "content": "B"}, Origin=PAGE)
+    assert (status, by_cors(headers)) == (201, READABLE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (["Transfer-Encoding: x"], 501),
+        ([f"If-None-Match: {'x' * 3000}"], 431),
+        (["Content-Type: application/json", "Content-Length: 5000000"], 413),
+        (["Content-Type: application/json", "Transfer-Encoding: chunked", "", "400001"], 413),
+    ],
+)
+def test_what_the_server_refuses_can_be_read_by_an_allowed_page(server, fields, status):
+    for origin, expected in ((PAGE, READABLE), ("https://example.net", {})):
+        head = server.head("POST /v1/posts HTTP/1.1", f"Origin: {origin}", *fields)
+        answer, headers, body = server.raw(head)
+        assert (answer, body["error"]) == (status, status)
+        assert (by_cors(headers), headers["Vary"]) == (expected, "Origin")
+
+
+def test_where_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path, server):
+    line = f"GET /{'x' * 9000} HTTP/1.1"
+    status, headers, _ = server.raw(server.head(line, f"Origin: {PAGE}"))
+    assert (status, by_cors(headers), headers["Vary"]) == (414, {}, "Origin")
+    with Service(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
+        status, headers, _ = service.raw(service.head(line))
+    assert (status, by_cors(headers)) == (414, READABLE | {"Access-Control-Allow-Origin": "*"})
+
+
+def test_a_service_with_an_origin_that_is_none_does_not_start(tmp_path):
+    ended = subprocess.run(
+        [BIN / "gunicorn"],
+        cwd=CHECKOUT,
+        env=unmeasured() | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "BLOGAPI_CORS_ORIGINS": f"{PAGE}/"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("blogapi: BLOGAPI_CORS_ORIGINS: must be * or origins with commas between them, ")
+    assert ended.stderr.count("\n") == 1

@@ -1,0 +1,299 @@
+"""Keys that may do less: read-only ones, and ones for which there is nothing but published posts."""
+
+import itertools
+import re
+
+import pytest
+
+from blogapi import create_app
+from blogapi.config import Config
+from blogapi.storage import posts
+from tests.conftest import NOON, message
+from tests.service import add_key
+
+MAY = {
+    "read-only": "this key is read-only: it may GET and HEAD posts and tags",
+    "published-only": "this key is published-only: it may GET and HEAD published posts and their tags",
+}
+READABLE = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>", "/v1/tags"}
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"]
+
+
+def with_key(app, scope):
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], scope, scope)}"
+    return client
+
+
+@pytest.fixture(params=list(MAY))
+def scope(request):
+    return request.param
+
+
+@pytest.fixture
+def reader(app, scope):
+    """A client with a key that may do less."""
+    return with_key(app, scope)
+
+
+@pytest.fixture
+def visitor(app):
+    """A client with a key for which there are only published posts."""
+    return with_key(app, "published-only")
+
+
+def said(answer):
+    """All that an answer says, but for what counts the requests."""
+    headers = [(name, value) for name, value in answer.headers if name != "X-RateLimit-Remaining"]
+    return answer.status_code, headers, answer.data
+
+
+# What they may do
+
+
+def test_posts_and_tags_can_be_read_and_all_else_is_403(app, reader, scope):
+    rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1")]
+    forbidden = {rule.rule for rule in rules if "GET" in rule.methods} - READABLE
+    for path, method in itertools.product({rule.rule for rule in rules}, METHODS):
+        answer = reader.open(re.sub("<[^>]+>", "1", path), method=method)
+        assert (answer.status_code == 403) is (method not in ("GET", "HEAD") or path in forbidden), (method, path)
+        if answer.status_code == 403 and method != "HEAD":
+            assert answer.json == {"error": 403, "message": MAY[scope]}
+
+
+def test_a_new_view_is_forbidden_until_it_says_otherwise(app, scope):
+    app.add_url_rule("/v1/posts/new", view_func=lambda: "all of it")
+    reader = with_key(app, scope)
+    assert message(reader.get("/v1/posts/new"), 403) == MAY[scope]
+
+
+def test_a_path_that_there_is_not_is_404_to_a_reader_and_403_to_all_else(reader, scope):
+    assert message(reader.get("/v1/nothing"), 404) == "no such path"
+    assert message(reader.get("/v1/posts/007"), 404) == "no such path"
+    assert message(reader.post("/v1/nothing"), 403) == MAY[scope]
+    assert message(reader.get("/docs/nothing"), 403) == MAY[scope]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_403_comes_before_the_post_the_preconditions_and_the_body(reader, post, method):
+    post(title="there", status="published", tags=["there"])
+    answers = {
+        repr(said(reader.open(f"/v1/{path}", method=method, data=body, headers=headers)))
+        for path in ("posts", "posts/1", "posts/9", "posts/by-slug/there", "posts/by-slug/gone", "tags/there", "tags/9")
+        for body in (b"", b"{", b'{"title": "A", "content": "B"}')
+        for headers in ({}, {"If-Match": '"x"'}, {"If-None-Match": "*"}, {"Idempotency-Key": "a" * 300})
+    }
+    assert len(answers) == 1
+
+
+def test_403_is_counted_like_any_request(tmp_path, clock, scope):
+    app = create_app(Config(database=tmp_path / "blog.db", rate_limit=3), clock)
+    reader = with_key(app, scope)
+    answers = [reader.get(path) for path in ("/v1/webhooks", "/v1/posts", "/v1/webhooks", "/v1/webhooks")]
+    app.extensions["database"].close()
+    assert [answer.status_code for answer in answers] == [403, 200, 403, 429]
+    assert [answer.headers["X-RateLimit-Remaining"] for answer in answers] == ["2", "1", "0", "0"]
+    assert {answer.headers["X-RateLimit-Reset"] for answer in answers} == {str(NOON + 60)}
+
+
+def test_a_read_only_key_reads_what_a_full_one_does(app, client, post):
+    reader = with_key(app, "read-only")
+    for status in ("published", "draft"):
+        post(title=status, status=status, tags=["a", status])
+    for path in (
+        "posts",
+        "posts?status=draft",
+        "posts?limit=1",
+        "posts/2",
+        "posts/by-slug/draft",
+        "tags",
+        "tags?limit=1",
+    ):
+        assert said(reader.get(f"/v1/{path}")) == said(client.get(f"/v1/{path}"))
+
+
+def test_a_key_in_force_keeps_what_it_may_do_when_it_is_regenerated(service):
+    for scope in MAY:
+        old = service.blogapi("keys", "create", scope, f"--{scope}").stdout.strip()
+        new = service.blogapi("keys", "regenerate", scope).stdout.strip()
+        assert service.request("GET", "/v1/posts", Authorization=f"Bearer {old}")[0] == 401
+        assert service.request("GET", "/v1/posts", Authorization=f"Bearer {new}")[0] == 200
+        status, headers, body = service.request("DELETE", "/v1/posts/1", Authorization=f"Bearer {new}")
+        assert (status, body) == (403, {"error": 403, "message": MAY[scope]})
+        assert int(headers["X-RateLimit-Remaining"]) < 1_000_000
+
+
+# Nothing but published posts
+
+HIDDEN = {"2": "draft", "4": "archived", "5": "scheduled", "8": "draft", "9": "draft"}
+SPELLINGS = {"1": "Shared", "2": "SHARED", "4": "sharED", "5": "shared", "6": "SHared", "8": "shaRED", "9": "ShArEd"}
+
+
+@pytest.fixture
+def blogs(tmp_path, clock):
+    """Two blogs: one has published posts and others, in the other one these others are deleted; and their owners."""
+    blogs = []
+    for name in ("whole", "published"):
+        app = create_app(Config(database=tmp_path / f"{name}.db", rate_limit=1_000_000), clock)
+        owner = with_key(app, "full")
+        for number in "123456789":
+            status = HIDDEN.get(number, "published")
+            fields = {"title": "Title", "content": f"Content {status} {number}", "status": status}
+            fields["tags"] = [f"only {status}", SPELLINGS.get(number, "other"), f"Tag {number}"]
+            fields |= {"status": "scheduled"} if number == "6" else {}
+            seconds = {"5": 3600, "6": 60}.get(number)
+            if seconds:
+                fields["published_at"] = f"2026-11-20T{12 + seconds // 3600}:0{seconds // 60 % 60}:00Z"
+            assert owner.put(f"/v1/posts/by-slug/slug-{number}", json=fields).status_code == 201
+        for number in HIDDEN if name == "published" else ():
+            assert owner.delete(f"/v1/posts/{number}").status_code == 204
+        blogs.append((app, owner))
+    clock.now += 60
+    yield blogs
+    for app, _ in blogs:
+        app.extensions["database"].close()
+
+
+@pytest.fixture
+def same(blogs):
+    """Send a request to both blogs with a key that is published-only; both must answer the same. Return the answer."""
+    visitors = [with_key(app, "published-only") for app, _ in blogs]
+
+    def same(method, path, **more):
+        answer, expected = (visitor.open(path, method=method, **more) for visitor in visitors)
+        assert answer.headers["X-RateLimit-Remaining"] == expected.headers["X-RateLimit-Remaining"]
+        assert said(answer) == said(expected), (method, path, more)
+        assert answer.status_code < 500, answer.text
+        return answer
+
+    return same
+
+
+def test_there_are_only_published_posts(same):
+    assert [each["id"] for each in same("GET", "/v1/posts").json] == ["7", "6", "3", "1"]
+    assert {each["status"] for each in same("GET", "/v1/posts").json} == {"published"}
+    assert same("GET", "/v1/posts/6").json["published_at"] == "2026-11-20T12:01:00Z"
+    assert same("GET", "/v1/posts/by-slug/slug-6").json["status"] == "published"
+    assert same("GET", "/v1/tags").json == [
+        {"name": "only published", "posts": 4},
+        {"name": "other", "posts": 2},
+        {"name": "SHared", "posts": 2},
+        *({"name": f"Tag {number}", "posts": 1} for number in "1367"),
+    ]
+
+
+@pytest.mark.parametrize("status", ["draft", "scheduled", "archived"])
+def test_of_another_status_there_are_none(same, status):
+    for path in ("posts", "tags"):
+        answer = same("GET", f"/v1/{path}?status={status}&limit=1")
+        assert (answer.status_code, answer.json, answer.headers.get("Link")) == (200, [], None)
+
+
+def test_no_list_tells_of_another_post(same):
+    parameters = (
+        ["", "limit=1", "limit=3", "limit=4"],
+        ["", "status=published", "status=draft"],
+        ["", "tag=shared", "tag=only+draft", "tag=tag+6"],
+        ["", *(f"before={number}" for number in (2, 5, 7, 8))],
+        ["", "sort=published_at", "q=content", "fields=id,slug"],
+    )
+    for chosen in itertools.product(*parameters):
+        same("GET", f"/v1/posts?{'&'.join(filter(None, chosen))}")
+
+
+def test_no_list_of_tags_tells_of_another_post(same):
+    limits, statuses = ["", "limit=1", "limit=3", "limit=7"], ["", "status=published", "status=draft", "status=x"]
+    afters = ["", *(f"after={name}" for name in ("only", "only+draft", "only+published", "shared", "tag+5", "tag+7"))]
+    for chosen in itertools.product(limits, statuses, afters):
+        same("GET", f"/v1/tags?{'&'.join(filter(None, chosen))}")
+
+
+def test_links_say_what_was_asked_and_lead_to_every_published_post(same):
+    found, path = [], "/v1/posts?limit=2"
+    while path:
+        answer = same("GET", path)
+        found.append([post["id"] for post in answer.json])
+        path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
+        assert "status" not in path
+    assert found == [["7", "6"], ["3", "1"]]
+
+
+def test_another_post_is_404_like_one_that_never_was(same, blogs):
+    owner = blogs[0][1]
+    for number in HIDDEN:
+        tag = owner.get(f"/v1/posts/{number}").headers["ETag"]
+        markdown = owner.get(f"/v1/posts/{number}", headers={"Accept": "text/markdown"}).headers["ETag"]
+        for headers in (
+            {},
+            {"Accept": "text/markdown"},
+            *({name: value} for name in ("If-Match", "If-None-Match") for value in (tag, markdown, "*", '"x"')),
+            {"Range": "bytes=0-9", "If-Range": tag, "If-Modified-Since": "Fri, 20 Nov 2026 12:00:00 GMT"},
+        ):
+            for path, never in ((f"posts/{number}", "posts/99"), (f"posts/by-slug/slug-{number}", "posts/by-slug/x")):
+                answer = same("GET", f"/v1/{path}", headers=headers)
+                assert message(answer, 404) == "no such post"
+                assert said(answer) == said(same("GET", f"/v1/{never}", headers=headers))
+                assert (
+                    message(same("GET", f"/v1/{path}?x=1", headers=headers)) == "x: unknown parameter; there are none"
+                )
+                assert said(same("HEAD", f"/v1/{path}", headers=headers)) == said(same("HEAD", f"/v1/{never}"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_other_method_or_path_tells_of_another_post(same, method):
+    for number in (*HIDDEN, "1", "99"):
+        tag = f"tags/only%20{HIDDEN.get(number, 'published')}"
+        for path in (
+            f"posts/{number}",
+            f"posts/by-slug/slug-{number}",
+            tag,
+            f"tags/tag%20{number}",
+            "webhooks/1",
+            "posts",
+        ):
+            for body in ({}, {"title": "A", "content": "B", "slug": f"slug-{number}"}, {"name": "only draft"}):
+                answer = same(method, f"/v1/{path}", json=body, headers={"Idempotency-Key": "k", "If-Match": "*"})
+                assert method in ("GET", "HEAD") or answer.status_code == 403
+
+
+def test_a_scheduled_post_is_there_from_its_second_on(visitor, client, post, clock):
+    post(title="later", tags=["later"])
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    paths = ("posts/1", "posts/by-slug/later", "posts", "tags")
+    clock.now += 3599
+    assert [visitor.get(f"/v1/{path}").status_code for path in paths] == [404, 404, 200, 200]
+    assert [visitor.get(f"/v1/{path}").json for path in paths[2:]] == [[], []]
+    clock.now += 1
+    published = client.get("/v1/posts/1").json
+    assert published["status"] == "published"
+    assert [visitor.get(f"/v1/{path}").json for path in paths] == [
+        published,
+        published,
+        [published],
+        [{"name": "later", "posts": 1}],
+    ]
+
+
+def test_a_post_that_is_no_longer_published_is_gone_also_with_its_entity_tag(visitor, client, post):
+    post(title="shy", status="published")
+    tag = visitor.get("/v1/posts/1").headers["ETag"]
+    assert visitor.get("/v1/posts/1", headers={"If-None-Match": tag}).status_code == 304
+    client.patch("/v1/posts/1", json={"status": "draft"})
+    assert said(visitor.get("/v1/posts/1", headers={"If-None-Match": tag})) == said(visitor.get("/v1/posts/2"))
+
+
+def test_a_damaged_draft_is_404_too(visitor, post, damage):
+    post(title="broken")
+    damage("post", "document", None)
+    assert said(visitor.get("/v1/posts/1")) == said(visitor.get("/v1/posts/2"))
+
+
+def test_another_post_is_not_even_read(visitor, post, plan, statements):
+    post(title="shy")
+    visitor.get("/v1/posts/1")
+    with statements() as collected:
+        assert visitor.get("/v1/posts/1").status_code == 404
+    assert [statement.split()[0] for statement in collected] == ["SELECT", "SELECT"]
+    assert plan(posts._published_with_id)[0] == "SEARCH t1 USING INTEGER PRIMARY KEY (rowid=?)"
+    assert plan(posts._published_with_slug)[0].startswith("SEARCH t1 USING INDEX sqlite_autoindex_post_1 (slug=?)")
+    assert all("SCAN" not in step for step in plan(posts._published_with_id) + plan(posts._published_with_slug))

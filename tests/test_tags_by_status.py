@@ -1,0 +1,248 @@
+"""GET /tags?status=…: only posts that have the status now count, and spell the tags."""
+
+import random
+import sqlite3
+from collections import Counter
+
+import pytest
+
+from blogapi.storage import documents, posts
+from blogapi.storage import tags as stored_tags
+from blogapi.storage.database import Database
+from blogapi.storage.fold import fold
+from blogapi.storage.models import STATUSES, PostTag, Tag
+from blogapi.storage.sqlite import Sqlite
+from tests.conftest import NOON
+from tests.invariants import sound_posts
+from tests.service import CHECKOUT
+
+SOON, LATER = "2026-11-20T12:30:00Z", "2026-11-20T13:00:00Z"
+
+
+def tags(client, status=None, path="/v1/tags", **query):
+    """All tags, page by page."""
+    found = []
+    query |= {"status": status} if status else {}
+    while path:
+        answer = client.get(path, query_string=query)
+        assert answer.status_code == 200
+        found += [(tag["name"], tag["posts"]) for tag in answer.json]
+        path, query = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"'), None
+    return found
+
+
+@pytest.fixture
+def schedule(client):
+    """Schedule a post."""
+
+    def schedule(number, time=LATER):
+        answer = client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
+        assert answer.status_code == 200
+
+    return schedule
+
+
+@pytest.fixture
+def two(post, schedule):
+    """A published post, and a newer one that is scheduled and spells their tag in another way."""
+    post(tags=["Go", "old"], status="published")
+    post(tags=["GO", "new"])
+    schedule(2)
+
+
+def test_only_posts_with_the_status_count_and_spell_the_tags(client, post, schedule):
+    post(tags=["Go", "Straße"], status="published")
+    post(tags=["GO"], status="published")
+    post(tags=["gO", "draft"])
+    post(tags=["go", "x"])
+    client.patch("/v1/posts/4", json={"status": "archived"})
+    post(tags=["gó"])
+    schedule(5)
+    assert tags(client, "published") == [("GO", 2), ("Straße", 1)]
+    assert tags(client, "draft") == [("draft", 1), ("gO", 1)]
+    assert tags(client, "archived") == [("go", 1), ("x", 1)]
+    assert tags(client, "scheduled") == [("gó", 1)]
+    assert tags(client) == [("draft", 1), ("go", 4), ("gó", 1), ("Straße", 1), ("x", 1)]
+
+
+@pytest.mark.usefixtures("two")
+def test_a_scheduled_post_counts_as_published_from_its_second_on(client, database, config, clock):
+    clock.now = NOON + 3599
+    assert tags(client, "published") == [("Go", 1), ("old", 1)]
+    assert tags(client, "scheduled") == [("GO", 1), ("new", 1)]
+    clock.now = NOON + 3600
+    for _ in range(2):
+        assert tags(client, "published") == [("GO", 2), ("new", 1), ("old", 1)]
+        assert tags(client, "scheduled") == []
+        assert tags(client) == [("GO", 2), ("new", 1), ("old", 1)]
+        database.write(posts.publish_due)  # makes no difference
+        sound_posts(config.database)
+
+
+@pytest.mark.usefixtures("two")
+def test_of_a_tag_that_due_posts_and_others_carry_the_others_are_scheduled(client, post, schedule, clock):
+    post(tags=["gO"], status="draft"), post(tags=["go"])
+    schedule(3), schedule(4, SOON)
+    assert tags(client, "scheduled") == [("go", 3), ("new", 1)]
+    clock.now = NOON + 1800
+    assert tags(client, "scheduled") == [("gO", 2), ("new", 1)]
+    assert tags(client, "published") == [("go", 2), ("old", 1)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_are_exact_while_posts_are_due(client, post, schedule, clock, limit):
+    for number, name in enumerate("abcdef", 1):
+        post(tags=[name, "x"], status="published" if number % 2 else "draft")
+        if number % 3:
+            schedule(number, SOON if number < 4 else LATER)
+    clock.now = NOON + 1800
+    assert tags(client, "published", limit=limit) == [("a", 1), ("b", 1), ("c", 1), ("x", 3)]
+    assert tags(client, "scheduled", limit=limit) == [("d", 1), ("e", 1), ("x", 2)]
+    assert tags(client, "scheduled", limit=limit, after="d") == [("e", 1), ("x", 2)]
+    assert tags(client, limit=limit) == [*((name, 1) for name in "abcdef"), ("x", 6)]
+
+
+@pytest.mark.usefixtures("two")
+def test_a_damaged_post_that_is_due_spells_its_tags_folded(client, damage, schedule, clock):
+    schedule(1, SOON)
+    damage("post", "document", None)
+    assert tags(client, "scheduled") == [("GO", 2), ("new", 1), ("old", 1)]
+    clock.now = NOON + 1800
+    assert tags(client, "published") == [("go", 1), ("old", 1)]
+    assert tags(client, "scheduled") == [("GO", 1), ("new", 1)]
+
+
+@pytest.mark.usefixtures("two")
+def test_a_tag_that_an_older_python_folded_in_another_way_is_published_all_the_same(client, database, clock):
+    for model in (PostTag, Tag):
+        database.write(lambda tx, model=model: tx.execute(model.update(tag="newer").where(model.tag == "new")))
+    clock.now = NOON + 3600
+    for _ in range(2):
+        assert tags(client, "published") == [("GO", 2), ("newer", 1), ("old", 1)]
+        database.write(posts.publish_due)
+    assert tags(client, "scheduled") == []
+
+
+def test_another_status_is_refused(client):
+    for status in ("", "late"):
+        answer = client.get(f"/v1/tags?status={status}")
+        wrong = "status: must be one of published, draft, scheduled, archived"
+        assert (answer.status_code, answer.json["message"]) == (400, wrong)
+
+
+def expected(client, status):
+    """The tags as the posts have them, newest first."""
+    query = {"limit": 1000} | ({"status": status} if status else {})
+    carried = [name for post in client.get("/v1/posts", query_string=query).json for name in post["tags"]]
+    counts = Counter(map(fold, carried))
+    names = {fold(name): name for name in reversed(carried)}
+    return [(names[tag], counts[tag]) for tag in sorted(counts)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_they_are_what_the_posts_say(client, database, config, clock, seed):
+    draw = random.Random(seed)
+    spellings = ["Go", "GO", "go", "Straße", "STRASSE", "é", "É", "x"]
+
+    def some_tags():
+        return draw.sample(spellings, draw.randrange(4))
+
+    for step in range(250):
+        number = draw.randint(1, step // 6 + 1)
+        time = f"2026-11-20T12:{draw.randrange(60):02}:{draw.randrange(60):02}Z"
+        operation = draw.randrange(10)
+        if operation < 3:
+            client.post("/v1/posts", json={"title": "A", "content": "B", "tags": some_tags()})
+        elif operation < 5:
+            client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time, "tags": some_tags()})
+        elif operation < 7:
+            client.patch(f"/v1/posts/{number}", json={"status": draw.choice(STATUSES)})
+        elif operation == 7:
+            client.delete(f"/v1/posts/{number}")
+        elif operation == 8:
+            old, new = draw.sample(spellings, 2)
+            client.patch(f"/v1/tags/{old}", json={"name": new, "merge": draw.random() < 0.5})
+        elif draw.random() < 0.3:
+            database.write(posts.publish_due)
+        clock.now += draw.randrange(30)
+        for status in (None, *STATUSES):
+            assert tags(client, status, limit=draw.randint(1, 5)) == expected(client, status), step
+        if step % 10 == 0:
+            sound_posts(config.database)
+
+
+def test_a_database_of_version_4_is_counted_by_status(tmp_path):
+    old = sqlite3.connect(tmp_path / "blog.db")
+    old.executescript((CHECKOUT / "tests" / "upgrades" / "4.sql").read_text())
+    names = [["Go", "Straße"], ["GO"], [], ["go", "STRASSE"], ["gO"], ["x"], ["go"]]
+    statuses = ["published", "draft", "draft", "scheduled", "draft", "archived", "published"]
+    for number, (of_post, status) in enumerate(zip(names, statuses, strict=True), 1):
+        post = {"id": str(number), "title": "A", "status": status, "slug": f"s-{number}", "content": "B"}
+        post |= {"tags": of_post, "published_at": LATER, "created_at": SOON, "updated_at": SOON}
+        old.execute("INSERT INTO post VALUES (?, ?, ?, ?)", (number, f"s-{number}", status, documents.dump(post)))
+        for name in of_post:
+            old.execute("INSERT INTO post_tag VALUES (?, ?, ?)", (fold(name), status, number))
+    old.execute("INSERT INTO schedule VALUES (4, ?)", (LATER,))
+    old.execute("INSERT INTO tag VALUES ('go', 'go', 7, 5), ('strasse', 'STRASSE', 4, 2), ('x', 'x', 6, 1)")
+    old.commit()
+    old.close()
+    engine = Sqlite(tmp_path / "blog.db")
+    engine.open()
+    engine.close()
+    assert len(sound_posts(tmp_path / "blog.db")) == 7
+
+
+def test_a_damaged_post_stops_no_upgrade(tmp_path):
+    old = sqlite3.connect(tmp_path / "blog.db")
+    old.executescript((CHECKOUT / "tests" / "upgrades" / "4.sql").read_text())
+    old.execute("INSERT INTO post VALUES (1, 'a', 'draft', '{')")
+    old.execute("INSERT INTO post_tag VALUES ('a', 'draft', 1)")
+    old.commit()
+    old.close()
+    engine = Sqlite(tmp_path / "blog.db")
+    engine.open()
+    assert stored_tags.find(Database(engine), "a") == ("a", 1)
+    engine.close()
+
+
+DUE = [
+    "USING COVERING INDEX schedule_due (published_at<?)",
+    "USING COVERING INDEX post_tag_scheduled (post_id=? AND tag>?)",
+]
+
+
+@pytest.mark.parametrize("status", [None, *STATUSES])
+def test_a_page_of_tags_scans_nothing_and_sorts_only_what_is_due(plan, status):
+    steps = plan(stored_tags._tags_after(status))
+    searches = [step.split(maxsplit=2)[2] for step in steps if step.startswith("SEARCH")]
+    others = {step.split()[0] for step in steps} - {"SEARCH"}
+    by_status = "USING INDEX tag_status (status=? AND tag>?)"
+    if status == "published":
+        assert searches == [by_status, *DUE]
+        assert others == {"MERGE", "LEFT", "RIGHT", "USE"}
+    elif status == "scheduled":
+        assert searches[:3] == [*DUE, by_status]
+        assert others == {"MATERIALIZE", "USE", "CORRELATED"}
+    else:
+        assert searches == [by_status if status else "USING PRIMARY KEY (tag>?)"]
+        assert not others
+
+
+@pytest.mark.parametrize(
+    ("query", "step"),
+    [
+        (stored_tags._publish, "SEARCH post_tag USING COVERING INDEX post_tag_scheduled (post_id=?)"),
+        (stored_tags._tag, "SEARCH t1 USING PRIMARY KEY (tag=?)"),
+        (stored_tags._one_less, "SEARCH tag USING PRIMARY KEY (tag=? AND status=?)"),
+    ],
+)
+def test_a_tag_is_found_by_a_key(plan, query, step):
+    assert plan(query) == [step]
+
+
+@pytest.mark.parametrize("status", [None, *STATUSES])
+def test_a_list_takes_two_statements(client, post, statements, status):
+    post(tags=["a"])
+    with statements() as collected:
+        tags(client, status)
+    assert [statement.split()[0] for statement in collected] == ["SELECT", "SELECT"]
