@@ -18,7 +18,7 @@ from blogapi.web.settings.blueprint import blueprint, cookie_name, done, is_secu
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.webhooks import check_address
 
-KEYS, POSTS, DELIVERIES = 100, 10, 5  # that are shown at once
+KEYS, POSTS, DELIVERIES = 100, 10, 10  # that are shown at once
 new_webhook = NewWebhookSchema()
 posts_query = ListQuerySchema(only=("status", "before"))
 
