@@ -11,7 +11,7 @@ from werkzeug.routing import MapAdapter
 from blogapi.config import Config
 from blogapi.storage.database import Database, engine_for
 from blogapi.web import cors, errors, guard, limiter
-from blogapi.web.settings import blueprint as settings
+from blogapi.web.settings.views import blueprint as settings
 from blogapi.web.views import blueprint
 
 

@@ -179,7 +179,7 @@ def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post, co
         answer = owner.post("/settings/posts/1/delete", data={"form_token": token})
         assert (answer.status_code, answer.mimetype) == (403, "text/html")
         assert said(answer) == ["This form is not of this session. Nothing was changed; open the page anew."]
-    assert owner.get("/settings/posts/1/delete").headers["Location"] == "/settings/posts"
+    assert owner.get("/settings/posts/1/delete").status_code == 404
     assert lists.counts(database)["draft"] == 1
     done(owner, "/settings/posts/1/delete", "It is deleted.")
     assert lists.counts(database)["draft"] == 0
@@ -257,7 +257,6 @@ def test_a_key_is_made_shown_once_and_works(owner, stranger):
     page = owner.get("/settings/keys").text
     assert (key in page, f"…{key[-4:]}" in page) == (False, True)
     assert re.findall("<dd>(?:<time[^>]+>)?([^<]+)", page) == [
-        "do everything",
         "2026-11-20 12:00 UTC",
         "2026-11-20",
         "1 of 1000000 requests",
@@ -270,7 +269,7 @@ def test_a_key_can_be_one_that_may_do_less(owner, stranger):
     headers = {"Authorization": f"Bearer {key}"}
     assert stranger.get("/v1/posts", headers=headers).status_code == 200
     assert stranger.post("/v1/posts", headers=headers).status_code == 403
-    assert "<dd>read published posts and their tags</dd>" in owner.get("/settings").text
+    assert "May read published posts and their tags." in owner.get("/settings").text
 
 
 @pytest.mark.parametrize("fields", [{}, {"scope": ""}, {"scope": "all"}])

@@ -103,7 +103,7 @@ def test_a_key_is_made_used_with_curl_regenerated_and_revoked(owner):
     ended = subprocess.run([*shlex.split(line), "--silent", "--show-error"], capture_output=True, timeout=20)
     assert [post["title"] for post in json.loads(ended.stdout)] == ["Hello"]
     owner.open()
-    facts = rf"laptop …{key[-4:]}\nMay\ndo everything\nMade\n20.* UTC\nLast used\n20.*\nThis minute\n1 of 1000000"
+    facts = rf"laptop …{key[-4:]}\nMay do everything.\nMade\n20.* UTC\nLast used\n20.*\nThis minute\n1 of 1000000"
     assert re.search(facts, owner.text)
     owner.click("Regenerate laptop")
     assert status(owner.service, key) == 200  # It asks first.

@@ -4,7 +4,7 @@ import hmac
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from flask import Blueprint, Response, current_app, g, redirect, render_template, request
+from flask import Blueprint, Response, current_app, g, render_template, request
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, NotFound
 
@@ -15,14 +15,12 @@ from blogapi.web.request import check_content_type, read_body
 from blogapi.web.responses import JSON
 
 MAX_FORM_BYTES = 64 * 1024
-CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 SECTIONS = ("keys", "webhooks", "posts")
+CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -50,13 +48,8 @@ def check_request() -> None:
 
 
 def cookie_name() -> str:
-    """Return the name of the cookie; with the prefix, none that came without TLS counts."""
-    return "__Secure-blogapi" if is_secure() else "blogapi"
-
-
-def is_secure() -> bool:
-    """Return whether the outside reaches the service by TLS."""
-    return current_app.extensions["config"].url.startswith("https:")
+    """Return the name of the cookie; where TLS protects it, with the prefix for which browsers demand that."""
+    return "__Secure-blogapi" if current_app.extensions["config"].url.startswith("https:") else "blogapi"
 
 
 def form_token(action: str) -> str:
@@ -74,21 +67,12 @@ def load_form() -> MultiDict[str, str]:
         raise BadRequest("the form cannot be read") from None
 
 
-def done(word: str) -> Response:
-    """Lead back to the page that the form was on, which then says what was done."""
-    section = request.path.split("/")[2]
-    return redirect(f"/settings/{section}?{urlencode(request.args.to_dict() | {'done': word})}", 303)
-
-
 @blueprint.route("", methods=CHANGES)
 @blueprint.route("/", methods=["GET", *CHANGES])
 @blueprint.route("/<path:path>", methods=["GET", *CHANGES])
-def unknown(path: str = "") -> Response:
-    """Answer for all other paths, which are behind the session, too; that of a form leads to the form's page."""
-    section = path.partition("/")[0]
-    if request.method in CHANGES or section not in SECTIONS:
-        raise NotFound
-    return redirect(f"/settings/{section}")
+def unknown(path: str = "") -> None:
+    """Answer for all other paths, so that they are behind the session, too."""
+    raise NotFound
 
 
 @blueprint.context_processor

@@ -1,7 +1,6 @@
 """The views of the owner's page: opening it, and what it shows and changes of keys, webhooks and posts."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,12 +8,11 @@ from flask import Response, current_app, g, redirect, render_template, request
 from werkzeug.exceptions import BadRequest
 
 from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
-from blogapi.storage.errors import Damaged
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.context import database
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.schemas.webhooks import NewWebhookSchema
-from blogapi.web.settings.blueprint import blueprint, cookie_name, done, is_secure, notices
+from blogapi.web.settings.blueprint import blueprint, cookie_name, notices
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.webhooks import check_address
 
@@ -38,11 +36,11 @@ def offer_session() -> str:
 
 @blueprint.post("/open")
 def open_session() -> Response:
-    """Open a session by a link."""
-    token = database().write(sessions.open_session, g.form.get("link", ""))
-    response = redirect("/settings", 303)
-    options = {"path": "/settings", "secure": is_secure(), "httponly": True, "samesite": "Strict"}
-    response.set_cookie(cookie_name(), token, sessions.PERIODS[sessions.SESSION], **options)
+    """Open a session by a link; its cookie is strict, and sent on from here because a form of ours led here."""
+    token, name = database().write(sessions.open_session, g.form.get("link", "")), cookie_name()
+    response, period = redirect("/settings", 303), sessions.PERIODS[sessions.SESSION]
+    secure = name.startswith("__Secure-")
+    response.set_cookie(name, token, period, path="/settings", secure=secure, httponly=True, samesite="Strict")
     return response
 
 
@@ -82,13 +80,6 @@ def regenerate_key() -> str:
     return show_keys(new_name=name, new_key=key)
 
 
-@blueprint.post("/keys/revoke")
-def revoke_key() -> Response:
-    """Revoke a key."""
-    database().write(keys.remove, g.form.get("name", ""))
-    return done("revoke")
-
-
 @blueprint.get("/webhooks")
 def show_webhooks(**made: str) -> str:
     """Show the webhooks with their latest deliveries, and the secret of one that was just made."""
@@ -106,54 +97,38 @@ def create_webhook() -> str:
     return show_webhooks(new_url=webhook.url, secret=secret)
 
 
-@blueprint.post("/webhooks/<id:webhook_id>/delete")
-def delete_webhook(webhook_id: int) -> Response:
-    """Delete a webhook and its deliveries."""
-    database().write_aside(webhooks.remove, webhook_id)
-    return done("delete")
-
-
 @blueprint.get("/posts")
 def show_posts() -> str:
     """Show how many posts have each status, and the newest posts."""
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
     page = lists.page(database(), POSTS, **posts_query.load(asked))
-    return render_template(
-        "settings/posts.html",
-        posts=list(readable(page.documents)),
-        older=page.last and urlencode(asked | {"before": page.last}),
-        counts=lists.counts(database()),
-        most=lists.MAX_COUNTED,
-    )
+    shown, older = list(documents.load_all(page.documents)), page.last and urlencode(asked | {"before": page.last})
+    counts, most = lists.counts(database()), lists.MAX_COUNTED
+    return render_template("settings/posts.html", posts=shown, older=older, counts=counts, most=most)
 
 
-def readable(found: list[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the posts that documents stand for, but for damaged ones."""
-    for document in found:
-        with suppress(Damaged):
-            yield documents.load(document)
-
-
-def change(rule: str, notice: str, operation: Callable, **fixed: Any) -> None:
-    """Make an operation of the storage, which the path names its arguments to, a view."""
-    *_, word = rule.split("/")
+def change(rule: str, notice: str, operation: Callable, *fields: str, aside: bool = False, **fixed: Any) -> None:
+    """Make an operation of the storage a view: the path names arguments of it, so do `fields` of the form."""
+    _, section, *_, word = rule.split("/")
     notices[word] = notice
 
     def view(**arguments: int | str) -> Response:
-        database().write(operation, **arguments, **fixed)
-        return done(word)
+        write = database().write_aside if aside else database().write
+        write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
+        return redirect(f"/settings/{section}?{urlencode(request.args.to_dict() | {'done': word})}", 303)
 
-    blueprint.add_url_rule(rule, word, view, methods=["POST"])
+    blueprint.add_url_rule(rule, f"{section} {word}", view, methods=["POST"])
 
 
 def anyhow(document: bytes | None) -> None:
     """Demand nothing of a post."""
 
 
-notices |= {"revoke": "The key is revoked.", "delete": "It is deleted."}
+change("/keys/revoke", "The key is revoked.", keys.remove, "name")
 change("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
 change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
 change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
+change("/webhooks/<id:webhook_id>/delete", "It is deleted.", webhooks.remove, aside=True)
 change("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
 change("/posts/<id:key>/publish", "The post is published.", posts.change, changes={"status": "published"}, check=anyhow)
 change("/posts/<id:key>/unpublish", "The post is a draft.", posts.change, changes={"status": "draft"}, check=anyhow)
