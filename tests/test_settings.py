@@ -252,7 +252,7 @@ def test_a_database_that_another_program_keeps_is_a_page(config, owner, database
 def test_a_key_is_made_shown_once_and_works(owner, stranger):
     answer = send(owner, "/settings/keys/create", name=" laptop ", scope="full")
     key, line = (unescape(text) for text in re.findall(r"<code id=[^>]+>([^<]+)</code>", answer.text))
-    assert line == f"curl http://127.0.0.1:8000/v1/posts?limit=1 -H 'Authorization: Bearer {key}'"
+    assert line == f"curl 'http://127.0.0.1:8000/v1/posts?limit=1' -H 'Authorization: Bearer {key}'"
     assert stranger.get("/v1/posts", headers={"Authorization": f"Bearer {key}"}).status_code == 200
     page = owner.get("/settings/keys").text
     assert (key in page, f"…{key[-4:]}" in page) == (False, True)
