@@ -14,6 +14,7 @@ from blogapi.storage.models import Session, Webhook
 from tests.service import Service, add_key
 
 NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
+NO_LINK = "no such link: it works once, for ten minutes; “blogapi settings” prints another"
 PAGES = ("/settings", "/settings/keys", "/settings/webhooks", "/settings/posts")
 FORM = re.compile(r'<form method="post" action="([^"]+)".*?name="form_token" value="([^"]+)"', re.DOTALL)
 
@@ -79,7 +80,9 @@ def test_a_link_works_once(app, database, stranger):
     assert [stranger.get(path).status_code for path in PAGES] == [200] * 4
     thief = app.test_client()
     answer = thief.post("/settings/open", data={"link": link})
-    assert (answer.status_code, said(answer)) == (404, ["no such link"])
+    assert (answer.status_code, said(answer)) == (404, [NO_LINK])
+    answer = thief.get(f"/settings/open?link={link}")
+    assert (answer.status_code, said(answer)) == (404, [NO_LINK])
     assert thief.get("/settings").status_code == 403
 
 

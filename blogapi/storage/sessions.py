@@ -20,10 +20,15 @@ def add_link(tx: Transaction) -> str:
     return _add(tx, LINK)
 
 
+def check_link(reader: Reader, token: str) -> None:
+    """Raise NotFound if there is no link with this token, or no more."""
+    if not is_in_force(reader, LINK, token):
+        raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
+
+
 def open_session(tx: Transaction, link: str) -> str:
-    """Make a session by the token of a link, which is used up; return its own. Raises NotFound for a link no more."""
-    if not is_in_force(tx, LINK, link):
-        raise NotFound("link")
+    """Make a session by the token of a link, which is used up; return its own. Raises NotFound as `check_link` does."""
+    check_link(tx, link)
     end(tx, link)
     return _add(tx, SESSION)
 

@@ -31,7 +31,9 @@ def send_file() -> Response:
 @blueprint.get("/open")
 def offer_session() -> str:
     """Ask before a link is used up, or a program that looks at it beforehand would do that."""
-    return render_template("settings/open.html", link=request.args.get("link", ""))
+    link = request.args.get("link", "")
+    sessions.check_link(database(), link)
+    return render_template("settings/open.html", link=link)
 
 
 @blueprint.post("/open")
