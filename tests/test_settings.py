@@ -158,7 +158,7 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
         with closing(sqlite3.connect(service.database)) as connection:
             assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
         path = unused.strip().removeprefix("http://127.0.0.1:81")
-        status(service, cookie, path)
+        assert status(service, cookie, path) == 404
         service.stop()
         secret = cookie.partition("=")[2]
         assert [text for text in (match[1], path[-43:], secret) if text in service.log] == []
