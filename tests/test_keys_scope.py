@@ -195,7 +195,7 @@ def test_no_list_tells_of_another_post(same):
         ["", "status=published", "status=draft"],
         ["", "tag=shared", "tag=only+draft", "tag=tag+6"],
         ["", *(f"before={number}" for number in (2, 5, 7, 8))],
-        ["", "sort=published_at", "q=content", "fields=id,slug"],
+        ["", "sort=published_at", "q=content", "q=only+draft", "fields=id,slug"],
     )
     for chosen in itertools.product(*parameters):
         same("GET", f"/v1/posts?{'&'.join(filter(None, chosen))}")

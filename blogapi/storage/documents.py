@@ -62,12 +62,17 @@ def published(document: bytes) -> bytes:
     return _updated(text, _published_at(document)).encode()
 
 
-def spelling(document: str | None, tag: str) -> str:
-    """Return how a document spells a tag; folded, as it is given, where the document is damaged."""
+def spellings(document: str | None) -> dict[str, str]:
+    """Return the tags of a document by their folded names; none where it is damaged."""
     try:
-        return next((name for name in _decode_tags(document)[0] if fold(name) == tag), tag)
+        return {fold(name): name for name in _decode_tags(document)[0]}
     except (AttributeError, ValueError):
-        return tag
+        return {}
+
+
+def spelling(document: str | None, tag: str) -> str:
+    """Return how a document spells a tag; folded, as it is given, where the document does not tell."""
+    return spellings(document).get(tag, tag)
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:

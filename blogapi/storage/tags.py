@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
+from itertools import islice
 from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
@@ -35,15 +36,9 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     With `status` only posts that have it now count, and spell the tags. While posts are due that are not published in
     the database, their tags are gone through, too.
     """
-    found: list[CountedTag] = []
-    last = ""
-    rows = reader.rows(_tags_after(status), now=reader.now, after=after, limit=len(STATUSES) * (limit + 1))
-    for row in _merged(rows):
-        if len(found) == limit:
-            return Page(found, last)
-        last = row[0]
-        found.append(_counted(reader, row))
-    return Page(found, None)
+    limits = {"limit": len(STATUSES) * (limit + 1), "after": after}
+    rows = list(islice(_merged(reader.rows(_tags_after(status), now=reader.now, **limits)), limit + 1))
+    return Page(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
 
 
 Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, how many there are
@@ -64,12 +59,18 @@ def _merged(rows: Iterable[Row]) -> Iterator[Row]:
         yield last
 
 
-def _counted(reader: Reader, row: Row) -> CountedTag:
-    tag, name, newest, posts = row
-    if name is None:
-        found = reader.row(_document, id=newest)
-        name = documents.spelling(found and found[0], tag)
-    return CountedTag(name, posts)
+def _named(reader: Reader, rows: list[Row]) -> list[CountedTag]:
+    unread = {newest for _, name, newest, _ in rows if name is None}
+    spellings = {post_id: documents.spellings(_read(reader, post_id)) for post_id in unread}
+    return [
+        CountedTag(spellings[newest].get(tag, tag) if name is None else name, posts)
+        for tag, name, newest, posts in rows
+    ]
+
+
+def _read(reader: Reader, post_id: int) -> str | None:
+    found = reader.row(_document, id=post_id)
+    return found and found[0]
 
 
 @cache
@@ -126,7 +127,7 @@ def find(reader: Reader, tag: str) -> CountedTag:
     row = next(_merged(reader.rows(_tag, tag=tag)), None)
     if row is None:
         raise NotFound("tag")
-    return _counted(reader, row)
+    return CountedTag(row[1], row[3])
 
 
 _tag = Prepared(_rows.where(Tag.tag == Param("tag")))
@@ -276,7 +277,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     """
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
-        (document,) = tx.row(_document, id=post_id)
+        document = _read(tx, post_id)
         with suppress(AttributeError, ValueError):  # A damaged post is passed over.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
