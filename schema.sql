@@ -13,6 +13,13 @@ CREATE TABLE api_key (
     scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
 ) STRICT, WITHOUT ROWID;
 
+-- Of the owner's page
+CREATE TABLE session (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which itself is stored nowhere
+    kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
+    ends_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
     slug TEXT NOT NULL UNIQUE,

@@ -15,6 +15,11 @@ def _rfc3339(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
+def later(now: str, period: timedelta) -> str:
+    """Return the time that is so long after `now`, both as they are written."""
+    return earlier(now, -period)
+
+
 def earlier(now: str, period: timedelta) -> str:
     """Return the time that is so long before `now`, both as they are written."""
     return (datetime.fromisoformat(now) - period).strftime("%Y-%m-%dT%H:%M:%SZ")

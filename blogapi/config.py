@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Self
 
 PREFIX = "BLOGAPI_"
-# An origin as browsers send it: lower case, no default port (RFC 6454, section 6.1)
+# http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
+BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+# As browsers send it: lower case, no default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
@@ -33,6 +35,13 @@ class Config:
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
     trusted_proxies: Networks = ()  # those whose X-Forwarded-For is believed
+    url: str = ""  # where the outside reaches the service; http://HOST:PORT if left out
+
+    def __post_init__(self) -> None:
+        if not self.url:
+            host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+            host = f"[{host}]" if ":" in host else host
+            object.__setattr__(self, "url", f"http://{host}:{self.port}")
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -47,6 +56,13 @@ class Config:
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         if values.get("port", 1) > 65535:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
+        if "url" in values:
+            values["url"] = values["url"].rstrip("/")
+            if not BASE_URL.fullmatch(values["url"]):
+                raise ValueError(
+                    "BLOGAPI_URL: must be http:// or https://, a host and perhaps a port, "
+                    f"such as https://blog.example.org, not {values['url'][:80]!r}"
+                )
         return cls(**values)
 
     @classmethod

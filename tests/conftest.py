@@ -10,6 +10,8 @@ from contextlib import closing, contextmanager
 import pytest
 from hypothesis import settings
 from peewee import SQL, fn
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service as ChromeService
 
 from blogapi import create_app
 from blogapi.config import Config
@@ -170,6 +172,24 @@ def small_disk(tmp_path):
         pytest.skip("to mount a small file system needs root")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
+
+
+@pytest.fixture
+def browser():
+    """A headless Chromium."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("chromium and chromedriver are not there; Debian: apt install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"):
+        options.add_argument(f"--{argument}")
+    options.add_argument("--disable-background-networking")
+    options.add_argument("--disable-component-update")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options, ChromeService(driver))
+    yield browser
+    browser.quit()
 
 
 # Webhooks

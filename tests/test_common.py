@@ -36,7 +36,7 @@ def test_without_a_key_everything_is_401(stranger, method, path):
         assert answer.json == NO_KEY
 
 
-def test_every_route_is_401_but_those_known_to_be_public(app, stranger):
+def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
     routes = app.url_map.bind("localhost")
     public = set()
     for rule in app.url_map.iter_rules():
@@ -44,9 +44,10 @@ def test_every_route_is_401_but_those_known_to_be_public(app, stranger):
         for method in rule.methods:
             assert routes.match(path, method, return_rule=True)[0] == rule
             with stranger.open(path, method=method) as answer:
-                if answer.status_code != 401:
+                if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
-    assert public == {"/", "/healthz", "/openapi.json", "/docs"}
+    settings = {"/settings/open", "/settings/settings.css", "/settings/settings.js"}
+    assert public == {"/", "/healthz", "/openapi.json", "/docs", *settings}
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,42 @@ def test_the_environment_overrides():
     assert (config.host, config.port, config.rate_limit, config.database) == ("::1", 80, 7, Path("x.db"))
 
 
+@pytest.mark.parametrize(
+    ("environ", "url"),
+    [
+        ({}, "http://127.0.0.1:8000"),
+        ({"HOST": "0.0.0.0", "PORT": "80"}, "http://127.0.0.1:80"),
+        ({"HOST": "::"}, "http://127.0.0.1:8000"),
+        ({"HOST": "fe80::1"}, "http://[fe80::1]:8000"),
+        ({"HOST": "blog.local"}, "http://blog.local:8000"),
+        ({"BLOGAPI_URL": "https://blog.example.org/"}, "https://blog.example.org"),
+        ({"BLOGAPI_URL": "http://[::1]:81"}, "http://[::1]:81"),
+    ],
+)
+def test_the_url_is_where_the_service_listens_unless_it_is_given(environ, url):
+    assert Config.from_environ(environ).url == url
+
+
+URLS = [
+    "blog.example.org",
+    "ftp://a",
+    "https://",
+    "https://a/b",
+    "https://a?b",
+    "https://a#b",
+    "https://u@a",
+    "https://a b",
+]
+
+
+@pytest.mark.parametrize(
+    "text", [*URLS, "https://a'b", "https://ä", "https://a:", "https://a:b", "javascript://a", "/"]
+)
+def test_a_url_is_a_scheme_and_a_host(text):
+    with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be http:// or https://, a host and perhaps a port"):
+        Config.from_environ({"BLOGAPI_URL": text})
+
+
 @pytest.mark.parametrize(("text", "allowed"), [("true", True), ("false", False)])
 def test_webhooks_may_be_let_go_to_private_addresses(text, allowed):
     assert Config.from_environ({"BLOGAPI_WEBHOOK_PRIVATE": text}).webhook_private is allowed

@@ -3,14 +3,11 @@
 import gzip
 import json
 import re
-import shutil
 import subprocess
 from inspect import getdoc
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
 from selenium.webdriver.support.wait import WebDriverWait
@@ -185,24 +182,6 @@ def schemathesis(service, folder):
 
 
 # The page, in a browser
-
-
-@pytest.fixture
-def browser():
-    """A headless Chromium."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not there; Debian: apt install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"):
-        options.add_argument(f"--{argument}")
-    options.add_argument("--disable-background-networking")
-    options.add_argument("--disable-component-update")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options, ChromeService(driver))
-    yield browser
-    browser.quit()
 
 
 def test_a_post_is_created_from_the_page(browser, service):

@@ -80,7 +80,7 @@ def test_what_the_readme_says_works(running, tmp_path):
     output, environ = running
     key = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
     assert (BLOCKS[0], BLOCKS[-1]) == ("make run\n", "make test\n")
-    create, send, send_all, get, *_, keys, less, backup = BLOCKS[1:-1]
+    create, send, send_all, get, *_, settings, keys, less, backup = BLOCKS[1:-1]
     listing, find, by_date, change, schedule, once, tags, delete = BLOCKS[8:16]
 
     example = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
@@ -116,6 +116,9 @@ def test_what_the_readme_says_works(running, tmp_path):
     listed = json.loads(shell(listing.splitlines()[0], environ, key))
     assert [each["slug"] for each in listed] == ["note", "tagebuch", "backups", "sourdough"]
     assert (listed[0], listed[-1]) == (json.loads(noted), post)
+
+    link = shell(settings, environ, key)
+    assert re.fullmatch(rf"http://127\.0\.0\.1:{environ['PORT']}/settings/open\?link=blog_link_[A-Za-z0-9_-]+\n", link)
 
     made, *table, renewed = shell(keys, environ, key).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]

@@ -61,10 +61,10 @@ def set_up(config: Config) -> None:
     engine.close()
     with opened() as database:
         if not list(keys.listing(database)):  # also where the key of an earlier time could not be shown
-            host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host
-            url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
             key = keys.new_key()
-            show(WELCOME.format(database=config.database.absolute(), key=key, curl=CURL.format(url=url, key=key)))
+            show(
+                WELCOME.format(database=config.database.absolute(), key=key, curl=CURL.format(url=config.url, key=key))
+            )
             database.write(keys.add, "first", key)
 
 

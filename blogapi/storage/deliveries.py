@@ -71,10 +71,10 @@ class Attempt(NamedTuple):
     next_attempt_at: str | None
 
 
-def listing(reader: Reader, webhook_id: int) -> Iterator[KnownDelivery]:
+def listing(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> Iterator[KnownDelivery]:
     """Yield the newest deliveries of a webhook, newest first."""
     newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
-    return map(KnownDelivery._make, reader.rows(newest.limit(MAX_LISTED)))
+    return map(KnownDelivery._make, reader.rows(newest.limit(limit)))
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:

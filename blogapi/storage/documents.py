@@ -6,7 +6,8 @@ but at the field of this name. So a value is found without parsing a megabyte of
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from blogapi.storage.errors import Damaged
@@ -172,3 +173,10 @@ def load(document: bytes) -> dict[str, Any]:
     except (ValueError, AttributeError) as error:
         raise Damaged from error
     raise Damaged
+
+
+def load_all(found: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the posts that documents stand for, but for those that are damaged."""
+    for document in found:
+        with suppress(Damaged):
+            yield load(document)

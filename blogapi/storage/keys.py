@@ -54,6 +54,12 @@ def listing(reader: Reader) -> Iterator[KnownKey]:
     return map(KnownKey._make, reader.rows(ApiKey.select(*_columns).order_by(ApiKey.name)))
 
 
+def page(reader: Reader, limit: int, after: str = "") -> list[tuple[bytes, KnownKey]]:
+    """Return the keys whose names follow `after`, by these, each with its SHA-256; at most `limit`."""
+    query = ApiKey.select(ApiKey.digest, *_columns).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
+    return [(digest, KnownKey._make(columns)) for digest, *columns in reader.rows(query)]
+
+
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
     """Put a key in force; raise KeyName as `check_free` does."""
     check_free(tx, name)

@@ -31,6 +31,17 @@ class ApiKey(BaseModel):
         without_rowid = True
 
 
+class Session(BaseModel):
+    """A session of the owner's page, or a link that opens one, known by the SHA-256 of its token only."""
+
+    digest = BlobField(primary_key=True)
+    kind = TextField()
+    ends_at = TextField()
+
+    class Meta:
+        without_rowid = True
+
+
 class Post(BaseModel):
     """A post. `document` is its JSON as it is answered, and the rest is copied from there."""
 

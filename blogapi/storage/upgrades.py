@@ -222,6 +222,12 @@ DROP TABLE old_post_tag;
 
 CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
 
+CREATE TABLE session (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which itself is stored nowhere
+    kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
+    ends_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 ALTER TABLE api_key RENAME TO older_api_key;
 
 CREATE TABLE api_key (

@@ -40,6 +40,7 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(HTTPException, error_response)
     app.register_error_handler(ValidationError, invalid)
     app.register_error_handler(storage.Conflict, lambda error: error_response(BadRequest(str(error))))
+    app.register_error_handler(storage.KeyName, lambda error: error_response(BadRequest(str(error))))
     app.register_error_handler(storage.NotFound, lambda error: error_response(NotFound(str(error))))
     app.register_error_handler(storage.Unavailable, unavailable)
     app.register_error_handler(Exception, crash)

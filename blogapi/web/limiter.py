@@ -43,9 +43,9 @@ class FixedWindow:
         """Count one request of `key`."""
         return self._quota(key, 1)
 
-    def peek(self) -> Quota:
-        """Return what a request without a key is told: the full limit."""
-        return self._quota(None, 0)
+    def peek(self, key: Any = None) -> Quota:
+        """Return where `key` stands, without counting; a request without one is told the full limit."""
+        return self._quota(key, 0)
 
     def _quota(self, key: Any, count: int) -> Quota:
         now = int(self._clock())

@@ -85,14 +85,14 @@ def check_content_type(content_types: tuple[str, ...]) -> str:
     return request.mimetype
 
 
-def read_body() -> bytes:
-    """Read the body whole: raise RequestEntityTooLarge past MAX_BODY_BYTES, BadRequest if it ends early."""
+def read_body(max_bytes: int = MAX_BODY_BYTES) -> bytes:
+    """Read the body whole: raise RequestEntityTooLarge past `max_bytes`, BadRequest if it ends early."""
     length = request.content_length
-    if length is not None and length > MAX_BODY_BYTES:
-        raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
-    body = request.environ["wsgi.input"].read(MAX_BODY_BYTES + 1 if length is None else length)
-    if len(body) > MAX_BODY_BYTES:
-        raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
+    if length is not None and length > max_bytes:
+        raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
+    body = request.environ["wsgi.input"].read(max_bytes + 1 if length is None else length)
+    if len(body) > max_bytes:
+        raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
     if length is not None and len(body) < length:
         raise BadRequest("body: shorter than its Content-Length")
     return body
