@@ -40,7 +40,7 @@ def said(answer):
 def form_token(owner, action):
     """The token of a form of the page."""
     forms = {}
-    for page in (*PAGES, "/settings/posts?status=draft"):
+    for page in (*PAGES, "/settings/posts?status=draft", "/settings/posts?q=kase"):
         forms |= {unescape(each): token for each, token in FORM.findall(owner.get(page).text)}
     return forms[action]
 
@@ -432,6 +432,19 @@ def test_the_latest_ten_are_shown_and_older_ones_follow(owner, post):
         link = re.search(r'href="([^"]+)">Older posts', page)
         path = link and unescape(link[1])
     assert found == [str(number) for number in range(21, 0, -1)]
+
+
+def test_posts_are_searched(owner, post):
+    for title in ("Café & Käse", "Brot", "Kaffee"):
+        post(title=title)
+    page = owner.get("/settings/posts?q=cafe").text
+    assert re.findall("<bdi>(.*?)</bdi>", page) == ["Café &amp; Käse"]
+    assert 'name="q" value="cafe"' in page
+    answer = owner.get("/settings/posts?q=?!")
+    assert (answer.status_code, said(answer)) == (400, ["q: must have a letter or a digit"])
+    assert len(re.findall("<bdi>", owner.get("/settings/posts?q=").text)) == 3
+    page = done(owner, "/settings/posts/1/publish?q=kase", "The post is published.")
+    assert 'name="q" value="kase"' in page.text
 
 
 def test_a_text_is_text_whatever_it_is(owner, post, database):

@@ -14,11 +14,12 @@ from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.schemas.webhooks import NewWebhookSchema
 from blogapi.web.settings.blueprint import blueprint, cookie_name, notices
 from blogapi.web.views.pages import STATIC, page
+from blogapi.web.views.posts import find_page
 from blogapi.web.views.webhooks import check_address
 
 KEYS, POSTS, DELIVERIES = 100, 10, 10  # that are shown at once
 new_webhook = NewWebhookSchema()
-posts_query = ListQuerySchema(only=("status", "before"))
+posts_query = ListQuerySchema(only=("status", "before", "q"))
 
 
 @blueprint.get("/settings.css")
@@ -103,7 +104,7 @@ def create_webhook() -> str:
 def show_posts() -> str:
     """Show how many posts have each status, and the newest posts."""
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
-    page = lists.page(database(), POSTS, **posts_query.load(asked))
+    page = find_page(posts_query.load(asked) | {"limit": POSTS})
     shown, older = list(documents.load_all(page.documents)), page.before and urlencode(asked | {"before": page.before})
     counts, most = lists.counts(database()), lists.MAX_COUNTED
     return render_template("settings/posts.html", posts=shown, older=older, counts=counts, most=most)

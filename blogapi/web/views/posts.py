@@ -52,17 +52,16 @@ def list_posts() -> Response:
     At most `limit` of them, and none after the one that brings them past 4 MiB: `Link` leads on to those that follow.
     """
     query = g.query
-    page = _page(in_scope(query))
+    asked = in_scope(query)
+    page = lists.Page([], None) if asked is None else find_page(asked)
     content = b"[%b]\n" % b",".join(page.documents)
     link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
     return list_response(content, link)
 
 
-def _page(query: dict[str, Any] | None) -> lists.Page:
-    """Return the page of a query; a search that may take long is made aside, so that others need not wait for it."""
+def find_page(query: dict[str, Any]) -> lists.Page:
+    """Return a page of a list; a search that may take long is made in a thread, and others are answered meanwhile."""
     db = database()
-    if query is None:
-        return lists.Page([], None)
     if "q" not in query:
         return lists.page(db, **query)
     filtered = "status" in query or "tag" in query
