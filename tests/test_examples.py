@@ -1,0 +1,111 @@
+"""The programs of docs/examples.md, as they stand there: against a running service, and in a browser."""
+
+import functools
+import http.server
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.service import CHECKOUT, Service, eventually, free_port
+
+EXAMPLES = (CHECKOUT / "docs/examples.md").read_text()
+BUILD, REBUILD = re.findall(r"^```python\n(.*?)^```", EXAMPLES, re.MULTILINE | re.DOTALL)
+(SEARCH,) = re.findall(r"^```html\n(.*?)^```", EXAMPLES, re.MULTILINE | re.DOTALL)
+EVENTS = re.search(r"-d '({.*?})'", EXAMPLES, re.DOTALL)[1]
+POSTS = [
+    {"title": "Rye & spelt", "content": "*Patience.*", "tags": ["Bread"], "published_at": "2026-01-02T00:00:00Z"},
+    {"title": "Crème brûlée", "content": "Sugar.", "tags": ["Sweets"], "published_at": "2026-01-03T00:00:00Z"},
+    {"title": "Pretzels", "content": "Lye.", "tags": ["bread"], "published_at": "2026-01-01T00:00:00Z"},
+]
+DRAFT = {"title": "Crème caramel", "content": "Not yet.", "tags": ["Secret"]}
+
+
+class Pages(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Serve the folder of the site; give its address."""
+    folder = tmp_path / "public"
+    folder.mkdir()
+    handler = functools.partial(Pages, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def blog(tmp_path, site):
+    """A service with three published posts and a draft, and the environment of a site's programs."""
+    settings = {"BLOGAPI_CORS_ORIGINS": site[1], "BLOGAPI_WEBHOOK_PRIVATE": "true"}
+    with Service(tmp_path / "blog.db", **settings) as service:
+        for post in POSTS:
+            assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
+        assert service.request("POST", "/v1/posts", DRAFT)[0] == 201
+        key = service.blogapi("keys", "create", "site", "--published-only").stdout.strip()
+        (tmp_path / "build.py").write_text(BUILD)
+        (tmp_path / "rebuild.py").write_text(REBUILD)
+        yield service, os.environ | {"BLOG_URL": f"http://127.0.0.1:{service.port}", "BLOG_KEY": key}
+
+
+def test_a_site_has_each_published_post_all_by_date_and_the_tags(blog, site, tmp_path):
+    folder, _ = site
+    (folder / "gone.html").touch()
+    (folder / "style.css").touch()
+    subprocess.run([sys.executable, "build.py", folder], cwd=tmp_path, env=blog[1], check=True, timeout=30)
+    pages = {file.name: file.read_text() for file in folder.iterdir()}
+    assert pages.keys() == {
+        "creme-brulee.html", "index.html", "pretzels.html", "rye-spelt.html", "style.css", "tags.html"
+    }  # fmt: skip
+    assert "<h1>Rye &amp; spelt</h1>\n<p><em>Patience.</em></p>" in pages["rye-spelt.html"]
+    assert re.findall(r"<a href=\"(.*?)\.html\">", pages["index.html"]) == ["creme-brulee", "rye-spelt", "pretzels"]
+    tags = re.findall(r"<h2>(.*?)</h2>|<a href=\"(.*?)\.html\">", pages["tags.html"])
+    assert [heading or link for heading, link in tags] == [
+        "bread (2)", "rye-spelt", "pretzels", "Sweets (1)", "creme-brulee"
+    ]  # fmt: skip
+
+
+def test_a_webhook_rebuilds_the_site_when_something_on_it_changes(blog, site, tmp_path):
+    (service, environ), (folder, _), port = blog, site, free_port()
+    events = EVENTS.replace(":9000", f":{port}")
+    webhook = service.request("POST", "/v1/webhooks", events.encode(), Content_Type="application/json")[2]
+    environ["WEBHOOK_SECRET"] = webhook["secret"]
+    command = [sys.executable, "rebuild.py", folder, str(port)]
+    program = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.DEVNULL)
+    try:
+        eventually((folder / "tags.html").exists)
+        assert service.request("PATCH", "/v1/posts/4", {"status": "published"})[0] == 200
+        eventually((folder / "creme-caramel.html").exists)
+        assert service.request("PATCH", "/v1/tags/secret", {"name": "Open"})[0] == 200
+        eventually(lambda: "Open (1)" in (folder / "tags.html").read_text())
+        assert service.request("DELETE", "/v1/posts/4")[0] == 204
+        eventually(lambda: not (folder / "creme-caramel.html").exists())
+    finally:
+        program.terminate()
+        program.wait()
+
+
+def test_a_search_box_finds_what_is_published_and_nothing_else(browser, blog, site):
+    (service, environ), (folder, address) = blog, site
+    page = SEARCH.replace("127.0.0.1:8000", f"127.0.0.1:{service.port}").replace("blog_…", environ["BLOG_KEY"])
+    (folder / "search.html").write_text(page)
+    browser.get(f"{address}/search.html")
+    box, found = browser.find_element(By.CSS_SELECTOR, "input"), browser.find_element(By.CSS_SELECTOR, "ul")
+    box.send_keys("CREME")
+    WebDriverWait(browser, 10).until(lambda _: found.text == "Crème brûlée")
+    box.send_keys(" xyz")
+    WebDriverWait(browser, 10).until(lambda _: found.text == "")
+    box.clear()
+    box.send_keys("***")
+    WebDriverWait(browser, 10).until(lambda _: found.text.startswith("q: "))
