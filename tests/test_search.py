@@ -1,7 +1,10 @@
 """GET /posts?q=…: which words find which posts."""
 
 import sqlite3
+import threading
+import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -15,8 +18,10 @@ from blogapi.storage import index, lists, posts, search, tags
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import STATUSES, Post
 from blogapi.storage.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
+from blogapi.web.scope import GRAIN_SECONDS
 from tests.conftest import message
 from tests.invariants import sound_posts
+from tests.service import add_key
 from tests.test_list import walk
 
 
@@ -335,8 +340,8 @@ def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, c
     post(title="Early and due", tags=["a"])
     post(title="Early and later", tags=["a"])
     later = ["2026-11-20T12:00:10Z", "2026-11-20T12:00:20Z"]
-    for number, time in enumerate(later, 2):
-        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
+    for number, published_at in enumerate(later, 2):
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
 
     def ids(**query):
         return found("early", status="published", **query), found("early", status="scheduled", **query)
@@ -396,6 +401,7 @@ def test_a_search_takes_two_statements(client, statements):
         ({"q": "fo*"}, False),
         ({"q": "fog lake"}, False),
         ({"q": '"fog lake"'}, False),
+        ({"q": "fog lake sun"}, False),
         ({"q": "東京"}, False),
         ({"q": "fog", "filtered": True}, False),
         ({"q": "fog", "sort": "published_at"}, False),
@@ -409,6 +415,41 @@ def test_among_many_posts_a_search_that_can_take_long_runs_aside(database, clien
     assert search.is_quick(database, **query) is is_quick
     asked = {"q": query["q"], "sort": query["sort"]} | ({"status": "draft"} if query["filtered"] else {})
     assert client.get("/v1/posts", query_string=asked).json == []
+
+
+@pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
+def test_a_search_for_many_words_runs_aside_however_few_posts_there_are(database, q):
+    assert not search.is_quick(database, q, "created_at", filtered=False)
+
+
+def test_searches_of_one_client_do_not_keep_another_waiting(database):
+    running, done = threading.Event(), []
+
+    def look(reader, client):
+        running.wait(10)
+        done.append(client)
+
+    with ThreadPoolExecutor(21) as pool:
+        for _ in range(20):
+            pool.submit(database.read_aside, "many", look, "many")
+        other = pool.submit(database.read_aside, "one", look, "one")
+        while not database._turns["one"].locked():
+            pass
+        running.set()
+        other.result(10)
+    assert (done.count("many"), done.count("one")) == (20, 1)
+    assert done.index("one") < 10
+
+
+def test_a_search_takes_a_published_only_key_even_time(client, database, post):
+    for number in range(3):
+        post(title=f"{'fog ' * 50}{number}")
+    site = add_key(database, "site", scope="published-only")
+    for q in ('"fog fog fog fog fog"', "sun"):
+        started = time.monotonic()
+        answer = client.get("/v1/posts", query_string={"q": q}, headers={"Authorization": f"Bearer {site}"})
+        assert answer.json == []
+        assert time.monotonic() - started > GRAIN_SECONDS
 
 
 # The index

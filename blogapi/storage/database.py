@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -33,6 +34,7 @@ class Database(Reader):
         self._clock = clock
         self._group = GroupCommit(engine, clock)
         self._reading_aside = threading.Lock()
+        self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
         self.run_in_thread: Callable[[Callable, tuple], Any] = lambda function, arguments: function(*arguments)
 
     @property
@@ -64,15 +66,20 @@ class Database(Reader):
 
         return self._aside(commit)
 
-    def read_aside(self, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation that reads, aside as `write_aside` does; one at a time, so that others get their share."""
+    def read_aside(
+        self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation that reads, aside as `write_aside` does; one at a time, so that others get their share.
+
+        Of each client one waits for that: nobody waits for all that another has asked for.
+        """
 
         def read(engine: Sqlite) -> T:
             reader = Reader(engine)
             reader.now = self.now
             return operation(reader, *args, **kwargs)
 
-        with self._reading_aside:
+        with self._turns[client], self._reading_aside:
             return self._aside(read)
 
     def check(self) -> None:

@@ -14,7 +14,8 @@ from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 from blogapi.storage.words import sequences
 
-QUICK_POSTS = 20_000  # in which any search takes a few milliseconds
+QUICK_WORDS = 3  # A long sequence can take half a second, in a single post as well.
+QUICK_POSTS = 20_000  # in which a search for so few words takes a few milliseconds
 SORTED_POSTS = 20_000  # of so many that are found the latest are soon met: each is looked at in some 20 µs
 
 
@@ -93,10 +94,12 @@ def _latest(status: str | None) -> Prepared:
 
 
 def is_quick(reader: Reader, q: str, sort: str, filtered: bool) -> bool:
-    """Return whether a search takes no longer than a list: one for one word, or among not too many posts."""
+    """Return whether a search takes no longer than a list: one for one word, or for a few among not too many posts."""
     found = list(sequences(q))
-    one_word = len(found) == len(found[0][0]) == 1 and not (found[0][1] and len(found[0][0][0]) > 1)
-    return (one_word and sort == "created_at" and not filtered) or reader.row(_last_post)[0] <= QUICK_POSTS
+    count = sum(len(sequence) for sequence, _ in found)
+    if count == 1 and sort == "created_at" and not filtered and not (found[0][1] and len(found[0][0][0]) > 1):
+        return True
+    return count <= QUICK_WORDS and reader.row(_last_post)[0] <= QUICK_POSTS
 
 
 _last_post = Statement("SELECT ifnull(max(id), 0) FROM post", [])

@@ -104,7 +104,7 @@ def create_webhook() -> str:
 def show_posts() -> str:
     """Show how many posts have each status, and the newest posts."""
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
-    page = find_page(posts_query.load(asked) | {"limit": POSTS})
+    page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="settings")
     shown, older = list(documents.load_all(page.documents)), page.before and urlencode(asked | {"before": page.before})
     counts, most = lists.counts(database()), lists.MAX_COUNTED
     return render_template("settings/posts.html", posts=shown, older=older, counts=counts, most=most)

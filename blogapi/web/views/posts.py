@@ -1,6 +1,8 @@
 """The posts: list, create, get, change, put, delete."""
 
 import json
+from collections.abc import Hashable
+from contextlib import nullcontext
 from typing import Any
 
 from flask import Response, g
@@ -34,7 +36,7 @@ from blogapi.web.schemas.posts import (
     PutPostSchema,
     is_slug,
 )
-from blogapi.web.scope import in_scope, published_only
+from blogapi.web.scope import even_time, in_scope, published_only
 
 post_schema = PostSchema()
 
@@ -53,13 +55,14 @@ def list_posts() -> Response:
     """
     query = g.query
     asked = in_scope(query)
-    page = lists.Page([], None) if asked is None else find_page(asked)
+    with even_time() if "q" in query and published_only() else nullcontext():
+        page = lists.Page([], None) if asked is None else find_page(asked, g.api_key)
     content = b"[%b]\n" % b",".join(page.documents)
     link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
     return list_response(content, link)
 
 
-def find_page(query: dict[str, Any]) -> lists.Page:
+def find_page(query: dict[str, Any], client: Hashable) -> lists.Page:
     """Return a page of a list; a search that may take long is made in a thread, and others are answered meanwhile."""
     db = database()
     if "q" not in query:
@@ -67,7 +70,7 @@ def find_page(query: dict[str, Any]) -> lists.Page:
     filtered = "status" in query or "tag" in query
     if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
         return lists.page(db, **query)
-    return db.read_aside(lists.page, **query)
+    return db.read_aside(client, lists.page, **query)
 
 
 @operation(
