@@ -68,8 +68,10 @@ def hammer(sock, numbers):
         heads = [f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer blog_{n:043}\r\n\r\n" for n in batch]
         sock.sendall("".join(heads).encode())
         answers = b""
-        while answers.count(b"HTTP/1.1 401") < len(batch) or not answers.endswith(b"}"):
-            answers += sock.recv(65536)
+        while answers.count(b"HTTP/1.1 401") < len(batch) or not answers.endswith(b"}\n"):
+            received = sock.recv(65536)
+            assert received
+            answers += received
 
 
 def test_refused_texts_leave_no_trace_in_memory(tmp_path):
