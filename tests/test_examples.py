@@ -2,28 +2,43 @@
 
 import functools
 import http.server
+import json
 import os
 import re
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.service import CHECKOUT, Service, eventually, free_port
+from tests.pages import Page
+from tests.service import BIN, CHECKOUT, Service, eventually, free_port
 
-EXAMPLES = (CHECKOUT / "docs/examples.md").read_text()
-BUILD, REBUILD = re.findall(r"^```python\n(.*?)^```", EXAMPLES, re.MULTILINE | re.DOTALL)
-(SEARCH,) = re.findall(r"^```html\n(.*?)^```", EXAMPLES, re.MULTILINE | re.DOTALL)
-EVENTS = re.search(r"-d '({.*?})'", EXAMPLES, re.DOTALL)[1]
+EXAMPLES = Page("docs/examples.md")
+INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
+(BUILD,) = EXAMPLES.take("A static site", "python")
+(RUN_BUILD,) = EXAMPLES.take("A static site")
+(REBUILD,) = EXAMPLES.take("Built when something is published", "python")
+SUBSCRIBE, RUN_REBUILD = EXAMPLES.take("Built when something is published")
+(SEARCH,) = EXAMPLES.take("A search box", "html")
 POSTS = [
     {"title": "Rye & spelt", "content": "*Patience.*", "tags": ["Bread"], "published_at": "2026-01-02T00:00:00Z"},
     {"title": "Crème brûlée", "content": "Sugar.", "tags": ["Sweets"], "published_at": "2026-01-03T00:00:00Z"},
     {"title": "Pretzels", "content": "Lye.", "tags": ["bread"], "published_at": "2026-01-01T00:00:00Z"},
 ]
 DRAFT = {"title": "Crème caramel", "content": "Not yet.", "tags": ["Secret"]}
+
+
+def shell(block, folder, environ):
+    """Run a block in a shell, with the Python of the tests; return what it printed."""
+    environ = environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+    ended = subprocess.run(
+        ["bash", "-euc", block], cwd=folder, env=environ, stdout=subprocess.PIPE, text=True, check=True, timeout=30
+    )
+    return ended.stdout
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):
@@ -53,17 +68,22 @@ def blog(tmp_path, site):
         for post in POSTS:
             assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
         assert service.request("POST", "/v1/posts", DRAFT)[0] == 201
-        key = service.blogapi("keys", "create", "site", "--published-only").stdout.strip()
+        key = shell(MAKE_KEY + 'echo "$BLOG_KEY"', CHECKOUT, service.environ).strip()
         (tmp_path / "build.py").write_text(BUILD)
         (tmp_path / "rebuild.py").write_text(REBUILD)
         yield service, os.environ | {"BLOG_URL": f"http://127.0.0.1:{service.port}", "BLOG_KEY": key}
+
+
+def test_every_block_is_run_and_their_libraries_are_there():
+    assert EXAMPLES.forgotten == []
+    assert all(version(library) for library in INSTALL.removeprefix("pip install ").split())
 
 
 def test_a_site_has_each_published_post_all_by_date_and_the_tags(blog, site, tmp_path):
     folder, _ = site
     (folder / "gone.html").touch()
     (folder / "style.css").touch()
-    subprocess.run([sys.executable, "build.py", folder], cwd=tmp_path, env=blog[1], check=True, timeout=30)
+    shell(RUN_BUILD, tmp_path, blog[1])
     pages = {file.name: file.read_text() for file in folder.iterdir()}
     assert pages.keys() == {
         "creme-brulee.html", "index.html", "pretzels.html", "rye-spelt.html", "style.css", "tags.html"
@@ -78,10 +98,11 @@ def test_a_site_has_each_published_post_all_by_date_and_the_tags(blog, site, tmp
 
 def test_a_webhook_rebuilds_the_site_when_something_on_it_changes(blog, site, tmp_path):
     (service, environ), (folder, _), port = blog, site, free_port()
-    events = EVENTS.replace(":9000", f":{port}")
-    webhook = service.request("POST", "/v1/webhooks", events.encode(), Content_Type="application/json")[2]
-    environ["WEBHOOK_SECRET"] = webhook["secret"]
-    command = [sys.executable, "rebuild.py", folder, str(port)]
+    subscribe = SUBSCRIBE.replace(":8000", f":{service.port}").replace(":9000", f":{port}")
+    webhook = json.loads(shell(subscribe, tmp_path, environ | {"KEY": service.key}))
+    secret, *command = RUN_REBUILD.replace("whsec_…", webhook["secret"]).replace("9000", str(port)).split()
+    environ |= dict([secret.split("=", 1)])
+    command[0] = sys.executable
     program = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.DEVNULL)
     try:
         eventually((folder / "tags.html").exists)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.service import CHECKOUT, Service, eventually, read_answer
 
-README = (CHECKOUT / "README.md").read_text()
+RUNNING = (CHECKOUT / "docs/running.md").read_text()
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_clients_that_go_away_meanwhile_do_not_disturb_the_end(service):
     assert "Traceback" not in service.log
 
 
-def test_the_unit_has_the_paths_of_the_readme():
+def test_the_unit_has_the_paths_of_the_page():
     unit = (CHECKOUT / "blogapi.service").read_text()
     assert set(re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)) == {
         "/opt/blogapi",
@@ -132,7 +132,7 @@ def test_the_unit_has_the_paths_of_the_readme():
         "env BLOGAPI_DATABASE=/var/lib/blogapi/blog.db",
         "system blogapi",
     ):
-        assert said in README
+        assert said in RUNNING
     assert "User=blogapi\n" in unit
 
 

@@ -1,0 +1,42 @@
+"""README and the pages of docs/, by their headings and blocks."""
+
+import re
+
+from tests.service import CHECKOUT
+
+NAMES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{file.name}" for file in (CHECKOUT / "docs").glob("*.md"))]
+HEADING_OR_BLOCK = re.compile(r"^#+ ([^\n]+)$|^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Page:
+    """A page from which blocks are taken by heading and language, so that none is forgotten."""
+
+    def __init__(self, name):
+        self.text = (CHECKOUT / name).read_text()
+        self.headings, self.blocks = [], []
+        for heading, language, block in HEADING_OR_BLOCK.findall(self.text):
+            if heading:
+                self.headings.append(heading)
+            else:
+                self.blocks.append((self.headings[-1], language, block))
+
+    def take(self, heading, language="sh"):
+        """Take the blocks in a language that stand under a heading."""
+        taken = [each for each in self.blocks if each[:2] == (heading, language)]
+        self.blocks = [each for each in self.blocks if each not in taken]
+        return [block for *_, block in taken]
+
+    @property
+    def forgotten(self):
+        """The blocks that can be run, and that nobody took."""
+        return [each for each in self.blocks if each[1] in ("sh", "python", "html")]
+
+    @property
+    def anchors(self):
+        """What a link can lead to, as GitHub names it."""
+        return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in self.headings}
+
+    @property
+    def links(self):
+        """The links to other places of the project: name of the file and anchor, each perhaps empty."""
+        return re.findall(r"\]\((?!https?:)([^#)]*)#?([^)]*)\)", self.text.replace("\n", " "))
