@@ -68,6 +68,7 @@ def test_a_preflight_is_answered_without_a_key_and_not_counted(client, path):
         "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
         "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
         "Access-Control-Max-Age": "7200",
+        "Cache-Control": "private, no-cache",
         "Vary": "Origin",
         "X-RateLimit-Limit": "1000000",
         "X-RateLimit-Remaining": "1000000",

@@ -51,13 +51,13 @@ def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed,
         curl = ["curl", "--silent", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "1"]
         address = f"http://127.0.0.1:{port}"
         health = subprocess.run([*curl, f"{address}/healthz"], capture_output=True, text=True, timeout=30)
-        assert health.stdout == '{"status":"ok"}', log.read_text()
+        assert health.stdout == '{"status":"ok"}\n', log.read_text()
         key = re.search(r"blog_[A-Za-z0-9_-]{43}", log.read_text())[0]
         authorization = ["--header", f"Authorization: Bearer {key}"]
         posts = subprocess.run(
             [*curl, *authorization, f"{address}/v1/posts"], capture_output=True, text=True, timeout=9
         )
-        assert posts.stdout == "[]"
+        assert posts.stdout == "[]\n"
         page = subprocess.run([*curl, f"{address}/docs"], capture_output=True, text=True, timeout=9)
         assert "swagger" in page.stdout
     finally:
