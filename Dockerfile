@@ -4,9 +4,11 @@ FROM python:3.13-slim
 RUN useradd --uid 1000 --no-create-home blogapi && install --directory --owner=blogapi --mode=700 /data
 
 WORKDIR /opt/blogapi
-COPY requirements.txt .
-RUN pip install --no-cache-dir --require-hashes -r requirements.txt
-COPY setup.cfg pyproject.toml README.md LICENSE app.py gunicorn.conf.py schema.sql ./
+# requirements-postgresql.txt has what a database of PostgreSQL needs, too.
+ARG REQUIREMENTS=requirements.txt
+COPY ${REQUIREMENTS} .
+RUN pip install --no-cache-dir --require-hashes -r ${REQUIREMENTS}
+COPY setup.cfg pyproject.toml README.md LICENSE app.py gunicorn.conf.py schema*.sql ./
 COPY blogapi blogapi
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 

@@ -1,9 +1,11 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install run test soak bench check lock
+.PHONY: install postgresql run test soak bench check lock
 
 install: .venv/installed
+
+postgresql: .venv/postgresql  # what it takes to keep everything in a database of PostgreSQL
 
 run: .venv/installed
 	@exec $(BIN)/blogapi serve
@@ -14,8 +16,8 @@ test: .venv/tested
 soak: .venv/tested  # the tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest --soak --hypothesis-profile soak --no-cov
 
-bench: .venv/tested  # needs wrk; make bench POSTS=1000000 compares with 1,000 posts, too
-	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000)
+bench: .venv/tested  # needs wrk; POSTS=1000000 compares with 1,000 posts, too; ENGINE=postgresql with SQLite
+	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite)
 
 check: .venv/tested  # lint and formatting
 	$(BIN)/ruff check .
@@ -27,6 +29,10 @@ check: .venv/tested  # lint and formatting
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --require-hashes -r requirements.txt
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/postgresql: .venv/installed requirements-postgresql.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements-postgresql.txt
 	@touch $@
 
 .venv/tested: .venv/installed requirements-test.txt
@@ -41,5 +47,6 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	$(COMPILE) --output-file requirements.txt
+	$(COMPILE) --extra postgresql --output-file requirements-postgresql.txt
 	$(COMPILE) --extra test --output-file requirements-test.txt
 	rm -r .venv-lock

@@ -16,7 +16,7 @@ except ValueError as error:
 
 wsgi_app = "blogapi.app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
-workers = 1  # the rate limit is exact because one process counts
+workers = _config.web_concurrency  # on SQLite 1: the rate limit is exact because one process counts
 worker_class = "blogapi.server.worker.Worker"
 logger_class = "blogapi.server.log.ServerLogger"
 worker_connections = 8192  # slow and silent clients cost a little memory and nothing else

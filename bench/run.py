@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,14 +27,15 @@ from peewee import fn
 
 from blogapi.files.markdown import render
 from blogapi.storage import keys, posts, webhooks
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, engine_for
 from blogapi.storage.models import POST_EVENTS, Post
-from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.transaction import Transaction
+from tests.postgresql import PostgresqlServer
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 SERVER_CORE, CLIENT_CORE = {0}, {1}
+ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
 POST = "/v1/posts/1"
 LISTS = {
@@ -83,6 +85,7 @@ class Server:
 
     def __init__(self, folder: Path, command: list[str | Path], key: str, **environ: str):
         self.port = free_port()
+        self.cores = SERVER_CORE
         self.key = key
         self.log = (folder / f"{self.port}.log").open("w")
         self.environ = os.environ | {"PORT": str(self.port), "BLOGAPI_RATE_LIMIT": "999999999"} | environ
@@ -96,7 +99,7 @@ class Server:
             cwd=HERE.parent,
             env=self.environ,
             stderr=self.log,
-            preexec_fn=lambda: os.sched_setaffinity(0, SERVER_CORE),
+            preexec_fn=lambda: os.sched_setaffinity(0, self.cores),
         )
         while True:
             try:
@@ -147,10 +150,10 @@ class Server:
 
 
 class Blog(Server):
-    """The service with a database of so many posts."""
+    """The service with a database of so many posts, by default a file."""
 
-    def __init__(self, folder: Path, count: int):
-        self.database = folder / f"{count}.db"
+    def __init__(self, folder: Path, count: int, database: str | None = None, **settings: str):
+        self.database = database or folder / f"{count}.db"
         self.posts = count
         self.folder = folder
         key = keys.new_key()
@@ -165,7 +168,7 @@ class Blog(Server):
         }
         (folder / "new.json").write_text(json.dumps(fields))
         (folder / "new.md").write_bytes(render(fields))
-        settings = {"BLOGAPI_DATABASE": str(self.database), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
+        settings |= {"BLOGAPI_DATABASE": str(self.database), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
         super().__init__(folder, [BIN / "gunicorn"], key, **settings)
 
     def add(self, count: int) -> int:
@@ -219,9 +222,9 @@ class Blog(Server):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Database]:
+def opened(database: Path | str) -> Iterator[Database]:
     """Open a database for a while."""
-    engine = Sqlite(path)
+    engine = engine_for(database)
     engine.open()
     yield Database(engine)
     engine.close()
@@ -376,9 +379,38 @@ def beside_a_thousand(large: Blog, small: Blog, runs: int, seconds: int) -> None
         line(name, result, f"{result.rate / base.rate:.2f}", "0.85", "0.95")
 
 
+def beside_sqlite(folder: Path, runs: int, seconds: int) -> None:
+    """Print how PostgreSQL compares with SQLite, on all cores, which the server, the service and wrk share."""
+    print("\nPostgreSQL, shares of the same with SQLite")
+    with ExitStack() as stack:
+        server = stack.enter_context(PostgresqlServer())
+        for name in ("sqlite", "one", "two"):
+            (folder / name).mkdir()
+        one = Blog(folder / "sqlite", 1000)
+        blogs = {"one worker": Blog(folder / "one", 1000, server.create("one"))}
+        blogs["two workers"] = Blog(folder / "two", 1000, server.create("two"), WEB_CONCURRENCY="2")
+        for blog in (one, *blogs.values()):
+            blog.cores = ALL_CORES
+            stack.enter_context(running(blog))
+        operations = {
+            "list": (lambda blog, c: blog.list(c, seconds), "0.40", "0.45"),
+            "get one post": (lambda blog, c: blog.list(c, seconds, POST), "", ""),
+            "create": (lambda blog, c: blog.create(c, seconds), "0.30", "0.22"),
+            "delete": (lambda blog, c: blog.delete(c, seconds), "", ""),
+        }
+        for name, (operation, *targets) in operations.items():
+            for connections, target in zip((1, 16), targets, strict=True):
+                measured = [partial(operation, blog, connections) for blog in (one, *blogs.values())]
+                base, *results = medians(runs, *measured)
+                line(f"SQLite, {name}, {connections} connections", base)
+                for kind, result in zip(blogs, results, strict=True):
+                    line(f"{name}, {kind}, {connections} connections", result, f"{result.rate / base.rate:.2f}", target)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=1000)
+    parser.add_argument("--engine", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
     options = parser.parse_args()
@@ -389,6 +421,9 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blogapi-bench-")))
         print(f"{'':<42} {'req/s':>8} {'p50 ms':>8} {'p99 ms':>8}  {'share':>7} {'at least':>8} {'aim':>6}")
+        if options.engine == "postgresql":
+            beside_sqlite(folder, options.runs, options.seconds)
+            return
         blog = Blog(folder, options.posts)
         starts = []
         for _ in range(5):

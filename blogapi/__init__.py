@@ -32,7 +32,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     Opens the database, which is set up where it is missing; raises Unavailable if it cannot be used.
     """
     config = config or Config.from_environ(os.environ)
-    engine = engine_for(config.database)
+    engine = engine_for(config.database, config.database_connections)
     engine.open()
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405

@@ -8,6 +8,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Self
 
+PLAIN = ("host", "port", "web_concurrency")
+POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
 # http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
@@ -23,11 +25,14 @@ Origins = frozenset[str]
 
 @dataclass(frozen=True)
 class Config:
-    """What an operator can set. HOST and PORT go by these names, the others by BLOGAPI_ and theirs."""
+    """What an operator can set. Those in PLAIN go by their own names, the others by BLOGAPI_ and theirs."""
 
     host: str = "127.0.0.1"
     port: int = 8000
-    database: Path = Path("blog.db")  # in the current folder; its folder must exist
+    # A file, whose folder must exist, or the URL of a database of PostgreSQL, which may have a password in it
+    database: Path | str = Path("blog.db")
+    database_connections: int = 5  # of each process to PostgreSQL, besides one for the sender of webhooks
+    web_concurrency: int = 1  # processes, with PostgreSQL only
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
@@ -52,7 +57,7 @@ class Config:
                 raise ValueError(f"{variable}: there is no such setting; {_meant(variable, list(known))}")
         given = {variable: field for variable, field in known.items() if variable in environ}
         values = {field.name: _convert(variable, environ[variable], field.type) for variable, field in given.items()}
-        if environ.get("WEB_CONCURRENCY", "1") != "1":  # gunicorn would heed it
+        if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         if values.get("port", 1) > 65535:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
@@ -68,8 +73,7 @@ class Config:
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""
-        plain = ("host", "port")
-        return {("" if field.name in plain else PREFIX) + field.name.upper(): field for field in fields(cls)}
+        return {("" if field.name in PLAIN else PREFIX) + field.name.upper(): field for field in fields(cls)}
 
 
 def _meant(variable: str, known: list[str]) -> str:
@@ -79,6 +83,8 @@ def _meant(variable: str, known: list[str]) -> str:
 
 
 def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | Networks | Origins:
+    if text.startswith(POSTGRESQL) and kind == Path | str:
+        return text
     if kind is bool:
         if text not in ("true", "false"):
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
@@ -93,7 +99,7 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
         raise ValueError(f"{variable}: must not be empty")
     if kind == Origins:
         return _origins(variable, text)
-    return kind(text)
+    return text if kind is str else Path(text)
 
 
 def _origins(variable: str, text: str) -> Origins:

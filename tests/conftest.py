@@ -1,5 +1,6 @@
 """What the tests share: a clock that they set, the application with a key, the real server, and a receiver."""
 
+import inspect
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from blogapi.config import Config
 from blogapi.storage import webhooks
 from blogapi.webhooks import endpoint
 from blogapi.webhooks.sender import Sender
+from tests.postgresql import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver, make_certificate
 from tests.service import Service, add_key
 
@@ -60,8 +62,42 @@ def clock():
     return Clock(NOON)
 
 
+SQLITE_ONLY = {"tmp_path", "config", "statements", "plan", "damage"}  # tests with these know of a file
+
+
+def pytest_generate_tests(metafunc):
+    """Let what speaks HTTP run on both engines, where PostgreSQL's programs are found."""
+    names = set(inspect.signature(metafunc.function).parameters)
+    is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
+    if PROGRAMS and "app" in metafunc.fixturenames and not is_of_sqlite:
+        metafunc.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    if not PROGRAMS:
+        pytest.skip("PostgreSQL's programs are not there")
+    with PostgresqlServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql_url(postgresql_server):
+    """A database of PostgreSQL that tests use one after the other."""
+    return postgresql_server.create("tests")
+
+
 @pytest.fixture
-def config(tmp_path):
+def backend(request):
+    return getattr(request, "param", "sqlite")
+
+
+@pytest.fixture
+def config(backend, tmp_path, request):
+    if backend == "postgresql":
+        url = request.getfixturevalue("postgresql_url")
+        clear(url)
+        return Config(database=url, rate_limit=1_000_000)
     return Config(database=tmp_path / "blog.db", rate_limit=1_000_000)
 
 

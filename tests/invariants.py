@@ -4,27 +4,37 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
+
+import psycopg
 
 from blogapi.storage import index
 from blogapi.storage.fold import fold
 
 
-def sound_posts(path):
-    """Assert every invariant of a database file, also beside a running server; return its posts by id."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("BEGIN")  # All is read as of the same moment.
+def sound_posts(database):
+    """Assert every invariant of a database, also beside a running server; return its posts by id."""
+    is_file = isinstance(database, Path)
+    connection = sqlite3.connect(database) if is_file else psycopg.connect(database, autocommit=True)
+    with closing(connection):
+        # All is read as of the same moment.
+        connection.execute("BEGIN" if is_file else "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
         def rows(query):
             return connection.execute(query).fetchall()
 
-        assert rows("PRAGMA integrity_check") == [("ok",)]
+        if is_file:
+            assert rows("PRAGMA integrity_check") == [("ok",)]
         posts = {number: json.loads(document) for number, document in rows("SELECT id, document FROM post")}
         copies_are_true(rows, posts)
         tags_are_true(rows, posts)
         schedule_is_true(rows, posts)
         events_are_whole(rows)
-        ids_are_known(rows)
-        index_is_true(rows, posts)
+        ids_are_known(rows, dict(rows("SELECT name, seq FROM sqlite_sequence" if is_file else "TABLE counter")))
+        if is_file:
+            index_is_true(rows, posts)
+        else:
+            words_are_true(dict(rows("SELECT post_id, text || labels FROM search")), posts)
     return {post["id"]: post for post in posts.values()}
 
 
@@ -65,9 +75,8 @@ def events_are_whole(rows):
     assert [each for each in deliveries if (each[2] == "pending") != (each[3] is not None)] == []
 
 
-def ids_are_known(rows):
+def ids_are_known(rows, last):
     """No id is greater than the last that was given; what names a post names one that there was."""
-    last = dict(rows("SELECT name, seq FROM sqlite_sequence"))
     for name, query in {
         "post": "SELECT max(id) FROM post",
         "webhook": "SELECT max(id) FROM webhook",
@@ -84,10 +93,12 @@ def index_is_true(rows, posts):
     found = {}
     for number, word in rows('SELECT doc, term FROM temp.place ORDER BY doc, "offset"'):
         found.setdefault(number, []).append(word)
-    expected = {number: index.changed({}, post)[1].split() for number, post in posts.items()}
-    assert {number: by_kind(words) for number, words in found.items()} == {
-        number: by_kind(words) for number, words in expected.items()
-    }
+    words_are_true({number: " ".join(words) for number, words in found.items()}, posts)
+
+
+def words_are_true(found, posts):
+    expected = {number: by_kind(index.changed({}, post)[1].split()) for number, post in posts.items()}
+    assert {number: by_kind(words.split()) for number, words in found.items()} == expected
 
 
 def by_kind(words):

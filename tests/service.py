@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from blogapi.storage import keys
-from blogapi.storage.database import Database
-from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.database import Database, engine_for
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -39,18 +38,28 @@ def free_port():
 
 
 class Service:
-    """A gunicorn with a database; its log is kept in a file beside that.
+    """A gunicorn with a database; its log is kept in a file, beside that where it is one.
 
-    `measured` lets coverage look on, where it does so at all; that takes time and memory.
+    It makes a key, unless it is given the `key` of another. `measured` lets coverage look on, where it does so at all;
+    that takes time and memory.
     """
 
-    def __init__(self, database, host="127.0.0.1", command=(BIN / "gunicorn",), measured=False, **settings):
+    def __init__(
+        self,
+        database,
+        host="127.0.0.1",
+        command=(BIN / "gunicorn",),
+        measured=False,
+        log_file=None,
+        key=None,
+        **settings,
+    ):
         self.command = command
         self.measured = measured
         self.database = database
         self.host = host
         self.port = free_port()
-        self.log_file = database.with_suffix(".log")
+        self.log_file = log_file or database.with_suffix(".log")
         self.environ = (os.environ if measured else unmeasured()) | {
             "HOST": host,
             "PORT": str(self.port),
@@ -59,13 +68,14 @@ class Service:
             **{name: str(value) for name, value in settings.items()},
         }
         self.process = None
-        self.key = None
+        self.key = key
 
     def __enter__(self):
-        engine = Sqlite(self.database)
-        engine.open()
-        self.key = add_key(Database(engine), "tests")
-        engine.close()
+        if self.key is None:
+            engine = engine_for(self.database)
+            engine.open()
+            self.key = add_key(Database(engine), "tests")
+            engine.close()
         try:
             self.start()
         except BaseException:
@@ -143,8 +153,8 @@ class Service:
 
     @property
     def memory(self):
-        """The memory of master and worker in MB, shared pages counted once (PSS)."""
-        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, self.worker)]
+        """The memory of master and workers in MB, shared pages counted once (PSS)."""
+        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, *self.workers)]
         return sum(int(re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     @property

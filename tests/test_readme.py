@@ -344,5 +344,7 @@ def test_the_readme_leads_to_every_page():
 
 
 def test_the_pages_name_every_setting():
-    settings = re.findall(r"^\| `(HOST|PORT|BLOGAPI_\w+)` \|", Page("docs/settings.md").text, re.MULTILINE)
+    settings = re.findall(
+        r"^\| `(HOST|PORT|WEB_CONCURRENCY|BLOGAPI_\w+)` \|", Page("docs/settings.md").text, re.MULTILINE
+    )
     assert settings == list(Config.variables())

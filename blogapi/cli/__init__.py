@@ -6,7 +6,7 @@ import sys
 import click
 from flask import Flask
 
-from blogapi.cli.database import backup, init, serve
+from blogapi.cli.database import backup, copy_database, init, serve
 from blogapi.cli.keys import keys
 from blogapi.cli.settings import settings
 from blogapi.cli.transfer import export_posts, import_posts
@@ -36,5 +36,5 @@ def openapi() -> None:
     click.echo(json.dumps(describe(app), indent=2))
 
 
-for command in (init, serve, backup, keys, settings, import_posts, export_posts):
+for command in (init, serve, backup, copy_database, keys, settings, import_posts, export_posts):
     commands.add_command(command)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from blogapi.cli.output import show
+from blogapi.cli.output import show, with_progress
 from blogapi.config import Config
 from blogapi.server.start import become_server, refuse_taken_address
 from blogapi.storage import keys
+from blogapi.storage.copy import copy
 from blogapi.storage.database import Database, engine_for
 
 WELCOME = """\
@@ -62,9 +63,7 @@ def set_up(config: Config) -> None:
     with opened() as database:
         if not list(keys.listing(database)):  # also where the key of an earlier time could not be shown
             key = keys.new_key()
-            show(
-                WELCOME.format(database=config.database.absolute(), key=key, curl=CURL.format(url=config.url, key=key))
-            )
+            show(WELCOME.format(database=engine.name, key=key, curl=CURL.format(url=config.url, key=key)))
             database.write(keys.add, "first", key)
 
 
@@ -76,3 +75,17 @@ def backup(file: Path) -> None:
         engine_for(Config.from_environ(os.environ).database).backup(file)
     except OSError as error:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
+
+
+@click.command("copy")
+@click.argument("target")
+def copy_database(target: str) -> None:
+    """Copy the whole database to TARGET, a file or a URL of PostgreSQL, also beside a running server.
+
+    TARGET must not exist yet, or be an empty database of PostgreSQL. Posts, keys, webhooks and what is still to be sent
+    are the same there. What is interrupted leaves nothing there, and can be begun anew.
+    """
+    to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
+    with opened() as database:
+        copy(database.engine, to, with_progress)
+    click.echo(f"{database.engine.name} is copied to {to.name}")

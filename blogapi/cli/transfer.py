@@ -3,7 +3,6 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,13 @@ import click
 
 from blogapi.cli.database import opened
 from blogapi.cli.importer import Result, foresee, store
+from blogapi.cli.output import with_progress
 from blogapi.files.export import export
 from blogapi.files.items import shown
 from blogapi.files.sources import open_sources
 from blogapi.storage import lists
 from blogapi.storage.slugs import slug_of
 
-FILES_A_LINE = 1000
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 
 
@@ -66,18 +65,6 @@ def export_posts(folder: Path, delete: bool) -> None:
     failed = f", failed {len(summary.failed)}" if summary.failed else ""
     click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}{failed}")
     sys.exit(1 if summary.failed else 0)
-
-
-def with_progress(results: Iterable[Result], length: int) -> Iterator[Result]:
-    """Show how far it has come: a bar on a terminal, else a line now and then."""
-    if sys.stderr.isatty():
-        with click.progressbar(results, length, file=sys.stderr) as bar:
-            yield from bar
-        return
-    for number, result in enumerate(results, 1):
-        yield result
-        if number % FILES_A_LINE == 0:
-            click.echo(f"{number} of {length}", err=True)
 
 
 def report(result: Result, dry_run: bool) -> None:

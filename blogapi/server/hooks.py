@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from blogapi.config import Config
@@ -20,21 +21,22 @@ OTHERS = 0o077  # the permissions of everybody but the owner
 def on_starting(server: Any) -> None:
     """Refuse to start, in one line, where the service could not keep its promises."""
     config = Config.from_environ(os.environ)
-    if server.cfg.workers != 1 or server.cfg.preload_app or server.cfg.worker_class is not Worker:
+    if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or server.cfg.worker_class is not Worker:
         sys.exit(
             "blogapi: must run as one worker of its own class, or the rate limit would be multiplied; "
             "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
         )
     try:
-        server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
+        if isinstance(config.database, Path):
+            server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
         for address in server.cfg.address:
             refuse_taken_address(*address)
         engine = engine_for(config.database)
         engine.open()  # Here a failure is one line and an exit; in the worker, a traceback.
         engine.close()
-    except (OSError, Unavailable) as error:
+    except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
-    if os.stat(config.database).st_mode & OTHERS:
+    if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
         server.log.warning("others may read the database: chmod 600 %s", config.database)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Every connection takes a file.

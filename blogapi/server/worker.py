@@ -73,7 +73,8 @@ class Worker(GeventWorker):
         self.wsgi.extensions["timeout"] = partial(gevent.Timeout, exception=TimeoutError)
         threads = gevent.get_hub().threadpool
         threads.maxsize = RESOLVERS
-        self.wsgi.extensions["database"].run_in_thread = threads.apply
+        engine = self.wsgi.extensions["database"].engine
+        engine.run_in_thread, engine.wait_for_socket = threads.apply, wait_for_socket
         self.cfg = self.plain_settings()
         gc.collect()
         gc.freeze()  # What is loaded stays: the collector need not look at it again.
@@ -105,6 +106,17 @@ class Worker(GeventWorker):
                     connection.stop_reading()
             self.notify()
             gevent.sleep(0.02)
+
+
+def wait_for_socket(file: int, events: int) -> int:
+    """Let others go on until a socket is ready; return for what."""
+    hub = gevent.get_hub()
+    watcher = hub.loop.io(file, events)
+    try:
+        hub.wait(watcher)
+    finally:
+        watcher.close()
+    return events
 
 
 def accept_waiting(server: StreamServer) -> None:

@@ -4,7 +4,8 @@ import errno
 import os
 import sqlite3
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from blogapi.storage.errors import Unavailable
@@ -19,12 +20,22 @@ def write_backup(connection: sqlite3.Connection, path: Path) -> None:
     """
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise Unavailable("it belongs to another program")
+    with new_file(path) as part:
+        connection.execute("VACUUM INTO ?", (part,))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[str]:
+    """Give the name of an empty file, of mode 0600, which is to be made a database and is called `path` at the end.
+
+    Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, or Unavailable if it is not sound.
+    """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
     os.close(file)
     try:
-        connection.execute("VACUUM INTO ?", (part,))
+        yield part
         with closing(sqlite3.connect(part)) as copy:
             found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":

@@ -1,5 +1,6 @@
 """The database: the one door for all that is read and written."""
 
+import importlib
 import threading
 import time
 from collections import defaultdict
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
+from blogapi.storage.engine import Engine
 from blogapi.storage.group_commit import BUSY_SECONDS, GroupCommit, commit_alone
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.transaction import Reader, Transaction
@@ -17,25 +19,32 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def engine_for(path: Path) -> Sqlite:
-    """Return the engine of a database."""
-    return Sqlite(path)
+def engine_for(database: Path | str, connections: int = 1) -> Engine:
+    """Return the engine of a database: that of a file, or that of the URL of one of PostgreSQL.
+
+    Raises ValueError if that cannot be used.
+    """
+    if isinstance(database, Path):
+        return Sqlite(database)
+    try:  # Here, and not above: whoever has a file needs none of it, nor its dependencies.
+        postgresql = importlib.import_module("blogapi.storage.postgresql")
+    except ImportError as error:
+        raise ValueError(
+            f"BLOGAPI_DATABASE: {error}; for PostgreSQL, make postgresql, or install blogapi[postgresql]"
+        ) from error
+    return postgresql.Postgresql(database, connections)
 
 
 class Database(Reader):
-    """Reads and writes; every failure is Unavailable.
+    """Reads and writes; every failure is Unavailable."""
 
-    `run_in_thread(function, arguments)` is to return what the function does. A server that must not stop meanwhile
-    sets it to something that runs the function in a thread of the operating system.
-    """
-
-    def __init__(self, engine: Sqlite, clock: Callable[[], float] = time.time):
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time):
         super().__init__(engine)
+        self.engine = engine
         self._clock = clock
         self._group = GroupCommit(engine, clock)
         self._reading_aside = threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
-        self.run_in_thread: Callable[[Callable, tuple], Any] = lambda function, arguments: function(*arguments)
 
     @property
     def now(self) -> str:
@@ -59,7 +68,7 @@ class Database(Reader):
         For what takes longer than 100 ms.
         """
 
-        def commit(engine: Sqlite) -> T:
+        def commit(engine: Engine) -> T:
             result = commit_alone(engine, self._clock, partial(_call, operation, args, kwargs))
             engine.shrink()
             return result
@@ -74,13 +83,16 @@ class Database(Reader):
         Of each client one waits for that: nobody waits for all that another has asked for.
         """
 
-        def read(engine: Sqlite) -> T:
+        def read(engine: Engine) -> T:
             reader = Reader(engine)
             reader.now = self.now
             return operation(reader, *args, **kwargs)
 
-        with self._turns[client], self._reading_aside:
-            return self._aside(read)
+        with self._turns[client]:
+            if self.engine.waits_cooperatively:
+                return operation(self, *args, **kwargs)
+            with self._reading_aside:
+                return self._aside(read)
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, its file in its place."""
@@ -91,13 +103,13 @@ class Database(Reader):
         """Close the connection."""
         self.engine.close()
 
-    def _aside(self, use: Callable[[Sqlite], T]) -> T:
-        result, error = self.run_in_thread(self._with_another_engine, (use,))
+    def _aside(self, use: Callable[[Engine], T]) -> T:
+        result, error = self.engine.run_in_thread(self._with_another_engine, (use,))
         if error is not None:
             raise error
         return result
 
-    def _with_another_engine(self, use: Callable[[Sqlite], T]) -> tuple[T | None, Exception | None]:
+    def _with_another_engine(self, use: Callable[[Engine], T]) -> tuple[T | None, Exception | None]:
         """Return the result or the error: what is raised in a thread is in the log, as if nobody had expected it."""
         try:
             engine = self.engine.another(BUSY_SECONDS)

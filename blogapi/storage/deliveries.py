@@ -15,7 +15,7 @@ from blogapi.clock import earlier
 from blogapi.storage import events
 from blogapi.storage.errors import NotFound
 from blogapi.storage.models import Delivery, Event, Webhook
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import AsBytes, Each, Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 
 MAX_LISTED = 100
@@ -144,11 +144,12 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
 _due_webhooks = Prepared(
     Webhook.select(Webhook.id, Webhook.url, Webhook.secret).where(
-        Webhook.active, fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
+        Webhook.active == 1,
+        fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due)),
     )
 )
 _messages = (
-    Delivery.select(Event.id, Event.message_id, Event.payload.cast("BLOB"), Delivery.attempts, Delivery.repeats)
+    Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
     .where(Delivery.webhook_id == Param("webhook_id"), Delivery.state == "pending")
     .limit(Param("limit"))
@@ -184,7 +185,7 @@ _record = Prepared(
 )
 # Not where the webhook has another url by now, whose receiver has not said that it wants no more.
 _turn_off = Prepared(
-    Webhook.update({Webhook.active: False}).where(Webhook.id == Param("webhook_id"), Webhook.url == Param("url"))
+    Webhook.update({Webhook.active: 0}).where(Webhook.id == Param("webhook_id"), Webhook.url == Param("url"))
 )
 
 
@@ -201,8 +202,10 @@ def prune_old(tx: Transaction, webhook_id: int) -> None:
 
 # Events are in the order of their times: the first that is not too old ends those that are. INDEXED BY: SQLite would
 # take the primary key, and go through all that is pending.
-_prune = Statement(
-    """
+_PRUNE = [Param("webhook_id"), Param("webhook_id"), Param("old"), Param("webhook_id"), Param("last")]
+_prune = Each(
+    sqlite=Statement(
+        """
     DELETE FROM delivery INDEXED BY delivery_finished
     WHERE webhook_id = ? AND state <> 'pending' AND event_id < max(
         ifnull((
@@ -218,7 +221,27 @@ _prune = Statement(
     )
     RETURNING event_id
     """,
-    [Param("webhook_id"), Param("webhook_id"), Param("old"), Param("webhook_id"), Param("last")],
+        _PRUNE,
+    ),
+    postgresql=Statement(
+        """
+    DELETE FROM delivery
+    WHERE webhook_id = %s AND state <> 'pending' AND event_id < greatest(
+        coalesce((
+            SELECT event_id FROM delivery JOIN event ON event.id = event_id
+            WHERE webhook_id = %s AND state <> 'pending' AND created_at > %s
+            ORDER BY event_id LIMIT 1
+        ), 9223372036854775807),
+        coalesce((
+            SELECT event_id FROM delivery
+            WHERE webhook_id = %s AND state <> 'pending'
+            ORDER BY event_id DESC LIMIT 1 OFFSET %s
+        ), 0)
+    )
+    RETURNING event_id
+    """,
+        _PRUNE,
+    ),
 )
 
 

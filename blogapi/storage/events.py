@@ -6,7 +6,7 @@ from typing import Any
 
 from blogapi.storage import documents
 from blogapi.storage.models import Delivery, Event, Webhook
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import Each, Param, Prepared, Statement
 from blogapi.storage.transaction import Transaction
 
 
@@ -40,7 +40,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: list[in
     tx.execute_many(_deliver, [{"webhook_id": each, "event_id": event_id} for each in receivers])
 
 
-_active_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active))
+_active_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
 _deliver = Prepared(
     Delivery.insert(
         {
@@ -78,11 +78,23 @@ def forget(tx: Transaction, event_ids: Iterable[int]) -> None:
 
 
 # CROSS JOIN: of the few webhooks each is looked for, and not all deliveries gone through.
-_forget = Statement(
-    """
+_forget = Each(
+    sqlite=Statement(
+        """
     DELETE FROM event WHERE id = ? AND NOT EXISTS (
         SELECT 1 FROM webhook CROSS JOIN delivery ON webhook_id = webhook.id AND event_id = event.id
     )
     """,
-    [Param("event_id")],
+        [Param("event_id")],
+        ["event_id"],
+    ),
+    postgresql=Statement(
+        """
+    DELETE FROM event WHERE id = %s AND NOT EXISTS (
+        SELECT 1 FROM webhook JOIN delivery ON webhook_id = webhook.id AND event_id = event.id
+    )
+    """,
+        [Param("event_id")],
+        ["event_id"],
+    ),
 )

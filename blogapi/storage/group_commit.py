@@ -6,8 +6,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from blogapi.storage.errors import Busy
-from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.engine import Engine, Session
+from blogapi.storage.errors import RETRY_SECONDS, Busy, Unavailable
 from blogapi.storage.transaction import Transaction
 
 BUSY_SECONDS = 2.0  # how long a write waits for another program's
@@ -42,7 +42,7 @@ class GroupCommit:
     them, each in its own savepoint: one that raises leaves nothing behind, and does not disturb the others.
     """
 
-    def __init__(self, engine: Sqlite, clock: Callable[[], float]):
+    def __init__(self, engine: Engine, clock: Callable[[], float]):
         self._engine = engine
         self._clock = clock
         self._lock = threading.Lock()
@@ -71,57 +71,75 @@ class GroupCommit:
 
     def _commit(self, first: Write) -> None:
         time.sleep(0)  # Requests that have arrived meanwhile join.
-        self._begin(first.deadline)
-        batch, self._waiting = self._waiting, []  # From here to the end of the transaction nothing yields.
+        try:
+            session = self._begin(first.deadline)
+        except Busy:
+            raise
+        except Unavailable as failure:  # To find that out can take seconds: none of the others is to try again.
+            self._end_all(failure)
+            return
+        batch, self._waiting = self._waiting, []  # From here to the end of the transaction nothing of ours yields.
         for write in batch:
             write.state = State.RUNNING
         error: Exception | None = None
         try:
-            self._run(batch)
-            self._engine.commit()
+            self._run(session, batch)
+            session.commit()
         except Exception as failure:
             error = failure
-            self._engine.recover(failure)
-        for write in batch:
-            write.error = error or write.error
-            write.state = State.ENDED
+            session.recover(failure)
+        except BaseException as failure:  # Who runs the operations is interrupted; the others need an answer.
+            error = Unavailable("the transaction was interrupted", RETRY_SECONDS)
+            session.recover(failure)
+            raise
+        finally:
+            for write in batch:
+                write.error = error or write.error
+                write.state = State.ENDED
 
-    def _begin(self, deadline: float) -> None:
-        while not self._engine.begin():
+    def _end_all(self, error: Exception) -> None:
+        batch, self._waiting = self._waiting, []
+        for write in batch:
+            write.error, write.state = error, State.ENDED
+
+    def _begin(self, deadline: float) -> Session:
+        while (session := self._engine.begin(deadline - time.monotonic())) is None:
             if time.monotonic() > deadline:
                 raise Busy
             time.sleep(POLL_SECONDS)
+        return session
 
-    def _run(self, batch: list[Write]) -> None:
-        transaction = Transaction(self._engine, self._clock())
+    def _run(self, session: Session, batch: list[Write]) -> None:
+        transaction = Transaction(session, self._clock())
         if len(batch) == 1:  # Alone it needs no savepoint: an error ends the transaction.
             batch[0].result = batch[0].operation(transaction)
             transaction.finish()
             return
         for write in batch:
-            self._engine.savepoint()
+            session.savepoint()
             at_end = len(transaction.at_end)
             try:
                 write.result = write.operation(transaction)
             except Exception as error:
-                if self._engine.is_fatal(error):
+                if session.is_fatal(error):
                     raise
                 write.error = error
                 del transaction.at_end[at_end:]
-            self._engine.release(undo=write.error is not None)
+            session.release(undo=write.error is not None)
         transaction.finish()
 
 
-def commit_alone(engine: Sqlite, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
+def commit_alone(engine: Engine, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
     """Run `operation` in a transaction of its own, which it does not wait for; raise as GroupCommit does."""
-    if not engine.begin():
+    session = engine.begin()
+    if session is None:
         raise Busy
     try:
-        transaction = Transaction(engine, clock())
+        transaction = Transaction(session, clock())
         result = operation(transaction)
         transaction.finish()
-        engine.commit()
+        session.commit()
         return result
-    except Exception as error:
-        engine.recover(error)
+    except BaseException as error:
+        session.recover(error)
         raise

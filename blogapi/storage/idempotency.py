@@ -34,7 +34,7 @@ def add_post(tx: Transaction, fields: dict[str, Any], key: IdempotencyKey | None
     if known is None:
         post = posts.add(tx, fields)
         row = {"digest": key.api_key, "name": key.name, "request": key.request}
-        tx.execute(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
+        tx.later(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
         return post
     request, post_id = known
     if request != key.request:
@@ -47,4 +47,4 @@ def add_post(tx: Transaction, fields: dict[str, Any], key: IdempotencyKey | None
 
 def forget(tx: Transaction) -> None:
     """Delete what needs to be remembered no longer."""
-    tx.execute(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))
+    tx.later(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))

@@ -36,13 +36,18 @@ log = logging.getLogger(__name__)
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, str]:
     """Return what leaves the index and what comes into it when a post changes; {} for no post."""
-    parts = []
-    if any(old.get(name) != new.get(name) for name in TEXT_FIELDS):
-        parts.append(_text)
-    if any(old.get(name) != new.get(name) for name in LABEL_FIELDS):
-        parts.append(_labels)
-    before, after = (" ".join(" ".join(part(post)) for part in parts) if post else "" for post in (old, new))
+    parts = changed_parts(old, new).values()
+    before, after = (" ".join(part[index] for part in parts if part[index]) for index in (0, 1))
     return before, after
+
+
+def changed_parts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return the same of the parts that change, which are the text and the labels."""
+    parts = {}
+    for name, fields, words_of in (("text", TEXT_FIELDS, _text), ("labels", LABEL_FIELDS, _labels)):
+        if any(old.get(field) != new.get(field) for field in fields):
+            parts[name] = " ".join(words_of(old)) if old else "", " ".join(words_of(new)) if new else ""
+    return parts
 
 
 def _text(post: dict[str, Any]) -> list[str]:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from blogapi.storage.errors import KeyName
 from blogapi.storage.models import FULL, ApiKey
-from blogapi.storage.query import Param, Prepared
+from blogapi.storage.query import Each, Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100
+WINDOW_SECONDS = 60  # of the rate limit
 
 
 class KnownKey(NamedTuple):
@@ -22,6 +23,14 @@ class KnownKey(NamedTuple):
     created_at: str
     last_used_on: str | None
     scope: str
+
+
+class Hits(NamedTuple):
+    """The requests of a key in the window of one that was counted."""
+
+    hits: int
+    window: int  # its number
+    now: int  # Unix time
 
 
 def new_key() -> str:
@@ -36,12 +45,62 @@ def digest_of(key: str) -> bytes:
 
 def find(reader: Reader, digest: bytes) -> KnownKey | None:
     """Return the key with this SHA-256, if it is in force."""
+    found = find_and_count(reader, digest)
+    return found and found[0]
+
+
+def find_and_count(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
+    """Return the key with this SHA-256, if it is in force; where several processes serve, count a request of it."""
     found = reader.row(_key, digest=digest)
-    return found and KnownKey._make(found)
+    if found is None:
+        return None
+    count = len(_columns)
+    return KnownKey._make(found[:count]), Hits._make(found[count:]) if len(found) > count else None
 
 
 _columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on, ApiKey.scope)
-_key = Prepared(ApiKey.select(*_columns).where(ApiKey.digest == Param("digest")))
+_names = ", ".join(column.column_name for column in _columns)
+# The clock of PostgreSQL makes the windows. One does not begin twice where it was set back.
+_key = Each(
+    sqlite=Prepared(ApiKey.select(*_columns).where(ApiKey.digest == Param("digest"))),
+    postgresql=Statement(
+        f"""
+    WITH key AS (SELECT digest, {_names} FROM api_key WHERE digest = %s), hit AS (
+        INSERT INTO hits AS old
+        SELECT digest, floor(extract(epoch FROM clock_timestamp()) / {WINDOW_SECONDS}), 1 FROM key
+        ON CONFLICT (digest) DO UPDATE SET
+            hits = CASE WHEN excluded.number IN (old.number, old.number - 1) THEN old.hits + 1 ELSE 1 END,
+            number = CASE WHEN excluded.number = old.number - 1 THEN old.number ELSE excluded.number END
+        RETURNING hits, number
+    )
+    SELECT {_names}, hits, number, floor(extract(epoch FROM clock_timestamp()))::bigint FROM key, hit
+    """,
+        [Param("digest")],
+        ["digest"],
+    ),
+)
+
+
+def counted(reader: Reader, digest: bytes) -> Hits | None:
+    """Return the requests of a key in this window so far, where the database counts them."""
+    query = reader.of_engine(_counted)
+    return query and Hits._make(reader.row(query, digest=digest))
+
+
+_counted = Each(
+    sqlite=None,
+    postgresql=Statement(
+        f"""
+    SELECT coalesce((SELECT hits FROM hits WHERE digest = %s AND hits.number = present.number), 0), number, now
+    FROM (
+        SELECT floor(seconds / {WINDOW_SECONDS})::bigint AS number, floor(seconds)::bigint AS now
+        FROM extract(epoch FROM clock_timestamp()) AS seconds
+    ) AS present
+    """,
+        [Param("digest")],
+        ["digest"],
+    ),
+)
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:

@@ -1,8 +1,8 @@
 """The tables of schema.sql as Peewee models."""
 
-from peewee import AutoField, BlobField, BooleanField, CompositeKey, Expression, IntegerField, Model, Table, TextField
+from peewee import AutoField, BlobField, CompositeKey, Expression, IntegerField, Model, Table, TextField
 
-from blogapi.storage.query import Param
+from blogapi.storage.query import AsBytes, Param
 
 STATUSES = ("published", "draft", "scheduled", "archived")
 FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = ("full", "read-only", "published-only")  # of keys, each less than the last
@@ -52,7 +52,7 @@ class Post(BaseModel):
     document = TextField()
 
 
-DOCUMENT = Post.document.cast("BLOB")  # bytes, as it is answered: decoding and encoding would be for nothing
+DOCUMENT = AsBytes(Post.document)
 
 
 class PostTag(BaseModel):
@@ -117,7 +117,7 @@ class Webhook(BaseModel):
     id = AutoField()
     url = TextField()
     events = TextField()
-    active = BooleanField()
+    active = IntegerField()
     secret = TextField()
     created_at = TextField()
 

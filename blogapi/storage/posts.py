@@ -13,7 +13,7 @@ from blogapi.storage import documents, events, search, slugs, tags
 from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 from blogapi.storage.publication import published_at
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import Each, Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 
 PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
@@ -102,10 +102,10 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     It was made now, unless at `created_at`; without `with_events` no event is recorded. Raises SlugTaken,
     PublicationTime.
     """
-    post_id = tx.row(_last_id)[0] + 1
+    post_id, slug = _new(tx, fields)
     made = {
         "id": str(post_id),
-        "slug": fields.get("slug") or slugs.free_slug(tx, fields["title"]),
+        "slug": slug,
         "published_at": published_at({}, fields, tx.now),
         "created_at": created_at or tx.now,
         "updated_at": tx.now,
@@ -120,8 +120,25 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     return StoredPost(post_id, document)
 
 
-# The greatest id that there ever was
-_last_id = Statement("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'post'", [])
+def _new(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
+    """Return the id and the slug of a post that is to be made; raise SlugTaken."""
+    slug = fields.get("slug") or slugs.slug_of(fields["title"])
+    post_id, is_taken = tx.row(_next, slug=slug)
+    if is_taken and fields.get("slug"):
+        raise SlugTaken
+    return post_id, slugs.free_slug(tx, fields["title"]) if is_taken else slug
+
+
+# The id after the greatest that there ever was, and whether a slug is taken
+_is_taken = "EXISTS (SELECT 1 FROM post WHERE slug ="
+_next = Each(
+    sqlite=Statement(
+        f"SELECT (SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'post'), {_is_taken} ?)",
+        [Param("slug")],
+        ["slug"],
+    ),
+    postgresql=Statement(f"SELECT next_id('post'), {_is_taken} %s)", [Param("slug")], ["slug"]),
+)
 _columns = {getattr(Post, name): Param(name) for name in ("slug", "status", "published_at", "document")}
 _insert = Prepared(Post.insert({Post.id: Param("id"), **_columns}))
 _update = Prepared(Post.update(_columns).where(Post.id == Param("id")))
@@ -131,8 +148,9 @@ def _store(tx: Transaction, statement: Prepared, post: dict[str, Any]) -> bytes:
     """Insert or update the row of a post; return its document."""
     document = documents.dump(post)
     copies = {"slug": post["slug"], "status": post["status"], "published_at": post.get("published_at")}
+    run = tx.later if statement is _insert else tx.execute
     try:
-        tx.execute(statement, id=int(post["id"]), document=document, **copies)
+        run(statement, id=int(post["id"]), document=document, **copies)
     except NotUnique:  # The id is not another's: one writes at a time.
         raise SlugTaken from None
     return document.encode()
@@ -245,9 +263,9 @@ def remove(tx: Transaction, key: Key, check: Check) -> None:
     except Damaged:  # It can go all the same.
         tx.execute(_delete, id=post_id)
         tags.detach_all(tx, post_id)
-        tx.execute(_unschedule, post_id=post_id)
+        tx.later(_unschedule, post_id=post_id)
         return
-    tx.execute(_delete, id=post_id)
+    tx.later(_delete, id=post_id)
     tags.detach(tx, post_id, post["status"], post["tags"])
     _reschedule(tx, post_id, post, {})
     events.record(tx, post, "post.deleted")
@@ -273,11 +291,14 @@ def _publication(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 def _reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     if old.get("status") == "scheduled":
-        tx.execute(_unschedule, post_id=post_id)
+        tx.later(_unschedule, post_id=post_id)
     if new.get("status") == "scheduled":
-        tx.execute(Schedule.insert(post_id=post_id, published_at=new["published_at"]))
+        tx.later(_schedule, post_id=post_id, published_at=new["published_at"])
 
 
+_schedule = Prepared(
+    Schedule.insert({Schedule.post_id: Param("post_id"), Schedule.published_at: Param("published_at")})
+)
 _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
 
 
@@ -313,7 +334,7 @@ def publish_due(tx: Transaction) -> list[int]:
             size += len(_current(tx, post_id).document)
         except (Damaged, NotFound):
             damaged.append(post_id)
-        tx.execute(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
+        tx.later(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
     return damaged
 
 
@@ -321,6 +342,6 @@ def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
     post = documents.load(document)
     _store(tx, _update, post)
     tags.publish(tx, post_id, post["tags"])
-    tx.execute(_unschedule, post_id=post_id)
+    tx.later(_unschedule, post_id=post_id)
     events.record(tx, post, "post.published")
     search.reindex(tx, post_id, post | {"status": "scheduled"}, post)

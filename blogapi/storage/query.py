@@ -18,6 +18,18 @@ class Param(ColumnBase):
         return ctx.literal(ctx.state.param or "?")
 
 
+class AsBytes(ColumnBase):
+    """A text as its bytes in UTF-8, as it is stored: decoding and encoding it would be for nothing."""
+
+    def __init__(self, text: Node):
+        super().__init__()
+        self.text = text
+
+    def __sql__(self, ctx: Context) -> Context:
+        start, end = ctx.state.as_bytes or ("CAST(", " AS BLOB)")
+        return ctx.literal(start).sql(self.text).literal(end)
+
+
 class Prepared:
     """A query whose text is built once, with its constants in it; what differs from run to run are `Param`s."""
 
@@ -44,3 +56,13 @@ class Statement(NamedTuple):
         if self.names is not None:
             return [values[name] for name in self.names]
         return [values[each.name] if type(each) is Param else each for each in self.parameters]
+
+
+class Each(NamedTuple):
+    """What each engine says in a way of its own: a query, or a function."""
+
+    sqlite: Any
+    postgresql: Any
+
+
+Query = Prepared | Statement | Each | Node

@@ -6,11 +6,11 @@ from typing import Any
 
 from peewee import JOIN, SQL
 
-from blogapi.storage import orders
-from blogapi.storage.index import OF_TAG, START, STATUS, TAG, changed
+from blogapi.storage import orders, patterns
+from blogapi.storage.index import OF_TAG, START, STATUS, TAG, changed_parts
 from blogapi.storage.models import MAX_ID, Post, Schedule, Search, match
 from blogapi.storage.orders import COLUMNS, Place, due_ids, ids_to_come
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import Each, Param, Prepared, Statement
 from blogapi.storage.transaction import Reader, Transaction
 from blogapi.storage.words import sequences
 
@@ -25,19 +25,49 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
     """
     run = tx.execute if at_once else tx.execute_at_end
-    removed, added = changed(old, new)
+    parts = changed_parts(old, new)
+    removed, added = (" ".join(part[index] for part in parts.values() if part[index]) for index in (0, 1))
     if removed:
-        run(_remove, id=post_id, words=removed)
+        run(_remove, id=post_id, words=removed, is_gone=not new)
     if added:
-        run(_add, id=post_id, words=added)
+        changes = {name: parts[name][1] if name in parts else None for name in ("text", "labels")}
+        run(_add, id=post_id, words=added, **changes)
 
 
-_add = Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")])
-_remove = Statement("INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [Param("id"), Param("words")])
+# PostgreSQL has the parts in columns, a space before and after each word.
+_add = Each(
+    sqlite=Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")]),
+    postgresql=Statement(
+        """
+        INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ')
+        ON CONFLICT (post_id) DO UPDATE
+        SET text = coalesce(excluded.text, old.text), labels = coalesce(excluded.labels, old.labels)
+        """,
+        [Param("id"), Param("text"), Param("labels")],
+    ),
+)
+_remove = Each(
+    sqlite=Statement(
+        "INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [Param("id"), Param("words")]
+    ),
+    postgresql=Statement("DELETE FROM search WHERE post_id = %s AND %s::boolean", [Param("id"), Param("is_gone")]),
+)
 
 
-def newest(reader: Reader, q: str, status: str | None, before: int | None, values: dict[str, Any]) -> Iterator[tuple]:
-    """Give the rows of the newest posts that are found, made before the post `before`; otherwise as orders.newest.
+def newest(reader: Reader, *arguments: Any) -> Iterator[tuple]:
+    """Give the rows of the newest posts that are found; with q and otherwise as orders.newest."""
+    return reader.of_engine(Each(_newest_rows, patterns.newest))(reader, *arguments)
+
+
+def latest(reader: Reader, *arguments: Any) -> Iterator[tuple]:
+    """Give the rows of the latest published posts that are found; with q and otherwise as orders.latest."""
+    return reader.of_engine(Each(_latest_rows, patterns.latest))(reader, *arguments)
+
+
+def _newest_rows(
+    reader: Reader, q: str, status: str | None, before: int | None, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Give the rows of the newest posts that SQLite finds.
 
     The index has the order. A search costs more where posts have some of its words and not the rest.
     """
@@ -62,8 +92,10 @@ def _newest(status: str | None) -> Prepared:
     return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
 
 
-def latest(reader: Reader, q: str, status: str | None, before: Place | None, values: dict[str, Any]) -> Iterator[tuple]:
-    """Give the rows of the latest published posts that are found, those before a place; otherwise as orders.latest.
+def _latest_rows(
+    reader: Reader, q: str, status: str | None, before: Place | None, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Give the rows of the latest published posts that SQLite finds.
 
     The index does not have this order: what is found is sorted, or, where that is much, met on the way through all.
     """
@@ -102,7 +134,7 @@ def is_quick(reader: Reader, q: str, sort: str, filtered: bool) -> bool:
     return count <= QUICK_WORDS and reader.row(_last_post)[0] <= QUICK_POSTS
 
 
-_last_post = Statement("SELECT ifnull(max(id), 0) FROM post", [])
+_last_post = Statement("SELECT coalesce(max(id), 0) FROM post", [])
 
 
 def expression(q: str, status: str | None = None, tag: str | None = None) -> str:

@@ -5,15 +5,17 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
-from peewee import Node, SqliteDatabase
+from peewee import SqliteDatabase
 
 from blogapi.storage.backup import write_backup
+from blogapi.storage.copy import SqliteFile, fill_new, read_all
+from blogapi.storage.engine import RunInThread, WaitForSocket, run_here
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
-from blogapi.storage.query import Prepared, Statement
+from blogapi.storage.query import Each, Prepared, Query, Statement
 from blogapi.storage.upgrades import VERSION, set_up
 
 PRAGMAS = {
@@ -48,8 +50,12 @@ class Sqlite:
     lock would stop the whole process, so there is none but for `wait_seconds`: whoever begins a transaction waits.
     """
 
+    dialect = "sqlite"
+    waits_cooperatively = False
+
     def __init__(self, path: Path, wait_seconds: float = 0):
         self.path = path.absolute()
+        self.name = str(self.path)
         self._wal = Path(f"{self.path}-wal")
         self._wait_seconds = wait_seconds
         self.connection: sqlite3.Connection | None = None
@@ -58,6 +64,8 @@ class Sqlite:
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
         self._write_failed = False
+        self.run_in_thread: RunInThread = run_here
+        self.wait_for_socket: WaitForSocket | None = None  # There is none.
 
     def open(self, create: bool = True, upgrade: bool = True) -> bool:
         """Connect; set the database up where it is missing or empty, upgrade it where it is older.
@@ -107,7 +115,7 @@ class Sqlite:
 
     # Statements
 
-    def run(self, query: Prepared | Statement | Node, values: Mapping[str, Any]) -> sqlite3.Cursor:
+    def run(self, query: Query, values: Mapping[str, Any]) -> sqlite3.Cursor:
         """Run a query with the values of its `Param`s; return its cursor. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
@@ -115,7 +123,7 @@ class Sqlite:
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def row(self, query: Prepared | Statement | Node, values: Mapping[str, Any]) -> tuple | None:
+    def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
         """Run a query; return its first row, or None. Raises Unavailable."""
         cursor = self.run(query, values)
         try:
@@ -123,7 +131,7 @@ class Sqlite:
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def rows(self, query: Prepared | Statement | Node, values: Mapping[str, Any]) -> Iterator[tuple]:
+    def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         """Run a query; give its rows one by one. Raises Unavailable, also half-way."""
         cursor = self.run(query, values)
         try:
@@ -131,15 +139,29 @@ class Sqlite:
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def run_many(self, query: Prepared | Statement, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement once for each of `rows`. Raises NotUnique or Unavailable."""
+    def execute(self, query: Query, values: Mapping[str, Any]) -> int:
+        """Run a statement; return how many rows it changed. Raises NotUnique or Unavailable."""
+        return self.run(query, values).rowcount
+
+    def insert(self, query: Query, values: Mapping[str, Any]) -> int:
+        """Run an INSERT; return the id of the new row. Raises NotUnique or Unavailable."""
+        return self.run(query, values).lastrowid
+
+    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
+        """Run a query once for each of `rows`; return what each gives. Raises Unavailable."""
+        return [list(self.rows(query, values)) for values in rows]
+
+    def later(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run a statement once for each of `rows`, at once. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
             (self.connection or self._connect()).executemany(statement.text, [statement.bind(row) for row in rows])
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def statement(self, query: Prepared | Statement | Node) -> Statement:
+    def statement(self, query: Query) -> Statement:
+        if type(query) is Each:
+            return self.statement(query.sqlite)
         if type(query) is not Prepared:
             return query if type(query) is Statement else Statement.of(query, self._dialect)
         statement = self._statements.get(query)
@@ -149,16 +171,19 @@ class Sqlite:
 
     # Transactions
 
-    def begin(self) -> bool:
-        """Begin a transaction that writes; return whether the lock was to be had. Raises Unavailable."""
+    def begin(self, wait_seconds: float = 0) -> Self | None:
+        """Begin a transaction that writes, by itself; return None if the lock was not to be had. Raises Unavailable.
+
+        Does not wait: that would stop the whole process.
+        """
         try:
             self._check_files()
             (self.connection or self._connect()).execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             if _code(error) == sqlite3.SQLITE_BUSY:
-                return False
+                return None
             raise self._failure(error) from error
-        return True
+        return self
 
     def commit(self) -> None:
         """End the transaction; what was written is on disk. Raises Unavailable."""
@@ -187,6 +212,10 @@ class Sqlite:
             self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
         except Unavailable as error:  # What was written is on disk all the same.
             log.warning("the -wal of the database stays large: %s", error)
+
+    def leads(self) -> bool:
+        """Return True: there is one process only."""
+        return True
 
     # Failures
 
@@ -248,6 +277,14 @@ class Sqlite:
                 write_backup(source, path)
         except sqlite3.Error as error:
             raise Unavailable(f"cannot copy the database {self.path}: {error}") from error
+
+    def snapshot(self) -> AbstractContextManager[SqliteFile]:
+        """Give all that there is as of one moment, also while others write. Raises Unavailable."""
+        return read_all(self.path)
+
+    def filling(self) -> AbstractContextManager[SqliteFile]:
+        """Set a database up that is not there yet, and fill it. Raises Unavailable, OSError."""
+        return fill_new(self.path)
 
     def _connect(self) -> sqlite3.Connection:
         self._check_files()  # SQLite would create a missing file, and take another one for ours.

@@ -164,11 +164,10 @@ _count_up = Prepared(
 
 def detach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> None:
     """Take its tags from a post, once it has its new document."""
-    folded = [fold(name) for name in names]
-    removed = [tag for tag in folded if tx.execute(_detach, tag=tag, status=status, post_id=post_id)]
-    for tag in removed:
-        _count_down(tx, tag, status, post_id)
-    if len(removed) < len(folded):  # Python's older Unicode tables have folded a name in another way.
+    rows = [{"tag": fold(name), "status": status, "post_id": post_id} for name in names]
+    removed = [tag for found in tx.rows_of_each(_detach, rows) for (tag,) in found]
+    _count_down(tx, removed, status, post_id)
+    if len(removed) < len(rows):  # Python's older Unicode tables have folded a name in another way.
         detach_all(tx, post_id)
 
 
@@ -176,12 +175,12 @@ def detach_all(tx: Transaction, post_id: int) -> None:
     """Take from a post all tags that it has, whatever its document says. Goes through the tags of all posts."""
     rows = list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)))
     for tag, status in rows:
-        tx.execute(_detach, tag=tag, status=status, post_id=post_id)
-        _count_down(tx, tag, status, post_id)
+        tx.later(_detach, tag=tag, status=status, post_id=post_id)
+        _count_down(tx, [tag], status, post_id)
 
 
 _this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
-_detach = Prepared(PostTag.delete().where(_this_tag))
+_detach = Prepared(PostTag.delete().where(_this_tag).returning(PostTag.tag))
 
 
 def publish(tx: Transaction, post_id: int, names: Iterable[str]) -> None:
@@ -190,8 +189,7 @@ def publish(tx: Transaction, post_id: int, names: Iterable[str]) -> None:
     moved = [tag for (tag,) in tx.rows(_publish, post_id=post_id)]
     rows = [{"tag": tag, "name": spellings.get(tag, tag), "status": "published", "post_id": post_id} for tag in moved]
     tx.execute_many(_count_up, rows)
-    for tag in moved:
-        _count_down(tx, tag, "scheduled", post_id)
+    _count_down(tx, moved, "scheduled", post_id)
 
 
 _publish = Prepared(
@@ -201,23 +199,23 @@ _publish = Prepared(
 )
 
 
-def _count_down(tx: Transaction, tag: str, status: str, post_id: int) -> None:
-    if tx.row(_one_less, tag=tag, status=status) == (post_id,):
-        _refresh(tx, tag, status)
+def _count_down(tx: Transaction, tags: list[str], status: str, post_id: int) -> None:
+    counted = tx.rows_of_each(_one_less, [{"tag": tag, "status": status} for tag in tags])
+    _refresh(tx, [tag for tag, rows in zip(tags, counted, strict=True) if rows == [(post_id,)]], status)
 
 
 _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
 _one_less = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status).returning(Tag.newest))
 
 
-def _refresh(tx: Transaction, tag: str, status: str) -> None:
-    """Take the spelling of a tag from the newest post with a status that carries it; forget it where none does."""
-    found = tx.row(_newest_post, tag=tag, status=status)
-    if found is None:
-        tx.execute(_forget, tag=tag, status=status)
-    else:
-        newest, document = found
-        tx.execute(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
+def _refresh(tx: Transaction, tags: list[str], status: str) -> None:
+    """Take the spelling of tags from the newest posts with a status that carry them; forget those that none does."""
+    newest_posts = tx.rows_of_each(_newest_post, [{"tag": tag, "status": status} for tag in tags])
+    for tag, found in zip(tags, newest_posts, strict=True):
+        for newest, document in found:
+            tx.later(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
+        if not found:
+            tx.later(_forget, tag=tag, status=status)
 
 
 _newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
@@ -245,7 +243,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
         tx.execute(Tag.insert_from(_counts(new, name), Tag._meta.sorted_fields))
     for status in STATUSES:
-        _refresh(tx, new, status)
+        _refresh(tx, [new], status)
     tag = find(tx, new)
     if changed or tag.name != before.name:
         events.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
@@ -254,7 +252,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
 
 def _counts(tag: str, name: str) -> Select:
     columns = PostTag.tag, PostTag.status, Value(name), fn.MAX(PostTag.post_id), fn.COUNT(PostTag.post_id)
-    return PostTag.select(*columns).where(PostTag.tag == tag).group_by(PostTag.status)
+    return PostTag.select(*columns).where(PostTag.tag == tag).group_by(PostTag.tag, PostTag.status)
 
 
 def remove(tx: Transaction, tag: str) -> None:

@@ -3,13 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from peewee import Node
-
 from blogapi.clock import rfc3339
-from blogapi.storage.query import Prepared, Statement
-from blogapi.storage.sqlite import Sqlite
-
-Query = Prepared | Statement | Node
+from blogapi.storage.engine import Runner, Session
+from blogapi.storage.query import Each, Query
 
 
 class Reader:
@@ -17,29 +13,34 @@ class Reader:
 
     now: str
 
-    def __init__(self, engine: Sqlite):
-        self.engine = engine
+    def __init__(self, runner: Runner):
+        self._runner = runner
+
+    def of_engine(self, each: Each) -> Any:
+        """Return what is for the engine that this reads from."""
+        return getattr(each, self._runner.dialect)
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         """Run a query with the values of its Params; return its first row, or None."""
-        return self.engine.row(query, values)
+        return self._runner.row(query, values)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
         """Run a query with the values of its Params; give its rows one by one."""
-        return self.engine.rows(query, values)
+        return self._runner.rows(query, values)
 
 
 class Transaction(Reader):
     """Runs the queries of an operation, of which all is kept or nothing. The operation must not yield."""
 
-    def __init__(self, engine: Sqlite, seconds: float):
-        super().__init__(engine)
+    def __init__(self, session: Session, seconds: float):
+        super().__init__(session)
+        self._session = session
         self.at_end: list[tuple[Query, dict[str, Any]]] = []
         self.now = rfc3339(seconds)  # taken when the lock was had: whoever waited must not write an earlier time
 
     def execute(self, query: Query, **values: Any) -> int:
         """Run a statement; return how many rows it changed. Raises NotUnique where a constraint says so."""
-        return self.engine.run(query, values).rowcount
+        return self._session.execute(query, values)
 
     def execute_at_end(self, query: Query, **values: Any) -> None:
         """Run a statement once all operations of the transaction are done, of this one and of those that share it.
@@ -51,12 +52,20 @@ class Transaction(Reader):
     def finish(self) -> None:
         """Run what was left for the end."""
         for query, values in self.at_end:
-            self.execute(query, **values)
+            self.later(query, **values)
 
     def insert(self, query: Query, **values: Any) -> int:
         """Run an INSERT; return the id of the new row. Raises NotUnique where a constraint says so."""
-        return self.engine.run(query, values).lastrowid
+        return self._session.insert(query, values)
+
+    def later(self, query: Query, **values: Any) -> None:
+        """Run a statement that must not fail, and whose result nobody needs: at once, or with the next ones."""
+        self._session.later(query, [values])
+
+    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
+        """Run a query once for each of `rows`; return what each gives."""
+        return self._session.rows_of_each(query, rows)
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement once for each of `rows`. Raises NotUnique where a constraint says so."""
-        self.engine.run_many(query, rows)
+        """Run a statement once for each of `rows`, as `later` does."""
+        self._session.later(query, rows)

@@ -56,7 +56,7 @@ def add(tx: Transaction, url: str, events: list[str]) -> tuple[KnownWebhook, str
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise TooManyWebhooks(f"there are {MAX_WEBHOOKS} already; delete one first")
     secret = "whsec_" + b64encode(secrets.token_bytes(32)).decode()
-    row = {"url": url, "events": json.dumps(events), "active": True, "secret": secret, "created_at": tx.now}
+    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": secret, "created_at": tx.now}
     return find(tx, tx.insert(Webhook.insert(row))), secret
 
 

@@ -24,11 +24,12 @@ def key_required(view: Callable) -> Callable:
         environ, db = request.environ, database()
         match = AUTHORIZATION.fullmatch(environ.get("HTTP_AUTHORIZATION", ""))
         digest = keys.digest_of(match[1]) if match else None
-        key = digest and keys.find(db, digest)
-        if key is None:
+        found = digest and keys.find_and_count(db, digest)
+        if found is None:
             raise Unauthorized(
                 "Authorization: must be 'Bearer' and an API key that is in force", www_authenticate=["Bearer"]
             )
+        key, g.hits = found
         g.api_key = digest
         environ["blogapi.key_name"] = key.name  # for the log
         environ["blogapi.scope"] = key.scope  # what the key may do

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from flask import Flask, Response, current_app, g
 from werkzeug.exceptions import TooManyRequests
 
+from blogapi.storage.keys import WINDOW_SECONDS, Hits
+
 
 class Quota(NamedTuple):
     """Where a key stands after a request."""
@@ -31,7 +33,7 @@ class Quota(NamedTuple):
 class FixedWindow:
     """Counts up to `limit` hits of each key in windows of `seconds`, aligned to the Unix epoch."""
 
-    def __init__(self, limit: int, seconds: int = 60, clock: Callable[[], float] = time.time):
+    def __init__(self, limit: int, seconds: int = WINDOW_SECONDS, clock: Callable[[], float] = time.time):
         self.limit = limit
         self.seconds = seconds
         self._clock = clock
@@ -39,12 +41,16 @@ class FixedWindow:
         self._window = 0
         self._hits: dict[Any, int] = {}
 
-    def hit(self, key: Any) -> Quota:
-        """Count one request of `key`."""
+    def hit(self, key: Any, counted: Hits | None = None) -> Quota:
+        """Count one request of `key`, unless the database has `counted` it already, for several processes."""
+        if counted:
+            return self._quota_of(*counted)
         return self._quota(key, 1)
 
-    def peek(self, key: Any = None) -> Quota:
+    def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return where `key` stands, without counting; a request without one is told the full limit."""
+        if counted:
+            return self._quota_of(*counted)
         return self._quota(key, 0)
 
     def _quota(self, key: Any, count: int) -> Quota:
@@ -58,8 +64,11 @@ class FixedWindow:
             hits = self._hits.get(key, 0) + count
             if count:
                 self._hits[key] = hits
+        return self._quota_of(hits, window, now)
+
+    def _quota_of(self, hits: int, window: int, now: int) -> Quota:
         reset = (window + 1) * self.seconds
-        return Quota(self.limit, max(0, self.limit - hits), reset, reset - now, hits > self.limit)
+        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
 
 def init_app(app: Flask, limit: int, clock: Callable[[], float]) -> None:
@@ -73,7 +82,7 @@ def rate_limited(view: Callable) -> Callable:
 
     @wraps(view)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        g.quota = current_app.extensions["limiter"].hit(g.api_key)
+        g.quota = current_app.extensions["limiter"].hit(g.api_key, g.hits)
         if g.quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {g.quota.limit} requests a minute; try again in {g.quota.retry_after} s",

@@ -66,7 +66,8 @@ class Sender:
         """Look at the outbox again and again, until told to stop."""
         while not self.stopping.is_set():
             try:
-                self.turn()
+                if self.database.engine.leads():
+                    self.turn()
                 self.wake.wait(POLL_SECONDS)
                 self.wake.clear()
             except Unavailable as error:

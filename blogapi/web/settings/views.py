@@ -60,7 +60,7 @@ def show_keys(**made: str) -> str:
     """Show the keys, and one that was just made."""
     found = keys.page(database(), KEYS + 1, request.args.get("after", ""))
     config, limiter = current_app.extensions["config"], current_app.extensions["limiter"]
-    shown = [(key, limiter.peek(digest)) for digest, key in found[:KEYS]]
+    shown = [(key, limiter.peek(digest, keys.counted(database(), digest))) for digest, key in found[:KEYS]]
     last = shown[-1][0].name if len(found) > KEYS else None
     return render_template("settings/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)
 

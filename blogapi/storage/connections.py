@@ -1,0 +1,177 @@
+"""The connections to a PostgreSQL database: made, kept, and replaced where they broke."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8Dumper
+
+from blogapi.storage.engine import Engine, WaitForSocket
+from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.query import Statement
+
+PREPARED = 500  # statements that a connection keeps prepared
+WAIT_SECONDS = 2.0  # for a connection, while all are in use
+LOOK_UP_SECONDS = 5.0  # for what became of a COMMIT whose answer was lost
+POLL_SECONDS = 0.05
+DEFAULTS = {  # of the address, which can say something else
+    "application_name": "blogapi",
+    "connect_timeout": "3",  # seconds
+    "target_session_attrs": "read-write",  # of several hosts, the one that can be written to
+    "keepalives_idle": "2",  # seconds; a machine that is gone is noticed within 5
+    "keepalives_interval": "1",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "5000",  # ms
+}
+# Without statistics a plan could go through all rows, or sort them: of each query, that is taken which its index gives.
+SETTINGS = """
+    SET idle_in_transaction_session_timeout = '3s';
+    SET tcp_keepalives_idle = 1;
+    SET tcp_keepalives_interval = 1;
+    SET tcp_keepalives_count = 2;
+    SET client_encoding = 'UTF8';
+    SET enable_seqscan = off;
+    SET enable_bitmapscan = off;
+    SET jit = off;
+    SET plan_cache_mode = force_generic_plan;
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+# SQLSTATEs of what passes: a server that is full, ends or begins, or may not be written to since another is
+PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
+
+
+class Connection(psycopg.Connection):
+    """A connection that waits as the server wants it, whenever psycopg was imported."""
+
+    wait_for_socket: WaitForSocket | None = None
+
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run a generator of psycopg's, and wait when it does. Interrupted, the connection is of no use any more."""
+        if self.wait_for_socket is None:
+            return super().wait(gen, *args, **kwargs)
+        try:
+            events = next(gen)
+            while True:
+                events = gen.send(self.wait_for_socket(self.pgconn.socket, events))
+        except StopIteration as stop:
+            return stop.value
+
+    def run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
+        """Run a statement, which is prepared if it is run again and again."""
+        prepare = True if statement.names is not None else None
+        return self.execute(statement.text, statement.bind(values) or None, prepare=prepare, binary=True)
+
+
+class Connections:
+    """At most so many connections to a database, which are kept."""
+
+    def __init__(self, url: str, size: int, engine: Engine):
+        try:
+            parameters = DEFAULTS | conninfo_to_dict(url)
+        except psycopg.Error:  # whose message may have the password
+            raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with what libpq knows") from None
+        self.name = "postgresql://{user}@{host}/{dbname}".format(
+            **{"user": "", "host": "", "dbname": ""} | parameters
+        ).replace("//@", "//")
+        self._address = make_conninfo("", **parameters)
+        self._idle: list[Connection] = []  # the one that was used last is taken first
+        self._free = threading.Semaphore(size)
+        self._engine = engine
+
+    def connect(self) -> Connection:
+        """Make a connection. Raises Unavailable.
+
+        In a thread: names are looked up, and psycopg waits, without regard to others.
+        """
+        connection, error = self._engine.run_in_thread(_connect, (self._address,))
+        if error is not None:
+            raise Unavailable(reason(error), RETRY_SECONDS) from error
+        connection.wait_for_socket = self._engine.wait_for_socket
+        return connection
+
+    def take(self, new: bool = False) -> tuple[Connection, bool]:
+        """Take a connection, and give it back with `give`; return whether it is a new one. Raises Unavailable."""
+        if not self._free.acquire(timeout=WAIT_SECONDS):
+            raise Busy
+        try:
+            while self._idle and not new:
+                connection = self._idle.pop()
+                if not connection.closed:
+                    return connection, False
+            return self.connect(), True
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give(self, connection: Connection) -> None:
+        """Give a connection back; one that is in the middle of something is closed."""
+        if not connection.closed and connection.pgconn.transaction_status == TransactionStatus.IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        self._free.release()
+
+    def abandon(self, connection: Connection) -> None:
+        """Give back a connection whose transaction is not wanted any more."""
+        try:
+            with suppress(psycopg.Error):
+                if not connection.closed:
+                    connection.execute("ROLLBACK")
+        finally:
+            self.give(connection)
+
+    def committed(self, transaction_id: str) -> bool | None:
+        """Return whether a transaction was committed whose answer was lost; None if that cannot be known in time."""
+        deadline = time.monotonic() + LOOK_UP_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(psycopg.Error, Unavailable), self.taken() as connection:
+                (status,) = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id]).fetchone()
+                if status != "in progress":
+                    return {"committed": True, "aborted": False}.get(status)
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    @contextmanager
+    def taken(self) -> Iterator[Connection]:
+        """Take a connection for a while. Raises Unavailable."""
+        connection, _ = self.take()
+        try:
+            yield connection
+        finally:
+            self.give(connection)
+
+
+def _connect(address: str) -> tuple[Connection | None, Exception | None]:
+    """Return a connection or the error: what is raised in a thread is in the log."""
+    try:
+        connection = Connection.connect(address, autocommit=True)
+        connection.prepared_max = PREPARED
+        connection.adapters.register_dumper(int, Int8Dumper)  # or a statement is prepared for each size of integers
+        connection.execute(SETTINGS)
+        return connection, None
+    except (psycopg.Error, OSError, UnicodeError) as error:
+        return None, error
+
+
+def failure(error: psycopg.Error, connection: Connection) -> Exception:
+    """Return what to raise for an error, which is to be its cause."""
+    if isinstance(error, psycopg.errors.UniqueViolation):
+        return NotUnique(reason(error))
+    passing = connection.closed or error.sqlstate in PASSING
+    return Unavailable(reason(error), RETRY_SECONDS if passing else None)
+
+
+def reason(error: Exception) -> str:
+    """Return an error in one line. What libpq says of an address has no password."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,141 @@
+-- The whole database on PostgreSQL: what schema.sql is on SQLite. A test holds both against the models.
+-- COLLATE "C": the order is that of the bytes, as on SQLite, whatever the database's own collation is.
+
+CREATE EXTENSION IF NOT EXISTS pg_trgm;  -- for the search
+
+CREATE TABLE blogapi (  -- marks the database as ours
+    version integer NOT NULL,
+    unicode text NOT NULL  -- the version by which all words of the search were made; '' where they are still to be
+);
+
+INSERT INTO blogapi VALUES (5, '');
+
+-- The greatest ids that there ever were. A sequence would leave gaps.
+CREATE TABLE counter (
+    name text NOT NULL PRIMARY KEY,
+    last bigint NOT NULL
+);
+
+INSERT INTO counter VALUES ('post', 0), ('webhook', 0), ('event', 0);
+
+CREATE FUNCTION next_id(kind text) RETURNS bigint LANGUAGE sql AS
+$$ UPDATE counter SET last = last + 1 WHERE name = kind RETURNING last $$;
+
+CREATE TABLE api_key (
+    digest bytea NOT NULL PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE,
+    last_four text COLLATE "C" NOT NULL,
+    created_at text COLLATE "C" NOT NULL,
+    last_used_on text COLLATE "C",
+    scope text COLLATE "C" NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))
+);
+
+CREATE TABLE session (
+    digest bytea NOT NULL PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'session')),
+    ends_at text COLLATE "C" NOT NULL
+);
+
+-- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, a window begins anew.
+CREATE UNLOGGED TABLE hits (
+    digest bytea NOT NULL PRIMARY KEY REFERENCES api_key ON DELETE CASCADE,
+    number bigint NOT NULL,  -- of the window: its beginning in Unix time / 60
+    hits bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE post (
+    id bigint NOT NULL PRIMARY KEY DEFAULT next_id('post'),
+    slug text COLLATE "C" NOT NULL UNIQUE,
+    status text COLLATE "C" NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
+    published_at text COLLATE "C",
+    document text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX post_status ON post (status, id);
+
+CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+CREATE TABLE post_tag (
+    tag text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    post_id bigint NOT NULL,
+    published_at text COLLATE "C",
+    PRIMARY KEY (tag, status, post_id)
+);
+
+CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
+
+CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
+
+CREATE TABLE tag (
+    tag text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    newest bigint NOT NULL,
+    posts bigint NOT NULL,
+    PRIMARY KEY (tag, status)
+);
+
+CREATE INDEX tag_status ON tag (status, tag);
+
+CREATE TABLE schedule (
+    post_id bigint NOT NULL PRIMARY KEY,
+    published_at text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX schedule_due ON schedule (published_at);
+
+CREATE TABLE idempotency (
+    digest bytea NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    request bytea NOT NULL,
+    post_id bigint NOT NULL,
+    created_at text COLLATE "C" NOT NULL,
+    PRIMARY KEY (digest, name)
+);
+
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+CREATE TABLE webhook (
+    id bigint NOT NULL PRIMARY KEY DEFAULT next_id('webhook'),
+    url text COLLATE "C" NOT NULL,
+    events text COLLATE "C" NOT NULL,
+    active bigint NOT NULL CHECK (active IN (0, 1)),
+    secret text COLLATE "C" NOT NULL,
+    created_at text COLLATE "C" NOT NULL
+);
+
+CREATE TABLE event (
+    id bigint NOT NULL PRIMARY KEY DEFAULT next_id('event'),
+    message_id text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    payload text COLLATE "C" NOT NULL,
+    created_at text COLLATE "C" NOT NULL
+);
+
+CREATE TABLE delivery (
+    webhook_id bigint NOT NULL,
+    event_id bigint NOT NULL,
+    state text COLLATE "C" NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts bigint NOT NULL,
+    last_status bigint,
+    last_error text COLLATE "C",
+    repeats bigint NOT NULL,
+    next_attempt_at text COLLATE "C",
+    PRIMARY KEY (webhook_id, event_id)
+);
+
+CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
+
+CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
+
+-- The words of all posts as storage/index.py makes them, with a space before and after each.
+CREATE TABLE search (
+    post_id bigint NOT NULL PRIMARY KEY,
+    text text COLLATE "C",
+    labels text COLLATE "C"
+);
+
+CREATE INDEX search_words ON search USING gin (text gin_trgm_ops, labels gin_trgm_ops);
+
+ANALYZE;

@@ -1,0 +1,115 @@
+"""A server of PostgreSQL of the tests' own, in a temporary folder, for this machine only."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from blogapi.storage.postgresql import Postgresql
+from tests.service import free_port
+
+UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
+
+
+def programs():
+    """Return the folder of PostgreSQL's programs, the newest ones; None where there are none."""
+    found = shutil.which("postgres")
+    if found:
+        return Path(found).resolve().parent
+    folders = Path("/usr/lib/postgresql").glob("*/bin/postgres")  # Debian
+    return max(folders, key=lambda path: int(path.parts[-3]), default=Path("none/none")).parent
+
+
+PROGRAMS = programs() if (programs() / "initdb").exists() else None
+
+
+class PostgresqlServer:
+    """A server with its folder. Every commit is on disk, as in earnest."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="blogapi-postgresql-"))
+        self.data = self.folder / "data"
+        self.port = free_port()
+        self.user = UNPRIVILEGED if os.geteuid() == 0 else None
+        self.process = None
+        if self.user:
+            shutil.chown(self.folder, self.user)
+
+    def __enter__(self):
+        options = ["--username=blogapi", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+        self.run("initdb", "-D", self.data, *options)
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info):
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder)
+
+    def run(self, program, *arguments):
+        """Run one of PostgreSQL's programs."""
+        subprocess.run([PROGRAMS / program, *arguments], user=self.user, check=True, capture_output=True, cwd="/")
+
+    def start(self):
+        """Start, and wait until it answers."""
+        command = [PROGRAMS / "postgres", "-D", self.data, "-k", self.folder, "-p", str(self.port)]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "-c", "listen_addresses=127.0.0.1"], user=self.user, stdout=log, stderr=log, cwd="/"
+            )
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                psycopg.connect(self.url("postgres")).close()
+                return
+            except psycopg.OperationalError:
+                assert self.process.poll() is None, (self.folder / "log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+    def stop(self, number=signal.SIGINT):
+        """Stop: SIGINT ends all connections, SIGQUIT is a crash."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(20)
+
+    @contextmanager
+    def standby(self):
+        """Run a second server that follows this one, whose commits wait for it from now on."""
+        other = PostgresqlServer()
+        copy = ["-D", other.data, "-d", self.url("postgres"), "--write-recovery-conf", "--checkpoint=fast"]
+        other.run("pg_basebackup", *copy)
+        other.start()
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+        try:
+            yield other
+        finally:
+            other.stop(signal.SIGQUIT)
+            shutil.rmtree(other.folder)
+
+    def url(self, database):
+        return f"postgresql://blogapi@127.0.0.1:{self.port}/{database}"
+
+    def create(self, database):
+        """Create a database with our tables; return its URL."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{database}"')
+        engine = Postgresql(self.url(database), 1)
+        engine.open()
+        engine.close()
+        return self.url(database)
+
+
+def clear(url):
+    """Delete all that is in a database of ours."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+        tables = {name for (name,) in connection.execute(query)} - {"blogapi", "counter"}
+        connection.execute("; ".join([f"DELETE FROM {table}" for table in tables] + ["UPDATE counter SET last = 0"]))

@@ -1,0 +1,284 @@
+"""PostgreSQL as an engine: its tables, the round trips of a write, and copies from one engine to the other."""
+
+import re
+import sqlite3
+import threading
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from blogapi import create_app
+from blogapi.config import Config
+from blogapi.storage import idempotency, keys, orders, patterns, posts, webhooks
+from blogapi.storage.copy import copy
+from blogapi.storage.database import Database, engine_for
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import STATUSES, BaseModel, Post, PostTag
+from blogapi.storage.postgresql import SCHEMA, VERSION
+from blogapi.storage.upgrades import VERSION as SQLITE_VERSION
+from tests.conftest import NOON, Clock
+from tests.invariants import sound_posts
+from tests.postgresql import PROGRAMS
+
+pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+
+
+@pytest.fixture
+def url(postgresql_server, request):
+    return postgresql_server.create(request.node.name[:60].translate(str.maketrans("[]-", "___")))
+
+
+@pytest.fixture
+def connection(url):
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+# Tables
+
+
+@pytest.mark.parametrize("model", BaseModel.__subclasses__())
+def test_the_models_mirror_the_schema(postgresql_url, model):
+    with psycopg.connect(postgresql_url) as connection:
+        query = """
+            SELECT column_name, is_nullable = 'YES', data_type, collation_name FROM information_schema.columns
+            WHERE table_name = %s ORDER BY ordinal_position
+        """
+        columns = connection.execute(query, [model._meta.table_name]).fetchall()
+        query = """
+            SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+            WHERE indrelid = %s::regclass AND indisprimary ORDER BY array_position(indkey::int2[], attnum)
+        """
+        key = [name for (name,) in connection.execute(query, [model._meta.table_name])]
+    fields = model._meta.sorted_fields
+    assert [(name, null) for name, null, *_ in columns] == [(field.column_name, field.null) for field in fields]
+    assert key == [field.column_name for field in model._meta.get_primary_keys()]
+    assert {collation for *_, kind, collation in columns if kind == "text"} <= {"C"}
+
+
+def test_the_schema_says_its_version_which_is_that_of_sqlite():
+    assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", SCHEMA.read_text())[1] == str(VERSION)
+    assert VERSION == SQLITE_VERSION
+
+
+def test_a_newer_database_is_refused(url, connection):
+    connection.execute("UPDATE blogapi SET version = version + 1")
+    with pytest.raises(Unavailable, match=f"its version {VERSION + 1} is newer than this program's {VERSION}"):
+        engine_for(url).open()
+
+
+# Queries
+
+
+FILL = """
+    WITH made AS (
+        INSERT INTO post (slug, status, published_at, document)
+        SELECT 's' || n, CASE WHEN n % 10 = 0 THEN 'draft' ELSE 'published' END,
+               CASE WHEN n % 10 > 0 THEN '2026-01-01T00:00:' || lpad((n % 60)::text, 2, '0') || 'Z' END, '{}'
+        FROM generate_series(1, 5000) AS n
+        RETURNING id, status, published_at
+    )
+    INSERT INTO post_tag SELECT 'all', status, id, published_at FROM made
+"""
+
+
+def rows_read(plan):
+    """The most rows that a step of a plan gives."""
+    return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(each) for each in plan.get("Plans", [])), 0)
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
+    engine = engine_for(url)
+    values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
+    of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
+    rare = {"text0": "% rare4711 %", "labels0": "% ¶rare4711 %"}
+    with closing(engine.connections.connect()) as connection:
+        connection.execute(FILL)
+        connection.execute("INSERT INTO search SELECT id, ' common rare' || id || ' ', ' ¦draft ' FROM post")
+        if analyzed:
+            connection.execute("ANALYZE")
+        for status in (None, *STATUSES):
+            for by_tag in (True, False):
+                queries = [
+                    (orders._newest(status, by_tag), values),
+                    (orders._latest(status, by_tag, False, False), values),
+                ]
+                queries.append((orders._latest(status, by_tag, True, False), values | of_second))
+                if analyzed:  # as PostgreSQL does within a minute
+                    queries.append((patterns._newest(1, status, by_tag), values | rare))
+                    queries.append((patterns._latest(1, status, by_tag), values | rare))
+                for query, given in queries:
+                    statement = engine._dialect.statement(query)
+                    explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
+                    (((plan,),),) = [connection.execute(explained, statement.bind(given)).fetchone()]
+                    assert rows_read(plan["Plan"]) <= 120, (statement.text, plan)
+
+
+def test_a_text_that_cannot_be_there_is_not_found(client):
+    assert client.get("/v1/posts?tag=a%00b").json == []
+    assert client.delete("/v1/tags/a%00b").status_code == 404
+
+
+# Copies
+
+
+@pytest.fixture
+def filled(url, tmp_path):
+    """A database of PostgreSQL with some of everything."""
+    app = create_app(Config(database=url, rate_limit=1_000_000), Clock(NOON))
+    database = app.extensions["database"]
+    key = keys.new_key()
+    database.write(keys.add, "mine", key)
+    database.write(webhooks.add, "http://127.0.0.1:1/", ["post.created"])
+    for number in range(50):
+        fields = {"title": f"Post {number}", "content": "Wörds " * number, "tags": [f"Tag {number % 7}", "all"]}
+        database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]})
+    later = {
+        "title": "Later",
+        "content": "x",
+        "tags": [],
+        "status": "scheduled",
+        "published_at": "2030-01-01T00:00:00Z",
+    }
+    database.write(posts.put, "later", later)
+    database.write(posts.remove, 50, lambda document: None)
+    yield app, key
+    database.close()
+
+
+def answers(app, key):
+    """What a client sees: lists, posts, their entity tags, and what is to be delivered."""
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {key}"
+    paths = [
+        "/v1/posts",
+        "/v1/tags",
+        "/v1/webhooks",
+        "/v1/webhooks/1/deliveries",
+        *(f"/v1/posts/{n}" for n in range(1, 53)),
+    ]
+    found = [client.get(path) for path in paths]
+    return [(answer.status_code, answer.data, answer.headers.get("ETag")) for answer in found]
+
+
+def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server, tmp_path):
+    app, key = filled
+    before = answers(app, key)
+    source = app.extensions["database"].engine
+    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE copied")
+    number = 51  # the last that was given
+    for target in (tmp_path / "blog.db", postgresql_server.url("copied")):
+        copy(source, engine_for(target))
+        other = create_app(Config(database=target, rate_limit=1_000_000), Clock(NOON))
+        assert answers(other, key) == before
+        sound_posts(target)
+        source.close()
+        source_database = other.extensions["database"]
+        new = {"title": "New", "content": "x", "status": "draft", "tags": []}
+        number += 1
+        assert source_database.write(posts.add, new).id == number
+        source_database.write(posts.remove, number, lambda document: None)
+        before = answers(other, key)
+        source = source_database.engine
+    source.close()
+
+
+def test_a_copy_refuses_what_is_not_empty(filled, url, tmp_path):
+    path = tmp_path / "blog.db"
+    path.touch()
+    with pytest.raises(OSError, match="File exists"):
+        copy(engine_for(url), engine_for(path))
+    with pytest.raises(Unavailable, match="it is not empty"):
+        copy(engine_for(url), engine_for(url))
+
+
+def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_begun_anew(filled, url, postgresql_server, tmp_path):
+    def interrupted(rows, count):
+        yield next(rows)
+        raise KeyboardInterrupt
+
+    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE interrupted")
+    for target in (tmp_path / "blog.db", postgresql_server.url("interrupted")):
+        with pytest.raises(KeyboardInterrupt):
+            copy(engine_for(url), engine_for(target), interrupted)
+        assert list(tmp_path.glob("blog.db*")) == []
+        copy(engine_for(url), engine_for(target))
+        sound_posts(target)
+        (tmp_path / "blog.db").unlink(missing_ok=True)
+
+
+def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
+    engine_for(url).backup(tmp_path / "backup.db")
+    with closing(sqlite3.connect(tmp_path / "backup.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM post").fetchone() == (50,)
+    assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
+    assert len(sound_posts(tmp_path / "backup.db")) == 50
+
+
+# Round trips
+
+
+@pytest.fixture
+def round_trips(url, tmp_path):
+    """Count the round trips of an operation: what libpq sends that it waits for an answer to."""
+    engine = engine_for(url)
+    database = Database(engine)
+
+    def count(operation, *arguments):
+        database.check()  # or there is no connection
+        (connection,) = engine.connections._idle
+        with (tmp_path / "trace").open("w+") as trace:
+            connection.pgconn.trace(trace.fileno())
+            database.write(operation, *arguments)
+            connection.pgconn.untrace()
+            trace.seek(0)
+            return len(re.findall(r"\tF\t\d+\t(?:Sync|Query)\b", trace.read()))
+
+    yield count
+    engine.close()
+
+
+def test_a_creation_takes_four_round_trips(round_trips):
+    fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
+    counts = [round_trips(idempotency.add_post, fields | {"title": title}, None) for title in ("A", "B", "C")]
+    assert counts[1:] == [4, 4]  # The first one prepares statements.
+
+
+# Writes that share a transaction
+
+
+def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
+    engine = engine_for(url, 2)
+    database = Database(engine)
+    row = {"status": "draft", "document": "{}"}
+    outcomes = {}
+
+    def add(slug):
+        def operation(tx):
+            number = tx.insert(Post.insert(row | {"slug": slug}))
+            tx.later(PostTag.insert(tag=slug, status="draft", post_id=number))
+            return number
+
+        try:
+            outcomes[slug, len(outcomes)] = database.write(operation)
+        except Exception as error:
+            outcomes[slug, len(outcomes)] = type(error).__name__
+
+    other = engine.begin(1)  # all wait for this one, and share the next transaction
+    threads = [threading.Thread(target=add, args=[slug]) for slug in ("a", "a", "b", "b", "c")]
+    for thread in threads:
+        thread.start()
+    while len(database._group._waiting) < len(threads):
+        pass
+    other.commit()
+    for thread in threads:
+        thread.join(5)
+    assert sorted(str(outcome) for outcome in outcomes.values()) == ["1", "2", "3", "NotUnique", "NotUnique"]
+    found = list(database.rows(Post.select(Post.slug).order_by(Post.id)))
+    assert sorted(found) == [("a",), ("b",), ("c",)]
+    assert sorted(database.rows(PostTag.select(PostTag.tag))) == sorted(found)
+    engine.close()

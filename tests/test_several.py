@@ -1,0 +1,432 @@
+"""Several services, each of several processes, on one database of PostgreSQL."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+
+import psycopg
+import pytest
+
+from blogapi.clock import rfc3339
+from blogapi.storage.database import Database, engine_for
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import Post
+from blogapi.storage.postgresql import LEADER, WRITER
+from tests.invariants import sound_posts
+from tests.postgresql import PROGRAMS, PostgresqlServer
+from tests.service import Service, add_key, eventually, free_port, read_answer
+from tests.test_kills import EVENTS, FAR, Editor
+
+pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+
+
+@pytest.fixture
+def url(postgresql_server, request):
+    return postgresql_server.create(request.node.name[:60].translate(str.maketrans("[]-", "___")))
+
+
+@pytest.fixture
+def ask(url):
+    """Ask the database something."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield lambda query, *values: connection.execute(query, values).fetchall()
+
+
+@pytest.fixture
+def serve(url, tmp_path):
+    """Start services on one database."""
+    with ExitStack() as stack:
+        services = []
+
+        def start(**settings):
+            settings = {"WEB_CONCURRENCY": 2, "BLOGAPI_WEBHOOK_PRIVATE": "true"} | settings
+            key = services[0].key if services else None
+            service = Service(url, log_file=tmp_path / f"{len(services)}.log", key=key, **settings)
+            services.append(stack.enter_context(service))
+            eventually(lambda: len(service.workers) == int(settings["WEB_CONCURRENCY"]))
+            return service
+
+        yield start
+
+
+@pytest.fixture
+def two(serve):
+    return [serve(), serve()]
+
+
+def at_once(services, count, *request, **headers):
+    """Send the same request to all services in turn, all at the same moment; return the answers."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(
+            pool.map(lambda number: services[number % len(services)].request(*request, **headers), range(count))
+        )
+
+
+# What one acknowledges the others show
+
+
+def test_what_one_process_acknowledges_all_show(two):
+    for number in range(20):
+        status, headers, post = two[number % 2].request("POST", "/v1/posts", {"title": "A", "content": f"{number}"})
+        assert status == 201
+        for service in two * 2:
+            assert service.request("GET", headers["Location"])[2] == post
+            assert service.request("GET", "/v1/posts?limit=1")[2] == [post]
+
+
+def test_one_title_one_slug_and_one_idempotency_key_from_all_at_once(two, url):
+    answers = at_once(two, 40, "POST", "/v1/posts", {"title": "One title", "content": "x"})
+    assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{each}" for each in range(2, 41))}
+    assert {body["id"] for _, _, body in answers} == {str(number) for number in range(1, 41)}
+    answers = at_once(two, 40, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
+    assert sorted(status for status, _, _ in answers) == [201] + [400] * 39
+    answers = at_once(two, 40, "POST", "/v1/posts", {"title": "Once", "content": "x"}, Idempotency_Key="once")
+    assert {(status, body["id"]) for status, _, body in answers} == {(201, "42")}
+    assert len(sound_posts(url)) == 42
+
+
+def test_of_150_requests_at_once_over_two_services_100_are_served(serve):
+    two = [serve(BLOGAPI_RATE_LIMIT=100), serve(BLOGAPI_RATE_LIMIT=100)]
+    resets = set()
+    while len(resets) != 1:  # again, where a minute ended meanwhile
+        key = two[0].blogapi("keys", "create", f"key{len(resets)} {time.time()}").stdout.strip()
+        sockets = [two[number % 2].connect() for number in range(150)]
+        for sock in sockets:
+            sock.sendall(f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+        answers = [read_answer(sock) for sock in sockets]
+        for sock in sockets:
+            sock.close()
+        resets = {headers["X-RateLimit-Reset"] for _, headers, _ in answers}
+    served = [int(headers["X-RateLimit-Remaining"]) for status, headers, _ in answers if status == 200]
+    refused = [headers["X-RateLimit-Remaining"] for status, headers, _ in answers if status == 429]
+    assert sorted(served) == list(range(100))
+    assert refused == ["0"] * 50
+
+
+def test_a_key_that_is_revoked_is_dead_at_once_everywhere(two):
+    key = two[0].blogapi("keys", "create", "mine").stdout.strip()
+    assert [service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] for service in two] == [200, 200]
+    two[0].blogapi("keys", "revoke", "mine")
+    assert [service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] for service in two] == [401, 401]
+
+
+# One of them sends webhooks and publishes
+
+
+def leader(ask):
+    """The process id of PostgreSQL's that has the lock of the leader."""
+    found = ask("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted", LEADER)
+    return found[0][0] if found else None
+
+
+def leading_worker(ask, services):
+    """The process id of the worker that sends webhooks."""
+    eventually(lambda: leader(ask))
+    (port,) = ask("SELECT client_port FROM pg_stat_activity WHERE pid = %s", leader(ask))[0]
+    for service in services:
+        for worker in service.workers:
+            if f":{port:04X} " in local_ports(worker):
+                return int(worker)
+    raise AssertionError("nobody leads")
+
+
+def local_ports(process):
+    """The local addresses of a process's TCP connections."""
+    inodes = set()
+    for name in os.listdir(f"/proc/{process}/fd"):
+        with suppress(OSError):
+            inodes.add(os.readlink(f"/proc/{process}/fd/{name}"))
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return " ".join(row[1] for row in rows if f"socket:[{row[9]}]" in inodes) + " "
+
+
+def test_a_scheduled_post_is_published_once_and_its_event_sent_once(two, receiver, url):
+    two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": ["post.published"]})
+    for number in range(5):
+        body = {"status": "scheduled", "published_at": rfc3339(time.time() + 2), "title": "Later", "content": "x"}
+        assert two[number % 2].request("PUT", f"/v1/posts/by-slug/later-{number}", body)[0] == 201
+    eventually(lambda: len(receiver.messages) == 5)
+    time.sleep(0.5)
+    assert sorted(message.payload["data"]["post"]["id"] for message in receiver.messages) == list("12345")
+    assert {post["status"] for post in sound_posts(url).values()} == {"published"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_where_the_sender_dies_or_is_frozen_another_goes_on(two, receiver, ask, number):
+    two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": ["post.created"]})
+    worker = leading_worker(ask, two)
+    os.kill(worker, number)
+    try:
+        other = two[0] if str(worker) not in two[0].workers else two[1]
+        assert other.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
+        eventually(lambda: receiver.messages)
+        assert len(receiver.messages) == 1
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
+
+
+# Processes that die or hang
+
+
+def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_acknowledged(two, receiver, url, ask):
+    editors = [Editor(number) for number in range(4)]
+    assert two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": EVENTS})[0] == 201
+    for kill in (
+        lambda: os.kill(two[0].worker, signal.SIGKILL),
+        two[1].kill,
+        lambda: os.kill(leading_worker(ask, two), 9),
+    ):
+        stopped = threading.Event()
+        with ThreadPoolExecutor(len(editors)) as pool:
+            ended = [pool.submit(editor.work, two[number % 2], stopped) for number, editor in enumerate(editors)]
+            time.sleep(0.6)
+            kill()
+            stopped.set()
+        for future in ended:
+            future.result()  # raises what went wrong
+        for service in two:
+            if service.process.poll() is not None:
+                service.start()
+            eventually(service.answers)
+        stored = sound_posts(url)
+        for editor in editors:
+            editor.check(stored)
+        editors.reverse()  # so that each works with the other service
+    ended = threading.Event()
+    ended.set()
+    for editor in editors:
+        editor.work(two[0], ended)  # settles what is in doubt
+    pending = """
+        SELECT (SELECT count(*) FROM delivery WHERE state = 'pending')
+        + (SELECT count(*) FROM schedule WHERE published_at < %s)
+    """
+    eventually(lambda: ask(pending, rfc3339(time.time() + FAR / 2)) == [(0,)], 60)
+    stored = sound_posts(url)
+    told = defaultdict(set)  # the ids of messages: one may come again, under the same
+    for message in receiver.messages:
+        told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
+    for editor in editors:
+        editor.check(stored)
+        for number in editor.posts:
+            assert len(told["post.created", number]) == 1
+            assert len(told["post.published", number]) == (number in editor.born_published)
+
+
+def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve, url):
+    service = serve()
+    frozen = engine_for(url)
+    session = frozen.begin(1)
+    begun = time.monotonic()
+    assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 503
+    assert time.monotonic() - begun < 2.9
+    eventually(lambda: service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201)
+    assert time.monotonic() - begun < 6
+    with pytest.raises(Unavailable) as caught:
+        session.execute(Post.delete(), {})
+    session.recover(caught.value)
+    frozen.close()
+
+
+def test_whoever_waits_for_the_lock_stops_nobody_else(serve, url):
+    service = serve(WEB_CONCURRENCY=1)
+    engine = engine_for(url)
+    session = engine.begin(1)
+    with ThreadPoolExecutor(5) as pool:
+        writes = [pool.submit(service.request, "POST", "/v1/posts", {"title": "A", "content": "x"}) for _ in range(5)]
+        time.sleep(0.2)
+        for _ in range(10):
+            begun = time.monotonic()
+            assert service.request("GET", "/v1/posts")[0] == 200
+            assert time.monotonic() - begun < 0.5
+        session.commit()
+        assert {write.result()[0] for write in writes} == {201}
+    engine.close()
+
+
+# PostgreSQL that dies
+
+
+@pytest.fixture
+def own_server():
+    with PostgresqlServer() as server:
+        yield server
+
+
+def test_a_crash_of_postgresql_loses_nothing_and_all_is_well_again_by_itself(own_server, tmp_path):
+    url = own_server.create("blog")
+    with Service(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
+        acknowledged, stopped = [], threading.Event()
+
+        def write():
+            while not stopped.is_set():
+                status, headers, body = service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
+                if status == 201:
+                    acknowledged.append(body["id"])
+                else:
+                    assert (status, headers["Retry-After"]) == (503, "1"), body
+                    time.sleep(0.05)
+
+        with ThreadPoolExecutor(4) as pool:
+            writers = [pool.submit(write) for _ in range(4)]
+            eventually(lambda: len(acknowledged) > 10)
+            own_server.stop(signal.SIGQUIT)
+            before = len(acknowledged)
+            status, headers, body = service.request("GET", "/v1/posts")
+            assert (status, headers["Retry-After"], body["error"]) == (503, "1", 503)
+            assert service.request("GET", "/healthz")[0] == 503
+            own_server.start()
+            eventually(lambda: len(acknowledged) > before + 10)
+            stopped.set()
+            for writer in writers:
+                writer.result()
+        assert service.request("GET", "/healthz")[0] == 200
+        assert set(acknowledged) <= set(sound_posts(url))
+        assert "Traceback" not in service.log
+
+
+def test_a_promoted_standby_has_all_that_was_acknowledged(own_server, tmp_path):
+    own_server.create("blog")
+    with own_server.standby() as standby:
+        hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{standby.port}"
+        url = f"postgresql://blogapi@{hosts}/blog?target_session_attrs=read-write"
+        with Service(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
+            acknowledged = []
+            for _ in range(50):
+                status, _, body = service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
+                assert status == 201
+                acknowledged.append(body["id"])
+            own_server.stop(signal.SIGQUIT)
+            standby.run("pg_ctl", "promote", "-D", standby.data)
+            eventually(lambda: service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201)
+            assert set(acknowledged) <= set(sound_posts(standby.url("blog")))
+
+
+# Answers that are lost
+
+
+class Proxy:
+    """Passes bytes on to a server of PostgreSQL, up to a COMMIT: then it goes away, before or after passing that on."""
+
+    def __init__(self, port, passes_on):
+        self.target = port
+        self.passes_on = passes_on
+        self.armed = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            with suppress(OSError):
+                client = self.listener.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self.target))
+                ends = [client, server]
+                threading.Thread(target=self.pump, args=(client, server, ends), daemon=True).start()
+                threading.Thread(target=self.pump, args=(server, client, ends), daemon=True).start()
+                continue
+            return
+
+    def pump(self, source, sink, ends):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if self.armed and b"COMMIT\0" in data:
+                    self.armed = False
+                    if self.passes_on:
+                        ends[1].sendall(data)
+                        time.sleep(0.2)
+                    break
+                sink.sendall(data)
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+                end.close()
+
+
+@pytest.mark.parametrize("passes_on", [True, False])
+def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, passes_on, ask):
+    proxy = Proxy(postgresql_server.port, passes_on)
+    engine = engine_for(url.replace(f":{postgresql_server.port}/", f":{proxy.port}/"))
+    database = Database(engine)
+    add_key(database, "tests")
+    row = {"slug": "a", "status": "draft", "document": "{}"}
+    proxy.armed = True
+    if passes_on:
+        assert database.write(lambda tx: tx.insert(Post.insert(row))) == 1
+    else:
+        with pytest.raises(Unavailable) as caught:
+            database.write(lambda tx: tx.insert(Post.insert(row)))
+        assert (caught.value.maybe_changed, caught.value.retry_after) == (False, 1)
+    assert ask("SELECT count(*) FROM post") == [(passes_on,)]
+    assert not proxy.armed
+    database.write(lambda tx: tx.execute(Post.update(slug="b")))
+    engine.close()
+    proxy.listener.close()
+
+
+def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(postgresql_server, url, ask):
+    engine = engine_for(url, 3)
+    database = Database(engine)
+    add_key(database, "tests")
+    for use in (lambda: database.row(Post.select()), lambda: database.write(lambda tx: tx.row(Post.select()))):
+        ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blogapi'")
+        assert use() is None
+    engine.close()
+
+
+def test_too_many_clients_is_503_with_a_time_to_try_again(postgresql_server, url, ask):
+    ask_nothing = psycopg.connect(url, autocommit=True)
+    ask_nothing.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
+    name = url.rpartition("/")[2]
+    with psycopg.connect(postgresql_server.url(name).replace("blogapi@", "modest@")):
+        database = Database(engine_for(url.replace("blogapi@", "modest@")))
+        with pytest.raises(Unavailable, match="too many connections") as caught:
+            database.row(Post.select())
+    assert caught.value.retry_after == 1
+    ask_nothing.execute("DROP ROLE modest")
+    ask_nothing.close()
+
+
+def test_an_address_in_the_network_that_nobody_has_is_one_line_without_the_password(tmp_path):
+    service = Service(f"postgresql://me:secret@127.0.0.1:{free_port()}/x", log_file=tmp_path / "log", key="none")
+    for result in (service.blogapi("init"), service.blogapi("keys", "list")):
+        assert result.returncode == 1
+        assert result.stderr.count("\n") == 1
+        assert "Connection refused" in result.stderr
+        assert "secret" not in result.stderr + result.stdout
+
+
+def test_one_writes_at_a_time_in_the_whole_cluster(url, ask):
+    engine, other = engine_for(url), engine_for(url)
+    session = engine.begin(1)
+    assert other.begin() is None
+    assert ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s", WRITER) == [(1,)]
+    session.commit()
+    other.begin().commit()
+    engine.close()
+    other.close()
+
+
+def test_several_that_start_at_once_set_the_database_up_once(postgresql_server):
+    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE several")
+    engines = [engine_for(postgresql_server.url("several")) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        created = list(pool.map(lambda engine: engine.open(), engines))
+    assert sorted(created) == [False] * 5 + [True]
+
+
+def test_a_database_of_another_program_is_left_alone(postgresql_server):
+    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE theirs")
+    with psycopg.connect(postgresql_server.url("theirs"), autocommit=True) as connection:
+        connection.execute("CREATE TABLE post (a text)")
+        with pytest.raises(Unavailable, match="it belongs to another program"):
+            engine_for(postgresql_server.url("theirs")).open()
+        assert connection.execute("SELECT * FROM post").fetchall() == []
