@@ -10,10 +10,10 @@ import subprocess
 from contextlib import closing, contextmanager, nullcontext
 
 import pytest
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.service import Service, eventually
@@ -48,9 +48,12 @@ class Page:
     @contextmanager
     def next_page(self):
         """Wait for the page that what happens in the block leads to."""
-        old = self.browser.find_element(By.TAG_NAME, "html")
+        self.browser.execute_script("document.documentElement.dataset.old = true")
         yield
-        WebDriverWait(self.browser, 20).until(staleness_of(old))
+        is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
+        # Between two pages chromedriver has errors of many kinds.
+        wait = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException])
+        wait.until(lambda browser: browser.execute_script(is_new))
 
     def fill(self, name, text):
         self.browser.find_element(By.NAME, name).send_keys(text)
