@@ -3,6 +3,7 @@
 import inspect
 import os
 import shutil
+import signal
 import sqlite3
 import ssl
 import subprocess
@@ -29,6 +30,8 @@ NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 settings.register_profile("quick", max_examples=100, derandomize=True)  # the same examples in each run
 settings.register_profile("soak", max_examples=10_000)
 settings.load_profile("quick")
+# Whoever runs the tests in the background has SIGINT ignored, which every process would inherit that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
