@@ -86,6 +86,18 @@ def test_a_missing_or_empty_database_is_set_up(path, exists):
     assert set_up(path) is False
 
 
+def test_a_program_that_has_the_database_for_itself_as_it_closes_it_is_waited_for(engine, path):
+    engine.close()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    closes = threading.Timer(0.1, other.close)
+    closes.start()
+    with closing(engine.another(0)) as connected:
+        assert connected.check()
+    closes.join()
+
+
 def test_the_connection_is_durable(pragma):
     assert [pragma(name) for name in ("journal_mode", "synchronous", "busy_timeout")] == ["wal", 2, 0]
 

@@ -38,6 +38,7 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_READONLY,
 }
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+CONNECT_SECONDS = 1.0  # for a program that closes the database, and has it for itself while it does
 ROOM_BYTES = 256 * 1024  # on a disk; with less than that it is as good as full
 
 log = logging.getLogger(__name__)
@@ -291,13 +292,14 @@ class Sqlite:
         # GroupCommit and the rule of one thread see to it that it is not used by two at the same time.
         try:
             connection = sqlite3.connect(
-                self.path, timeout=self._wait_seconds, isolation_level=None, check_same_thread=False
+                self.path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
             )
             with ExitStack() as stack:
                 stack.callback(connection.close)
                 for name, value in PRAGMAS.items():
                     connection.execute(f"PRAGMA {name} = {value}")
                 connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # With the first read, the -wal is there.
+                connection.execute(f"PRAGMA busy_timeout = {round(self._wait_seconds * 1000)}")
                 self._files[self._wal] = _identity(self._wal)
                 stack.pop_all()
         except (OSError, sqlite3.Error) as error:
