@@ -97,7 +97,9 @@ def index_is_true(rows, posts):
 
 
 def words_are_true(found, posts):
-    expected = {number: by_kind(index.changed({}, post)[1].split()) for number, post in posts.items()}
+    expected = {
+        number: by_kind(index.joined(index.changed_parts({}, post))[1].split()) for number, post in posts.items()
+    }
     assert {number: by_kind(words.split()) for number, words in found.items()} == expected
 
 

@@ -418,6 +418,27 @@ def test_among_many_posts_a_search_that_can_take_long_runs_aside(database, clien
     assert client.get("/v1/posts", query_string=asked).json == []
 
 
+def test_a_large_post_is_indexed_aside_and_found_like_any_other(client, database, found, post):
+    aside = []
+
+    def run_in_thread(function, arguments):
+        aside.append(function)
+        return function(*arguments)
+
+    database.engine.run_in_thread = run_in_thread
+    large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
+    assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
+    assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
+    post(title="Small", content="fog")
+    assert (found("fog"), found("lake"), len(aside)) == ("21", "1", 1)
+    assert client.patch("/v1/posts/1", json={"title": "Still large"}).status_code == 200
+    assert client.patch("/v1/posts/1", json={"content": "sun"}).status_code == 200
+    assert (found("fog"), found("sun"), found("still"), len(aside)) == ("2", "1", "1", 2)
+    assert client.put("/v1/posts/by-slug/large", json=large | {"title": "Back"}).status_code == 200
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert (found("fog"), found("lake"), len(aside)) == ("2", "", 4)
+
+
 @pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
 def test_a_search_for_many_words_runs_aside_however_few_posts_there_are(database, q):
     assert not search.is_quick(database, q, "created_at", filtered=False)
@@ -488,8 +509,8 @@ def test_a_damaged_post_with_more_words_than_were_indexed_can_be_deleted(client,
 
 def test_only_labels_are_written_where_only_they_change():
     old = {"title": "Fog", "content": "x" * 1000, "status": "draft", "tags": ["a"]}
-    assert index.changed(old, old) == ("", "")
-    removed, added = index.changed(old, old | {"status": "published"})
+    assert index.joined(index.changed_parts(old, old)) == ("", "")
+    removed, added = index.joined(index.changed_parts(old, old | {"status": "published"}))
     assert set(removed.split()) ^ set(added.split()) == {"¦draft", "¦published"}
     assert tags.fold("a").encode().hex() in removed
 

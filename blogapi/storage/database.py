@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
 from blogapi.storage.engine import Engine
+from blogapi.storage.errors import TakesLong
 from blogapi.storage.group_commit import BUSY_SECONDS, GroupCommit, commit_alone
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.transaction import Reader, Transaction
@@ -54,9 +55,12 @@ class Database(Reader):
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result once that is on disk.
 
-        Raises what it raises, of which nothing is kept.
+        Raises what it raises, of which nothing is kept. What turns out to take long is made anew, aside.
         """
-        return self._group.run(partial(_call, operation, args, kwargs))
+        try:
+            return self._group.run(partial(_call, operation, args, kwargs))
+        except TakesLong:
+            return self.write_aside(operation, *args, **kwargs)
 
     def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait for anybody."""
@@ -69,7 +73,7 @@ class Database(Reader):
         """
 
         def commit(engine: Engine) -> T:
-            result = commit_alone(engine, self._clock, partial(_call, operation, args, kwargs))
+            result = commit_alone(engine, self._clock, partial(_call, operation, args, kwargs), aside=True)
             engine.shrink()
             return result
 

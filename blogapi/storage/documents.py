@@ -36,19 +36,13 @@ TIME_LENGTH = len("2026-11-20T10:10:00Z")
 DECODER = json.JSONDecoder()
 
 
-Find = Callable[[bytes, bytes], int]
+def _name(field: str) -> tuple[bytes, Callable[[bytes, bytes], int]]:
+    """Return by what, and from which end, a field is found: a content of a megabyte is not gone through."""
+    before_content = FIELDS.index(field) <= FIELDS.index("content")
+    return f'"{field}":'.encode(), bytes.find if before_content else bytes.rfind
 
 
-def _finder(field: str) -> Find:
-    """Return from which end a field is looked for: a content of a megabyte is not gone through."""
-    return bytes.find if FIELDS.index(field) <= FIELDS.index("content") else bytes.rfind
-
-
-def _name(field: str) -> tuple[bytes, Find]:
-    return f'"{field}":'.encode(), _finder(field)
-
-
-def _followers(field: str) -> list[tuple[bytes, Find]]:
+def _followers(field: str) -> list[tuple[bytes, Callable[[bytes, bytes], int]]]:
     """Return what can follow a field: the next that every post has, and those before it."""
     following = FIELDS[FIELDS.index(field) + 1 :]
     last = next((index for index, each in enumerate(following) if each in NEEDED), 0)

@@ -60,6 +60,10 @@ class KeyName(ValueError):
     """An API key cannot be called so, or none is."""
 
 
+class TakesLong(Exception):
+    """An operation would take longer than a transaction may that others wait for: it is to be made aside."""
+
+
 class NotUnique(Exception):
     """A constraint of the database refuses a second row of this kind."""
 

@@ -129,13 +129,15 @@ class GroupCommit:
         transaction.finish()
 
 
-def commit_alone(engine: Engine, clock: Callable[[], float], operation: Callable[[Transaction], T]) -> T:
+def commit_alone(
+    engine: Engine, clock: Callable[[], float], operation: Callable[[Transaction], T], aside: bool = False
+) -> T:
     """Run `operation` in a transaction of its own, which it does not wait for; raise as GroupCommit does."""
     session = engine.begin()
     if session is None:
         raise Busy
     try:
-        transaction = Transaction(session, clock())
+        transaction = Transaction(session, clock(), aside)
         result = operation(transaction)
         transaction.finish()
         session.commit()

@@ -43,13 +43,7 @@ def page(
     the order for each combination of filters. A search costs more where posts have some of its words and not the rest.
     """
     now = reader.now
-    values = {"now": now, "tag": tag, "limit": limit + 1}
-    if q is None:
-        order = orders.newest if sort == "created_at" else orders.latest
-        rows = order(reader, status, before, values)
-    else:
-        search_order = search.newest if sort == "created_at" else search.latest
-        rows = search_order(reader, q, status, before, values)
+    rows = _rows(reader, q, sort, status, before, {"now": now, "tag": tag, "limit": limit + 1})
     names = fields.split(",") if fields else None
     found: list[bytes] = []
     size = passed_over = 0
@@ -72,6 +66,17 @@ def page(
         size += len(document)
         found.append(document)
     return Page(found, _place(last) if len(found) + passed_over > limit else None)
+
+
+def _rows(
+    reader: Reader, q: str | None, sort: str, status: str | None, before: int | Place | None, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Give the rows of the posts in their order, of those that are found where something is looked for."""
+    if q is None:
+        order = orders.newest if sort == "created_at" else orders.latest
+        return order(reader, status, before, values)
+    order = search.newest if sort == "created_at" else search.latest
+    return order(reader, q, status, before, values)
 
 
 def _place(row: tuple) -> int | Place:

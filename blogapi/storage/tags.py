@@ -95,7 +95,7 @@ _rows = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts)
 def _due() -> Select:
     """Return the query for the tags of the posts, mostly none, that are to be published by now."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
-    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in lists.py
+    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in orders.py
     query = Schedule.select(PostTag.tag, Value(None), newest, posts).join(PostTag, on=carries)
     is_due = Schedule.published_at <= Param("now")
     return query.where(is_due, PostTag.tag > Param("after")).group_by(PostTag.tag)

@@ -30,10 +30,14 @@ class Reader:
 
 
 class Transaction(Reader):
-    """Runs the queries of an operation, of which all is kept or nothing. The operation must not yield."""
+    """Runs the queries of an operation, of which all is kept or nothing. The operation must not yield.
 
-    def __init__(self, session: Session, seconds: float):
+    `aside` says that it runs in a thread of its own, so that it can take longer than 100 ms.
+    """
+
+    def __init__(self, session: Session, seconds: float, aside: bool = False):
         super().__init__(session)
+        self.aside = aside
         self._session = session
         self.at_end: list[tuple[Query, dict[str, Any]]] = []
         self.now = rfc3339(seconds)  # taken when the lock was had: whoever waited must not write an earlier time

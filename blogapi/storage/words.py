@@ -20,6 +20,8 @@ LARGE = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ff
 BEYOND = "\U00010000"  # the first character that takes more than 16 bits
 VOICED = "\u3099\u309a"  # the marks of kana: to a reader of Japanese these make another letter
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD makes 18 characters of it, and seconds of a million; three will do
+# A large text is taken part by part, between which other threads have their turn; from space to space if there is one
+PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
 
 
@@ -65,9 +67,10 @@ SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![^\s"]))?')
 
 def words(text: str) -> list[str]:
     """Return the words of a text in their order."""
-    if text.isascii():
-        return text.translate(ASCII_WORDS).split()
-    return WORD.findall(_fold(text))
+    found: list[str] = []
+    for part in PARTS.findall(text):
+        found += part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
+    return found
 
 
 def sequences(q: str) -> Iterator[tuple[tuple[str, ...], bool]]:
