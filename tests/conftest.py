@@ -91,6 +91,12 @@ def postgresql_url(postgresql_server):
 
 
 @pytest.fixture
+def url(postgresql_server, request):
+    """A database of PostgreSQL of the test's own."""
+    return postgresql_server.create(request.node.name[:60].translate(str.maketrans("[]-", "___")))
+
+
+@pytest.fixture
 def backend(request):
     return getattr(request, "param", "sqlite")
 

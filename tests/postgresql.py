@@ -85,9 +85,8 @@ class PostgresqlServer:
         copy = ["-D", other.data, "-d", self.url("postgres"), "--write-recovery-conf", "--checkpoint=fast"]
         other.run("pg_basebackup", *copy)
         other.start()
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
-            connection.execute("SELECT pg_reload_conf()")
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
         try:
             yield other
         finally:
@@ -97,10 +96,14 @@ class PostgresqlServer:
     def url(self, database):
         return f"postgresql://blogapi@127.0.0.1:{self.port}/{database}"
 
+    def execute(self, statement):
+        """Run a statement that is about databases."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
     def create(self, database):
         """Create a database with our tables; return its URL."""
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}"')
+        self.execute(f'CREATE DATABASE "{database}"')
         engine = Postgresql(self.url(database), 1)
         engine.open()
         engine.close()

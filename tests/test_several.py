@@ -26,11 +26,6 @@ pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are 
 
 
 @pytest.fixture
-def url(postgresql_server, request):
-    return postgresql_server.create(request.node.name[:60].translate(str.maketrans("[]-", "___")))
-
-
-@pytest.fixture
 def ask(url):
     """Ask the database something."""
     with psycopg.connect(url, autocommit=True) as connection:
