@@ -390,6 +390,26 @@ def test_a_write_aside_leaves_others_reading_meanwhile(database, slugs):
     assert slugs() == ["a"]
 
 
+def test_one_write_aside_runs_at_a_time_and_the_next_does_not_wait_for_ever(database, slugs, monkeypatch):
+    started = []
+
+    def run_in_thread(function, arguments):
+        started.append(function)
+        return function(*arguments)
+
+    def operation(tx):
+        add(tx, "a")
+        with pytest.raises(Unavailable, match="locked"):
+            database.write_aside(add, "b")
+        assert len(started) == 1
+
+    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
+    database.engine.run_in_thread = run_in_thread
+    database.write_aside(operation)
+    database.write_aside(add, "c")
+    assert (slugs(), len(started)) == (["a", "c"], 2)
+
+
 def test_a_write_aside_leaves_the_connection_its_locks(database, path):
     """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
     database.write(add, "a")

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
 from blogapi.storage.engine import Engine
-from blogapi.storage.errors import TakesLong
+from blogapi.storage.errors import Busy, TakesLong
 from blogapi.storage.group_commit import BUSY_SECONDS, GroupCommit, commit_alone
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.transaction import Reader, Transaction
@@ -44,7 +44,7 @@ class Database(Reader):
         self.engine = engine
         self._clock = clock
         self._group = GroupCommit(engine, clock)
-        self._reading_aside = threading.Lock()
+        self._reading_aside, self._writing_aside = threading.Lock(), threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
 
     @property
@@ -69,7 +69,7 @@ class Database(Reader):
     def write_aside(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation as `write` does, by a connection of its own in a thread: others can read meanwhile.
 
-        For what takes longer than 100 ms.
+        For what takes longer than 100 ms; one at a time, as each has a share of the processor.
         """
 
         def commit(engine: Engine) -> T:
@@ -77,7 +77,12 @@ class Database(Reader):
             engine.shrink()
             return result
 
-        return self._aside(commit)
+        if not self._writing_aside.acquire(timeout=BUSY_SECONDS):
+            raise Busy
+        try:
+            return self._aside(commit)
+        finally:
+            self._writing_aside.release()
 
     def read_aside(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
