@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -210,3 +211,29 @@ def read_answer(sock):
     content = answer.read()
     assert content.endswith(b"\n") or not content
     return answer.status, answer.headers, json.loads(content) if content else None
+
+
+def at_once(services, count, *request, **headers):
+    """Send the same request to all services in turn, all at the same moment; return the answers."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(
+            pool.map(lambda number: services[number % len(services)].request(*request, **headers), range(count))
+        )
+
+
+def assert_100_of_150_are_served(services):
+    """Send 150 requests with one key at the same moment, to all services in turn, and look at what is answered."""
+    resets = set()
+    while len(resets) != 1:  # again, where a minute ended meanwhile
+        key = services[0].blogapi("keys", "create", f"key{len(resets)} {time.time()}").stdout.strip()
+        sockets = [services[number % len(services)].connect() for number in range(150)]
+        for sock in sockets:
+            sock.sendall(f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+        answers = [read_answer(sock) for sock in sockets]
+        for sock in sockets:
+            sock.close()
+        resets = {headers["X-RateLimit-Reset"] for _, headers, _ in answers}
+    served = [int(headers["X-RateLimit-Remaining"]) for status, headers, _ in answers if status == 200]
+    refused = [headers["X-RateLimit-Remaining"] for status, headers, _ in answers if status == 429]
+    assert sorted(served) == list(range(100))
+    assert refused == ["0"] * 50

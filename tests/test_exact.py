@@ -2,37 +2,17 @@
 
 import http.client
 import json
-from concurrent.futures import ThreadPoolExecutor
 
-from tests.service import Service, read_answer
-
-
-def at_once(service, count, *request):
-    """Send the same request on many connections at the same moment; return the answers."""
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(lambda _: service.request(*request), range(count)))
+from tests.service import Service, assert_100_of_150_are_served, at_once
 
 
 def test_of_150_requests_in_one_window_100_are_served(tmp_path):
     with Service(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=100) as service:
-        resets = set()
-        while len(resets) != 1:  # again, where a minute ended meanwhile
-            key = service.blogapi("keys", "create", f"key{len(resets)}").stdout.strip()
-            sockets = [service.connect() for _ in range(150)]
-            for sock in sockets:
-                sock.sendall(f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
-            answers = [read_answer(sock) for sock in sockets]
-            for sock in sockets:
-                sock.close()
-            resets = {headers["X-RateLimit-Reset"] for _, headers, _ in answers}
-        served = [int(headers["X-RateLimit-Remaining"]) for status, headers, _ in answers if status == 200]
-        refused = [headers["X-RateLimit-Remaining"] for status, headers, _ in answers if status == 429]
-        assert sorted(served) == list(range(100))
-        assert refused == ["0"] * 50
+        assert_100_of_150_are_served([service])
 
 
 def test_50_creations_of_one_title_at_once_make_50_slugs(service):
-    answers = at_once(service, 50, "POST", "/v1/posts", {"title": "One title", "content": "x"})
+    answers = at_once([service], 50, "POST", "/v1/posts", {"title": "One title", "content": "x"})
     assert {status for status, _, _ in answers} == {201}
     slugs = {body["slug"] for _, _, body in answers}
     assert slugs == {"one-title", *(f"one-title-{number}" for number in range(2, 51))}
@@ -40,14 +20,14 @@ def test_50_creations_of_one_title_at_once_make_50_slugs(service):
 
 
 def test_50_creations_with_one_slug_at_once_make_one_post(service):
-    answers = at_once(service, 50, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
+    answers = at_once([service], 50, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
     assert sorted(status for status, _, _ in answers) == [201] + [400] * 49
     assert len(service.request("GET", "/v1/posts")[2]) == 1
 
 
 def test_20_deletions_of_one_post_at_once_delete_it_once(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
-    answers = at_once(service, 20, "DELETE", "/v1/posts/1")
+    answers = at_once([service], 20, "DELETE", "/v1/posts/1")
     assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
 
 

@@ -19,7 +19,7 @@ from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER, WRITER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
-from tests.service import Service, add_key, eventually, free_port, read_answer
+from tests.service import Service, add_key, assert_100_of_150_are_served, at_once, eventually, free_port
 from tests.test_kills import EVENTS, FAR, Editor
 
 pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
@@ -54,14 +54,6 @@ def two(serve):
     return [serve(), serve()]
 
 
-def at_once(services, count, *request, **headers):
-    """Send the same request to all services in turn, all at the same moment; return the answers."""
-    with ThreadPoolExecutor(count) as pool:
-        return list(
-            pool.map(lambda number: services[number % len(services)].request(*request, **headers), range(count))
-        )
-
-
 # What one acknowledges the others show
 
 
@@ -87,20 +79,7 @@ def test_one_title_one_slug_and_one_idempotency_key_from_all_at_once(two, url):
 
 def test_of_150_requests_at_once_over_two_services_100_are_served(serve):
     two = [serve(BLOGAPI_RATE_LIMIT=100), serve(BLOGAPI_RATE_LIMIT=100)]
-    resets = set()
-    while len(resets) != 1:  # again, where a minute ended meanwhile
-        key = two[0].blogapi("keys", "create", f"key{len(resets)} {time.time()}").stdout.strip()
-        sockets = [two[number % 2].connect() for number in range(150)]
-        for sock in sockets:
-            sock.sendall(f"GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
-        answers = [read_answer(sock) for sock in sockets]
-        for sock in sockets:
-            sock.close()
-        resets = {headers["X-RateLimit-Reset"] for _, headers, _ in answers}
-    served = [int(headers["X-RateLimit-Remaining"]) for status, headers, _ in answers if status == 200]
-    refused = [headers["X-RateLimit-Remaining"] for status, headers, _ in answers if status == 429]
-    assert sorted(served) == list(range(100))
-    assert refused == ["0"] * 50
+    assert_100_of_150_are_served(two)
 
 
 def test_a_key_that_is_revoked_is_dead_at_once_everywhere(two):
