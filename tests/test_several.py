@@ -354,6 +354,22 @@ def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(postgresql_
     engine.close()
 
 
+def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve, ask):
+    service = serve(WEB_CONCURRENCY=1)
+    assert service.request("GET", "/v1/posts")[0] == 200
+    hanging = [pid for (pid,) in ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'blogapi'")]
+    for pid in hanging:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        assert service.request("GET", "/v1/posts")[0] == 200  # by another connection
+        assert 10 <= time.monotonic() - begun < 15
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
+    finally:
+        for pid in hanging:
+            os.kill(pid, signal.SIGCONT)
+
+
 def test_too_many_clients_is_503_with_a_time_to_try_again(postgresql_server, url, ask):
     ask_nothing = psycopg.connect(url, autocommit=True)
     ask_nothing.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")

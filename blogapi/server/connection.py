@@ -36,6 +36,7 @@ class Connection:
         self.turns = turns
         self.turn = ""  # with whom it takes turns
         self.reading = False  # waiting for the client, that is, without a complete request
+        self.stopped = False  # the service ends, and waits for the client no longer
         self.started = False  # the first byte of a request has come
         self.linger = False  # input may be unread when it is closed
         self.progress_at = 0.0  # when the client last took a part of a response
@@ -130,6 +131,7 @@ class Connection:
     def stop_reading(self) -> None:
         """End the connection if it is waiting for the client: what it waits for then ends."""
         if self.reading:
+            self.stopped = True
             with suppress(OSError):  # It may be gone already.
                 self.sock.shutdown(socket.SHUT_RD)
 

@@ -78,7 +78,7 @@ class RequestBody:
         """Read up to `size` bytes.
 
         Raises RequestTimeout at the deadline, BadRequest if it is broken off, RequestEntityTooLarge for chunks that
-        are too large, ServiceUnavailable where too many large bodies are coming already.
+        are too large, ServiceUnavailable where too many large bodies are coming already, or the service is stopped.
         """
         try:
             if not self._asked:
@@ -89,6 +89,9 @@ class RequestBody:
         except ParseException:
             raise BadRequest("body: broken chunk, or too many of them") from None
         except OSError:
+            if self._connection.stopped:
+                message = "the service was stopped while the body came; nothing was changed"
+                raise ServiceUnavailable(message, retry_after=RETRY_SECONDS) from None
             raise BadRequest("body: broken off") from None
 
     @property

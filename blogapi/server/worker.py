@@ -22,6 +22,7 @@ from blogapi.storage.errors import Unavailable
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
 RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, others must not wait for a thread
+ANSWER_SECONDS = 10.0  # for a database that is another machine's
 UNSENT_BYTES = 64 * 1024  # that the kernel takes of a response before the client has taken any
 
 
@@ -109,11 +110,12 @@ class Worker(GeventWorker):
 
 
 def wait_for_socket(file: int, events: int) -> int:
-    """Let others go on until a socket is ready; return for what."""
+    """Let others go on until a socket is ready; return for what. Raises TimeoutError after ANSWER_SECONDS."""
     hub = gevent.get_hub()
     watcher = hub.loop.io(file, events)
     try:
-        hub.wait(watcher)
+        with gevent.Timeout(ANSWER_SECONDS, TimeoutError):
+            hub.wait(watcher)
     finally:
         watcher.close()
     return events

@@ -51,7 +51,10 @@ class Connection(psycopg.Connection):
     wait_for_socket: WaitForSocket | None = None
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run a generator of psycopg's, and wait when it does. Interrupted, the connection is of no use any more."""
+        """Run a generator of psycopg's, and wait when it does, but not for ever.
+
+        Interrupted, the connection is of no use any more.
+        """
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -60,6 +63,9 @@ class Connection(psycopg.Connection):
                 events = gen.send(self.wait_for_socket(self.pgconn.socket, events))
         except StopIteration as stop:
             return stop.value
+        except TimeoutError:
+            self.close()
+            raise psycopg.OperationalError("the server does not answer") from None
 
     def run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
         """Run a statement, which is prepared if it is run again and again."""
