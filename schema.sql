@@ -21,7 +21,7 @@ CREATE TABLE session (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE post (
-    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
+    id INTEGER NOT NULL PRIMARY KEY,
     slug TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
@@ -31,6 +31,12 @@ CREATE TABLE post (
 CREATE INDEX post_status ON post (status, id);
 
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+-- The id of a deleted post is never used again. AUTOINCREMENT would say so with a page more for each new post.
+CREATE TRIGGER post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
+BEGIN
+    UPDATE sqlite_sequence SET seq = max(seq, OLD.id) WHERE name = 'post';
+END;
 
 -- One index for a tag, and for a tag and a status, in each order. Lists of a tag whatever the status merge those of the
 -- four: every further index would be written for each tag of each post.
@@ -85,6 +91,8 @@ CREATE TABLE webhook (
     secret TEXT NOT NULL,  -- itself and no digest: every delivery is signed with it
     created_at TEXT NOT NULL
 ) STRICT;
+
+INSERT INTO sqlite_sequence (name, seq) VALUES ('post', 0);  -- The table is there with the first AUTOINCREMENT.
 
 -- What happened, once for all webhooks; kept as long as there is a delivery of it.
 CREATE TABLE event (

@@ -30,7 +30,10 @@ def sound_posts(database):
         tags_are_true(rows, posts)
         schedule_is_true(rows, posts)
         events_are_whole(rows)
-        ids_are_known(rows, dict(rows("SELECT name, seq FROM sqlite_sequence" if is_file else "TABLE counter")))
+        last_ids = dict(rows("SELECT name, seq FROM sqlite_sequence" if is_file else "TABLE counter"))
+        if is_file:  # The greatest id of a post is in the table, unless that one was deleted.
+            last_ids["post"] = max(last_ids["post"], *posts, 0)
+        ids_are_known(rows, last_ids)
         if is_file:
             index_is_true(rows, posts)
         else:

@@ -20,6 +20,15 @@ def test_a_second_delete_is_404(client, post):
     assert (answer.status_code, answer.json) == (404, {"error": 404, "message": "no such post"})
 
 
+def test_no_id_is_used_again_in_whatever_order_posts_are_deleted(client, post):
+    for order in ("321", "456"):
+        for _ in range(3):
+            post()
+        for number in order:
+            assert client.delete(f"/v1/posts/{number}").status_code == 204
+    assert post()["id"] == "7"
+
+
 def test_the_slug_is_free_again_and_the_id_is_not(client, post):
     post()
     client.delete("/v1/posts/1")

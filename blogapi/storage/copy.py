@@ -50,7 +50,9 @@ class SqliteFile:
 
     def last_ids(self) -> dict[str, int]:
         """Return the greatest ids that there ever were."""
-        return dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence"))
+        last = dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence"))
+        (newest,) = self._connection.execute("SELECT ifnull(max(id), 0) FROM post").fetchone()
+        return last | {"post": max(newest, last["post"])}
 
     def add(self, model: type[Model], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""

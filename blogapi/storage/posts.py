@@ -133,7 +133,8 @@ def _new(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
 _is_taken = "EXISTS (SELECT 1 FROM post WHERE slug ="
 _next = Each(
     sqlite=Statement(
-        f"SELECT (SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'post'), {_is_taken} ?)",
+        "SELECT max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post')) + 1,"
+        f" {_is_taken} ?)",
         [Param("slug")],
         ["slug"],
     ),

@@ -184,7 +184,7 @@ DROP INDEX post_status;
 ALTER TABLE post RENAME TO old_post;
 
 CREATE TABLE post (
-    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: never used again after a delete
+    id INTEGER NOT NULL PRIMARY KEY,
     slug TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
@@ -195,15 +195,18 @@ INSERT INTO post
 SELECT id, slug, status, published_at(document), document
 FROM (SELECT id, slug, status, ifnull(document, '') AS document FROM old_post);
 
-DELETE FROM sqlite_sequence WHERE name = 'post';
-
-UPDATE sqlite_sequence SET name = 'post' WHERE name = 'old_post';
+INSERT INTO sqlite_sequence (name, seq) SELECT 'post', ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'old_post';
 
 DROP TABLE old_post;
 
 CREATE INDEX post_status ON post (status, id);
 
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+CREATE TRIGGER post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
+BEGIN
+    UPDATE sqlite_sequence SET seq = max(seq, OLD.id) WHERE name = 'post';
+END;
 
 ALTER TABLE post_tag RENAME TO old_post_tag;
 
