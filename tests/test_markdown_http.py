@@ -1,6 +1,7 @@
 """Markdown over HTTP: sent as a body, and asked for by Accept."""
 
 import hashlib
+import re
 
 import pytest
 
@@ -156,7 +157,7 @@ def test_put_takes_a_file_and_a_second_time_changes_nothing(client):
         "content": "# Hello",
         "tags": [],
     }
-    wrong = "slug: must be the one in the path, or left out"
+    wrong = "slug: must be the one in the path, or left out (line 2)"
     assert message(put(b"---\nslug: other\n---\n# Hello")) == wrong
 
 
@@ -200,6 +201,7 @@ def test_it_is_given_by_its_slug_and_to_head_as_well(send, get):
         ("application/json;q=0.5, text/markdown", True),
         ("application/json;q=0, text/markdown;q=0.1", True),
         ("text/markdown;q=0.9, application/json;q=0.8, */*;q=0.1", True),
+        ("application/json;q=0.1, */*", True),
         ("text/markdown, */*", True),  # what is named goes before what is not
         ("text/markdown, */*;q=0.5", True),
         ("text/*;q=0.5, application/json;q=0.4", True),
@@ -280,3 +282,17 @@ def test_a_wrong_value_is_named_with_its_line(client):
         "status: must be one of published, draft (line 3); "
         "cover_image: must be an absolute http or https URL without white space (line 4)"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("title: A\ntags: ['a\u2028b']", "tags\\[0\\]: must be one line .* \\(line 3\\)"),
+        ("slug: taken\ntitle: A", "slug: already taken by another post \\(line 2\\)"),
+        ("title: A\nstatus: published\ndate: 2099-01-01", "published_at: must not be in the future.* \\(line 4\\)"),
+    ],
+)
+def test_whatever_is_wrong_with_a_field_is_named_with_its_line(client, text, expected):
+    client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"})
+    answer = client.post("/v1/posts", data=f"---\n{text}\n---\n\nB", content_type="text/markdown")
+    assert re.fullmatch(expected, message(answer))

@@ -113,6 +113,7 @@ MATCHES = [
     ("cons*", "2"),
     ("co*", "2"),
     ("zz*", ""),
+    ("(stras*), l*.", "1"),
     ("＊lak＊", "21"),
     # sequences
     ('"fog over"', "1"),

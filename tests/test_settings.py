@@ -221,10 +221,15 @@ def test_a_body_that_is_no_form_is_refused_with_a_page(owner, body, content_type
     assert (answer.status_code, answer.mimetype) == (expected, "text/html")
 
 
+@pytest.mark.parametrize(("query", "marked"), [("", ["All"]), ("?status=draft", ["Draft"]), ("?q=draft", [])])
+def test_the_filter_that_is_on_is_marked(owner, query, marked):
+    assert re.findall(r'aria-current="true">\s*(\w+)', owner.get(f"/settings/posts{query}").text) == marked
+
+
 def test_no_answer_is_stored_framed_or_told_to_other_pages(owner, stranger):
     for client, path in [*((owner, path) for path in (*PAGES, "/settings/x")), (stranger, "/settings/open")]:
         headers = client.get(path).headers
-        assert headers["Cache-Control"] == "no-store"
+        assert headers.getlist("Cache-Control") == ["no-store"]
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["X-Frame-Options"] == "DENY"

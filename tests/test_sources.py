@@ -146,6 +146,7 @@ def test_the_date_and_the_status_follow_from_the_file(fields, text, name, publis
         ("date: 2020-01-02", "2020-01-02T00:00:00Z"),
         ("date: 2027-01-02", None),
         ("created_at: 2027-01-02", None),
+        ("created_at: 2027-01-02\ndate: 2020-01-02", "2020-01-02T00:00:00Z"),
         ("slug: a", None),
     ],
 )
@@ -175,6 +176,12 @@ def test_posts_come_by_date_then_those_to_come_then_those_without(tmp_path):
     ):
         (tmp_path / f"{name}.md").write_text(f"---\n{text}\n---\n")
     assert [item.fields["slug"] for item in read(tmp_path)] == ["d", "c", "b", "a"]
+
+
+def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
+    for name, number in {"a": "10", "b": "'9'", "c": "x", "d": "-1", "e": "1" * 30}.items():
+        (tmp_path / f"{name}.md").write_text(f"---\ncreated_at: 2021-01-01\nid: {number}\n---\n")
+    assert [item.fields["slug"] for item in read(tmp_path)] == ["c", "d", "e", "b", "a"]
 
 
 @pytest.mark.parametrize(

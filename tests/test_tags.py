@@ -204,11 +204,13 @@ def test_a_damaged_post_is_passed_over(client, post, rename, damage):
 def test_a_due_post_is_published_with_the_tags_that_it_has_by_then(client, database, post, rename, clock, count):
     post(tags=["a", "b"])
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
-    clock.now += 3600
+    clock.now += 3700
     rename("a", "c")
+    renamed = client.get("/v1/posts?status=published&tag=c").json
     database.write(posts.publish_due)
     assert count(Schedule) == 0
-    assert [post["tags"] for post in client.get("/v1/posts?status=published&tag=c").json] == [["c", "b"]]
+    assert client.get("/v1/posts?status=published&tag=c").json == renamed
+    assert [(post["tags"], post["updated_at"]) for post in renamed] == [(["c", "b"], "2026-11-20T13:01:40Z")]
 
 
 def test_text_that_looks_like_tags_is_left_alone(client, post, rename):

@@ -68,6 +68,7 @@ def export_posts(folder: Path, delete: bool) -> None:
 
 
 def report(result: Result, dry_run: bool) -> None:
+    """Print why a post was refused, or, of what is only tried, what would be done."""
     for reason in result.reasons:
         click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
     if dry_run and not result.reasons:
@@ -75,6 +76,7 @@ def report(result: Result, dry_run: bool) -> None:
 
 
 def summarize(counts: Counter[str], dropped: Counter[str], would_be: str) -> None:
+    """Print what was done, and what of the front matter has no place in a post."""
     click.echo(would_be + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     if dropped:
         click.echo(f"{would_be}dropped: {', '.join(f'{shown(name)} {count}' for name, count in dropped.most_common())}")

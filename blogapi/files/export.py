@@ -28,9 +28,8 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
     """Write each post to SLUG.md in a folder, which is made where it is missing; raise OSError where that cannot be.
 
     A file with the same bytes is not touched; another is replaced at one stroke. One that cannot be written does not
-    keep the others from it. With `delete`, the files of posts
-    that are gone are removed: regular files named SLUG.md whose front matter has that slug, and the id and time of
-    creation that an export writes. Nothing else is.
+    keep the others from it. With `delete`, the files of posts that are gone are removed: regular files named SLUG.md
+    whose front matter has that slug, and the id and time of creation that an export writes. Nothing else is.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

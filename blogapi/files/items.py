@@ -22,6 +22,8 @@ class Item(NamedTuple):
     """The names of what has no place in a post."""
     lines: Mapping[str, int] = {}
     """The lines of the fields, where they have any."""
+    number: int = 0
+    """The id that it had, by which posts of the same second are in order; 0 where it had none."""
 
 
 class Refused(NamedTuple):
@@ -57,8 +59,8 @@ def make_item(
     if "cover_image" in fields and not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
         del fields["cover_image"]
         dropped = (*dropped, "cover_image")
-    made = created_at or published_at
-    return Item(source, fields, made if made and made <= now else None, dropped, lines)
+    made = next((time for time in (created_at, published_at) if time and time <= now), None)
+    return Item(source, fields, made, dropped, lines)
 
 
 def make_slug(text: str, slug_of: Callable[[str], str]) -> str:

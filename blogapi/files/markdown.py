@@ -15,6 +15,7 @@ MAX_KEPT = 1024  # characters of front matter that is remembered, once read
 # Where a theme says more of an image than its address.
 ADDRESS_NAMES = ("url", "src", "image", "path")
 
+ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
@@ -31,6 +32,8 @@ class Document(NamedTuple):
     """The fields of a post that it gives, `content` too, as JSON would have them; times are RFC 3339."""
     created_at: str | None
     """The text of `created_at`, as it is written."""
+    number: int
+    """The `id` that the post had, 0 where it is none."""
     unknown: dict[str, Any]
     """The values of other names, texts, and lists and mappings of them."""
     lines: dict[str, int]
@@ -74,8 +77,9 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
             raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
         sources.setdefault(field, name)
     created_at = entries["created_at"].value if "created_at" in entries else None
+    number = entries["id"].value if "id" in entries else ""
     unknown = {name: entry.value for name, entry in entries.items() if name not in (*KNOWN, *IGNORED)}
-    return Document(fields, created_at or None, unknown, lines)
+    return Document(fields, created_at or None, int(number) if ID.fullmatch(str(number)) else 0, unknown, lines)
 
 
 _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.

@@ -41,6 +41,7 @@ class Found(NamedTuple):
     """A post that is there to be read."""
 
     when: str
+    number: int
     read: Callable[[], Item | Refused]
 
 
@@ -58,14 +59,14 @@ class Sources:
         self.found: list[Found] = []
         for path in paths:
             self.found.extend(self._find(path))
-        self.found.sort(key=lambda found: found.when)
+        self.found.sort(key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
 
     def __iter__(self) -> Iterator[Item | Refused]:
         sources: dict[str, str] = {}
-        for _, read in self.found:
+        for *_, read in self.found:
             item = read()
             if isinstance(item, Item):
                 slug = item.fields["slug"]
@@ -90,8 +91,11 @@ class Sources:
         if (resolved := path.resolve()) not in self.files:
             self.files.add(resolved)
             item = self._read_file(path, top)
-            when = (item.created_at or item.fields.get("published_at")) if isinstance(item, Item) else None
-            yield Found(when or LAST, partial(self._read_file, path, top))
+            read = partial(self._read_file, path, top)
+            if isinstance(item, Refused):
+                yield Found(LAST, 0, read)
+            else:
+                yield Found(item.created_at or item.fields.get("published_at") or LAST, item.number, read)
 
     def _read_file(self, path: Path, top: Path) -> Item | Refused:
         source = shown(str(path))
@@ -117,7 +121,7 @@ class Sources:
                 fields["status"] = "published"
         if tags := _taxonomies(unknown):
             fields["tags"] = fields.get("tags", []) + tags
-        return make_item(
+        item = make_item(
             source,
             fields,
             created_at=_created_at(document),
@@ -125,6 +129,7 @@ class Sources:
             lines=document.lines,
             now=self.now,
         )
+        return item._replace(number=document.number)
 
     def _find_in_export(self, path: Path, posts: Callable[[Path], Iterator[dict[str, Any]]]) -> Iterator[Found]:
         source = shown(str(path))
@@ -133,10 +138,10 @@ class Sources:
                 offset = self.spool.tell()
                 self.spool.write(json.dumps(post).encode() + b"\n")
                 when = post["created_at"] or post["published_at"] or LAST
-                yield Found(when, partial(self._read_spooled, source, offset))
+                yield Found(when, 0, partial(self._read_spooled, source, offset))
         except (OSError, MarkdownError) as error:
             refused = _refused(source, error)
-            yield Found(LAST, lambda: refused)
+            yield Found(LAST, 0, lambda: refused)
 
     def _read_spooled(self, file: str, offset: int) -> Item | Refused:
         self.spool.seek(offset)

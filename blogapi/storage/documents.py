@@ -74,9 +74,10 @@ def is_due(document: bytes, now: str) -> bool:
 
 
 def published(document: bytes) -> bytes:
-    """Return the document of a scheduled post as it is once its time has come."""
+    """Return the document of a scheduled post as it is once its time has come: updated then, or later."""
     text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
-    return _updated(text, _published_at(document)).encode()
+    start = text.rindex(UPDATED_AT) + len(UPDATED_AT)
+    return _updated(text, max(text[start : start + TIME_LENGTH], _published_at(document))).encode()
 
 
 def tags(document: str) -> list[str]:

@@ -62,7 +62,7 @@ HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
 WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT}]+[^\W_{ALONE}]*)*|[{ALONE}]")
 STANDS_ALONE = re.compile(f"[{ALONE}]")
 # What is in quotes, or a run of words, perhaps with a star at its end
-SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![^\s"]))?')
+SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 
 
 def words(text: str) -> list[str]:

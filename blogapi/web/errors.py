@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, NotFound, ServiceUnavailable
 
@@ -39,7 +39,7 @@ def init_app(app: Flask) -> None:
     """Let every failure of the application be answered with the Error body."""
     app.register_error_handler(HTTPException, error_response)
     app.register_error_handler(ValidationError, invalid)
-    app.register_error_handler(storage.Conflict, lambda error: error_response(BadRequest(str(error))))
+    app.register_error_handler(storage.Conflict, conflict)
     app.register_error_handler(storage.KeyName, lambda error: error_response(BadRequest(str(error))))
     app.register_error_handler(storage.NotFound, lambda error: error_response(NotFound(str(error))))
     app.register_error_handler(storage.Unavailable, unavailable)
@@ -57,7 +57,20 @@ def error_response(error: HTTPException) -> Response:
 def invalid(error: ValidationError) -> Response:
     """Answer 400 with every field that is wrong, and what would be right."""
     error.__traceback__ = None  # marshmallow's frame refers to the error: a cycle that would keep 4 MB for a while
-    return error_response(BadRequest("; ".join(sentences(error.normalized_messages()))))
+    fields = error.normalized_messages().items()
+    said = [sentence + line_of(field) for field, messages in fields for sentence in sentences({field: messages})]
+    return error_response(BadRequest("; ".join(said)))
+
+
+def conflict(error: storage.Conflict) -> Response:
+    """Answer 400 with what the posts that are there, or the time, leave no room for."""
+    return error_response(BadRequest(str(error) + line_of(error.field)))
+
+
+def line_of(field: str) -> str:
+    """Return where a field stands in the Markdown file that was sent."""
+    lines = g.get("lines", {})
+    return f" (line {lines[field]})" if field in lines else ""
 
 
 def unavailable(error: storage.Unavailable) -> Response:

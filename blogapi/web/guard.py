@@ -43,7 +43,7 @@ def guard() -> None:
 
 def set_cache_control(response: Response) -> Response:
     """Let only the client keep what needs a key, and ask each time whether it still holds; public views say it."""
-    if request.path not in PUBLIC:
+    if request.path not in PUBLIC and "Cache-Control" not in response.headers:
         response.headers.add("Cache-Control", "private, no-cache")
     return response
 

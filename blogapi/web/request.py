@@ -51,22 +51,15 @@ def load_body() -> dict[str, Any]:
 
 
 def load_parsed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Load what `parse_body` has returned as the operation declares it; raise ValidationError.
-
-    What is wrong in a Markdown file is told with its line.
-    """
-    try:
-        return g.operation.body.load(fields)
-    except ValidationError as error:
-        lines = g.get("lines", {})
-        for field, messages in error.messages.items():
-            if field in lines and isinstance(messages, list):
-                error.messages[field] = [f"{message} (line {lines[field]})" for message in messages]
-        raise
+    """Load what `parse_body` has returned as the operation declares it; raise ValidationError."""
+    return g.operation.body.load(fields)
 
 
 def parse_body() -> dict[str, Any]:
-    """Return what the body says, JSON or Markdown, not validated yet; raise the HTTP error that says what is wrong."""
+    """Return what the body says, JSON or Markdown, not validated yet; raise the HTTP error that says what is wrong.
+
+    `g.lines` has the lines of the fields in a Markdown file, which what is said of them names.
+    """
     mimetype = check_content_type(g.operation.content_types)
     g.body = body = read_body()
     return parse_markdown(body) if mimetype == MARKDOWN else parse_json(body)

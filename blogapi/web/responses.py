@@ -54,7 +54,7 @@ def prefers_markdown() -> bool:
     Who names it beside `*/*` prefers it.
     """
     header = request.environ.get("HTTP_ACCEPT", "").lower()
-    if "text/" not in header:  # Parsing what curl sends would take a tenth.
+    if "text/" not in header and ";" not in header:  # Parsing what curl sends would take a tenth.
         return False
     return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN
 
