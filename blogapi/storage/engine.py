@@ -26,8 +26,8 @@ class Runner(Protocol):
         """Run a query; give its rows one by one."""
 
 
-class Session(Runner, Protocol):
-    """A transaction that writes. Raises NotUnique where a constraint says so."""
+class OpenTransaction(Runner, Protocol):
+    """What an engine has begun, and a `Transaction` writes by. Raises NotUnique where a constraint says so."""
 
     def execute(self, query: Query, values: Values) -> int:
         """Run a statement; return how many rows it changed."""
@@ -106,7 +106,7 @@ class Engine(Runner, Protocol):
     def close(self) -> None:
         """Close all connections."""
 
-    def begin(self, wait_seconds: float = 0) -> Session | None:
+    def begin(self, wait_seconds: float = 0) -> OpenTransaction | None:
         """Begin a transaction that writes; return None if the lock was not to be had.
 
         Waits for it at most so long, or not at all where that would stop the whole process.

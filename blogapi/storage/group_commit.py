@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from blogapi.storage.engine import Engine, Session
+from blogapi.storage.engine import Engine, OpenTransaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, Unavailable
 from blogapi.storage.transaction import Transaction
 
@@ -72,7 +72,7 @@ class GroupCommit:
     def _commit(self, first: Write) -> None:
         time.sleep(0)  # Requests that have arrived meanwhile join.
         try:
-            session = self._begin(first.deadline)
+            opened = self._begin(first.deadline)
         except Busy:
             raise
         except Unavailable as failure:  # To find that out can take seconds: none of the others is to try again.
@@ -83,14 +83,14 @@ class GroupCommit:
             write.state = State.RUNNING
         error: Exception | None = None
         try:
-            self._run(session, batch)
-            session.commit()
+            self._run(opened, batch)
+            opened.commit()
         except Exception as failure:
             error = failure
-            session.recover(failure)
+            opened.recover(failure)
         except BaseException as failure:  # Who runs the operations is interrupted; the others need an answer.
             error = Unavailable("the transaction was interrupted", RETRY_SECONDS)
-            session.recover(failure)
+            opened.recover(failure)
             raise
         finally:
             for write in batch:
@@ -102,30 +102,30 @@ class GroupCommit:
         for write in batch:
             write.error, write.state = error, State.ENDED
 
-    def _begin(self, deadline: float) -> Session:
-        while (session := self._engine.begin(deadline - time.monotonic())) is None:
+    def _begin(self, deadline: float) -> OpenTransaction:
+        while (opened := self._engine.begin(deadline - time.monotonic())) is None:
             if time.monotonic() > deadline:
                 raise Busy
             time.sleep(POLL_SECONDS)
-        return session
+        return opened
 
-    def _run(self, session: Session, batch: list[Write]) -> None:
-        transaction = Transaction(session, self._clock())
+    def _run(self, opened: OpenTransaction, batch: list[Write]) -> None:
+        transaction = Transaction(opened, self._clock())
         if len(batch) == 1:  # Alone it needs no savepoint: an error ends the transaction.
             batch[0].result = batch[0].operation(transaction)
             transaction.finish()
             return
         for write in batch:
-            session.savepoint()
+            opened.savepoint()
             at_end = len(transaction.at_end)
             try:
                 write.result = write.operation(transaction)
             except Exception as error:
-                if session.is_fatal(error):
+                if opened.is_fatal(error):
                     raise
                 write.error = error
                 del transaction.at_end[at_end:]
-            session.release(undo=write.error is not None)
+            opened.release(undo=write.error is not None)
         transaction.finish()
 
 
@@ -133,15 +133,15 @@ def commit_alone(
     engine: Engine, clock: Callable[[], float], operation: Callable[[Transaction], T], aside: bool = False
 ) -> T:
     """Run `operation` in a transaction of its own, which it does not wait for; raise as GroupCommit does."""
-    session = engine.begin()
-    if session is None:
+    opened = engine.begin()
+    if opened is None:
         raise Busy
     try:
-        transaction = Transaction(session, clock(), aside)
+        transaction = Transaction(opened, clock(), aside)
         result = operation(transaction)
         transaction.finish()
-        session.commit()
+        opened.commit()
         return result
     except BaseException as error:
-        session.recover(error)
+        opened.recover(error)
         raise

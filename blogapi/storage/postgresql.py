@@ -16,8 +16,8 @@ from blogapi.storage.contents import PostgresqlContents, make_index
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import RunInThread, WaitForSocket, run_here
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
+from blogapi.storage.open_transaction import Dialect, OpenTransaction, fetched, is_unsayable
 from blogapi.storage.query import Query, Statement
-from blogapi.storage.session import Dialect, Session, fetched, is_unsayable
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.words import UNICODE
 
@@ -99,7 +99,7 @@ class Postgresql:
 
     # Transactions
 
-    def begin(self, wait_seconds: float = 0) -> Session | None:
+    def begin(self, wait_seconds: float = 0) -> OpenTransaction | None:
         """Begin a transaction that writes; return None if the lock was not to be had in time. Raises Unavailable."""
         text = BEGIN.format(max(1, int(1000 * max(wait_seconds, self._wait_seconds))), WRITER)
         while True:
@@ -107,7 +107,7 @@ class Postgresql:
             try:
                 cursor = connection.execute(text)
                 cursor.set_result(-1)
-                return Session(self.connections, connection, cursor.fetchone()[0], self._dialect)
+                return OpenTransaction(self.connections, connection, cursor.fetchone()[0], self._dialect)
             except psycopg.errors.LockNotAvailable:
                 self.connections.abandon(connection)
                 return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.storage.engine import Runner, Session
+from blogapi.storage.engine import OpenTransaction, Runner
 from blogapi.storage.query import Each, Query
 
 
@@ -35,16 +35,16 @@ class Transaction(Reader):
     `aside` says that it runs in a thread of its own, so that it can take longer than 100 ms.
     """
 
-    def __init__(self, session: Session, seconds: float, aside: bool = False):
-        super().__init__(session)
+    def __init__(self, opened: OpenTransaction, seconds: float, aside: bool = False):
+        super().__init__(opened)
         self.aside = aside
-        self._session = session
+        self._opened = opened
         self.at_end: list[tuple[Query, dict[str, Any]]] = []
         self.now = rfc3339(seconds)  # taken when the lock was had: whoever waited must not write an earlier time
 
     def execute(self, query: Query, **values: Any) -> int:
         """Run a statement; return how many rows it changed. Raises NotUnique where a constraint says so."""
-        return self._session.execute(query, values)
+        return self._opened.execute(query, values)
 
     def execute_at_end(self, query: Query, **values: Any) -> None:
         """Run a statement once all operations of the transaction are done, of this one and of those that share it.
@@ -60,16 +60,16 @@ class Transaction(Reader):
 
     def insert(self, query: Query, **values: Any) -> int:
         """Run an INSERT; return the id of the new row. Raises NotUnique where a constraint says so."""
-        return self._session.insert(query, values)
+        return self._opened.insert(query, values)
 
     def later(self, query: Query, **values: Any) -> None:
         """Run a statement that must not fail, and whose result nobody needs: at once, or with the next ones."""
-        self._session.later(query, [values])
+        self._opened.later(query, [values])
 
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
         """Run a query once for each of `rows`; return what each gives."""
-        return self._session.rows_of_each(query, rows)
+        return self._opened.rows_of_each(query, rows)
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a statement once for each of `rows`, as `later` does."""
-        self._session.later(query, rows)
+        self._opened.later(query, rows)

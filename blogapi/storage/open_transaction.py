@@ -35,7 +35,7 @@ class Dialect:
         return statement
 
 
-class Session:
+class OpenTransaction:
     """A transaction that writes.
 
     What gives nothing back waits for the next statement that does, or for the commit, and goes with it: it is the round
