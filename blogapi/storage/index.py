@@ -37,7 +37,11 @@ log = logging.getLogger(__name__)
 
 def is_large(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Return whether to index a change takes tens of milliseconds."""
-    return old.get("content") != new.get("content") and sum(len(p.get("content", "")) for p in (old, new)) > LARGE
+    return _differ(old, new, TEXT_FIELDS) and sum(len(post.get("content", "")) for post in (old, new)) > LARGE
+
+
+def _differ(old: dict[str, Any], new: dict[str, Any], fields: tuple[str, ...]) -> bool:
+    return any(old.get(field) != new.get(field) for field in fields)
 
 
 def changed_parts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -47,7 +51,7 @@ def changed_parts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[s
     """
     parts = {}
     for name, fields, words_of in (("text", TEXT_FIELDS, _text), ("labels", LABEL_FIELDS, _labels)):
-        if any(old.get(field) != new.get(field) for field in fields):
+        if _differ(old, new, fields):
             parts[name] = " ".join(words_of(old)) if old else "", " ".join(words_of(new)) if new else ""
     return parts
 

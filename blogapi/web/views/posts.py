@@ -51,7 +51,8 @@ post_schema = PostSchema()
 def list_posts() -> Response:
     """List posts, newest first.
 
-    At most `limit` of them, and none after the one that brings them past 4 MiB: `Link` leads on to those that follow.
+    At most `limit` of them, and none after the one that brings them past 4 MiB, or past 32 MiB of posts of which only
+    some `fields` are answered: `Link` leads on to those that follow.
     """
     query = g.query
     asked = in_scope(query)
