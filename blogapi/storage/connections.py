@@ -49,6 +49,7 @@ class Connection(psycopg.Connection):
     """A connection that waits as the server wants it, whenever psycopg was imported."""
 
     wait_for_socket: WaitForSocket | None = None
+    _cursor: psycopg.Cursor | None = None
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Run a generator of psycopg's, and wait when it does, but not for ever.
@@ -71,6 +72,17 @@ class Connection(psycopg.Connection):
         """Run a statement, which is prepared if it is run again and again."""
         prepare = True if statement.names is not None else None
         return self.execute(statement.text, statement.bind(values) or None, prepare=prepare, binary=True)
+
+    def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[tuple]:
+        """Run a statement that is run again and again; return its rows.
+
+        By a cursor that is kept: making one takes 30 µs, of about 250.
+        """
+        if self._cursor is None:
+            self._cursor = self.cursor(binary=True)
+        rows = fetched(self._cursor.execute(statement.text, statement.bind(values), prepare=True))
+        self._cursor.pgresult.clear()  # which can have megabytes
+        return rows
 
 
 class Connections:
@@ -176,6 +188,11 @@ def failure(error: psycopg.Error, connection: Connection) -> Exception:
         return NotUnique(reason(error))
     passing = connection.closed or error.sqlstate in PASSING
     return Unavailable(reason(error), RETRY_SECONDS if passing else None)
+
+
+def fetched(cursor: psycopg.Cursor) -> list[tuple]:
+    """Return all rows that a statement gives."""
+    return cursor.fetchall() if cursor.pgresult.nfields else []  # cursor.description would take 15 µs
 
 
 def reason(error: Exception) -> str:

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import psycopg
 
-from blogapi.storage.connections import Connection, Connections, failure, reason
+from blogapi.storage.connections import Connection, Connections, failure, fetched, reason
 from blogapi.storage.contents import PostgresqlContents, make_index
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import RunInThread, WaitForSocket, run_here
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.storage.open_transaction import Dialect, OpenTransaction, fetched, is_unsayable
+from blogapi.storage.open_transaction import Dialect, OpenTransaction, is_unsayable
 from blogapi.storage.query import Query, Statement
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.words import UNICODE
@@ -87,6 +87,8 @@ class Postgresql:
         while True:
             connection, new = self.connections.take()
             try:
+                if statement.names is not None:
+                    return connection.rows(statement, values)
                 return fetched(connection.run(statement, values))
             except psycopg.Error as error:
                 if is_unsayable(error):
