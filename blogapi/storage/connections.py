@@ -80,7 +80,7 @@ class Connection(psycopg.Connection):
         """
         if self._cursor is None:
             self._cursor = self.cursor(binary=True)
-        rows = fetched(self._cursor.execute(statement.text, statement.bind(values), prepare=True))
+        rows = fetched(self._cursor.execute(statement.text, statement.bind(values) or None, prepare=True))
         self._cursor.pgresult.clear()  # which can have megabytes
         return rows
 
