@@ -22,7 +22,7 @@ from blogapi.web.scope import GRAIN_SECONDS
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.service import add_key
-from tests.test_list import walk
+from tests.web.test_list import walk
 
 
 @pytest.fixture

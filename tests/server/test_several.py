@@ -19,8 +19,8 @@ from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER, WRITER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
+from tests.server.test_kills import EVENTS, FAR, Editor
 from tests.service import Service, add_key, assert_100_of_150_are_served, at_once, eventually, free_port
-from tests.test_kills import EVENTS, FAR, Editor
 
 pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
 

@@ -10,7 +10,7 @@ from blogapi.storage.documents import FIELDS
 from blogapi.storage.models import STATUSES, Post
 from tests.conftest import message
 from tests.invariants import sound_posts
-from tests.test_list import walk
+from tests.web.test_list import walk
 
 NOON = "2026-11-20T12:00:00Z"
 LATER = "2026-11-20T13:00:00Z"

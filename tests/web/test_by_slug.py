@@ -393,7 +393,7 @@ def test_a_database_of_version_3_gets_updated_at(tmp_path, clock):
         post | {"id": "3", "slug": "c", "status": "scheduled", "published_at": LATER},
     ]
     with closing(sqlite3.connect(path)) as old, old:
-        old.executescript((Path(__file__).parent / "upgrades" / "3.sql").read_text())
+        old.executescript((Path(__file__).parent.parent / "upgrades" / "3.sql").read_text())
         for each in old_posts:
             old.execute("INSERT INTO post VALUES (:id, :slug, :status, :document)", each | {"document": dump(each)})
         old.execute("INSERT INTO schedule VALUES (3, ?)", (LATER,))

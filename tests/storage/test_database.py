@@ -161,7 +161,7 @@ def test_an_older_database_is_brought_up_to_date(path, monkeypatch):
 
 def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path):
     old = sqlite3.connect(path)
-    old.executescript((Path(__file__).parent / "upgrades" / "1.sql").read_text())
+    old.executescript((Path(__file__).parent.parent / "upgrades" / "1.sql").read_text())
     old.execute("INSERT INTO api_key VALUES (x'00', 'mine', 'abcd', '2026-11-20T12:00:00Z', NULL)")
     for number, names in enumerate((["Go", "Straße"], ["STRASSE"], []), 1):
         document = json.dumps({"id": str(number), "tags": names}, separators=(",", ":"))
@@ -182,7 +182,7 @@ def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path):
 @pytest.mark.parametrize("version", range(1, VERSION))
 def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, version):
     old = sqlite3.connect(path)
-    old.executescript((Path(__file__).parent / "upgrades" / f"{version}.sql").read_text())
+    old.executescript((Path(__file__).parent.parent / "upgrades" / f"{version}.sql").read_text())
     old.close()
     database = create_app(Config(database=path)).extensions["database"]
     database.write(webhooks.add, "http://a", ["post.created"])
@@ -195,7 +195,7 @@ def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, vers
 
 def test_a_database_of_version_4_gets_copies_and_passes_over_what_is_damaged(path):
     old = sqlite3.connect(path)
-    script = (Path(__file__).parent / "upgrades" / "4.sql").read_text()
+    script = (Path(__file__).parent.parent / "upgrades" / "4.sql").read_text()
     old.executescript(script.replace("document TEXT NOT NULL", "document TEXT"))
     made = {"title": "Ü", "content": "B", "tags": ["a"], "created_at": "2026-11-20T12:00:00Z"}
     for number, status, published_at in [(1, "published", EARLY), (2, "draft", None), (3, "scheduled", LATE)]:
@@ -220,7 +220,7 @@ def test_a_database_of_version_4_gets_copies_and_passes_over_what_is_damaged(pat
 @pytest.mark.parametrize("deleted", [True, False])
 def test_an_upgraded_database_never_uses_an_id_again(path, deleted):
     old = sqlite3.connect(path)
-    old.executescript((Path(__file__).parent / "upgrades" / "4.sql").read_text())
+    old.executescript((Path(__file__).parent.parent / "upgrades" / "4.sql").read_text())
     if deleted:
         old.execute("INSERT INTO post VALUES (7, 'a', 'draft', '{}')")
         old.execute("DELETE FROM post")
