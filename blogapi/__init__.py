@@ -9,8 +9,8 @@ from werkzeug.routing import MapAdapter
 
 from blogapi.config import Config
 from blogapi.web import cors, errors, guard, limiter
+from blogapi.web.owner.views import blueprint as owner
 from blogapi.web.service import EXTENSION, Service
-from blogapi.web.settings.views import blueprint as settings
 from blogapi.web.views import blueprint
 
 
@@ -40,5 +40,5 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     guard.init_app(app)
     limiter.init_app(app)
     app.register_blueprint(blueprint)
-    app.register_blueprint(settings)
+    app.register_blueprint(owner)
     return app
