@@ -12,8 +12,7 @@ from blogapi.cli.database import opened
 from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import with_progress
 from blogapi.files.export import export
-from blogapi.files.items import shown
-from blogapi.files.sources import open_sources
+from blogapi.files.sources import open_sources, shown
 from blogapi.storage import lists
 from blogapi.storage.slugs import slug_of
 
