@@ -46,7 +46,7 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
             with stranger.open(path, method=method) as answer:
                 if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
-    settings = {"/settings/open", "/settings/settings.css", "/settings/settings.js"}
+    settings = {"/settings/open", "/settings/owner.css", "/settings/owner.js"}
     assert public == {"/", "/healthz", "/openapi.json", "/docs", *settings}
 
 
