@@ -86,6 +86,12 @@ def test_a_link_works_once(app, database, stranger):
     assert thief.get("/settings").status_code == 403
 
 
+def test_a_link_that_is_not_valid_writes_nothing(config, stranger):
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # A write would be 503.
+        assert stranger.post("/settings/open", data={"link": "blog_link_x"}).status_code == 404
+
+
 def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, stranger, clock, count):
     link = database.write(sessions.add_link)
     clock.now += 600

@@ -39,8 +39,13 @@ def offer_session() -> str:
 
 @blueprint.post("/open")
 def open_session() -> Response:
-    """Open a session by a link; its cookie is strict, and sent on from here because a form of ours led here."""
-    token, name = database().write(sessions.open_session, g.form.get("link", "")), cookie_name()
+    """Open a session by a link. Its cookie is strict, which is why the link itself shows a form.
+
+    The link is checked before the write: anybody can send this form, and writers would wait for it.
+    """
+    link, name = g.form.get("link", ""), cookie_name()
+    sessions.check_link(database(), link)
+    token = database().write(sessions.open_session, link)
     response, period = redirect("/settings", 303), sessions.PERIODS[sessions.SESSION]
     secure = name.startswith("__Secure-")
     response.set_cookie(name, token, period, path="/settings", secure=secure, httponly=True, samesite="Strict")
