@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from blogapi.clock import rfc3339
-from blogapi.storage import deliveries, idempotency, posts, webhooks
+from blogapi.storage import deliveries, posts, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.deliveries import GONE, Attempt, DueWebhook, Message
 from blogapi.storage.errors import Unavailable
@@ -134,7 +134,7 @@ class Sender:
                 self.report(webhook.id, "events")
             self.database.write(deliveries.prune_old, webhook.id)
             self.drop(webhook.id)
-        self.database.write(idempotency.forget)
+        self.database.write(posts.forget_idempotency_keys)
         self.prune_at = self.clock() + MINUTE
 
     def drop(self, webhook_id: int) -> None:
