@@ -21,3 +21,6 @@ class Loop:
     def requests_wait(self) -> bool:
         """Return whether requests wait for their turn."""
         return False
+
+
+PLAIN = Loop()

@@ -28,6 +28,7 @@ from blogapi.server.requests import (
 )
 from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
+from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
 MAX_AUTHORIZED = 1000  # keys in force that are remembered
@@ -49,13 +50,12 @@ class Handler:
         self.wsgi = wsgi
         self.cfg = cfg
         self.log = log
-        self.config = wsgi.extensions["config"]
-        self.limiter = wsgi.extensions["limiter"]
-        self.metrics = wsgi.extensions["metrics"]
+        service = wsgi.extensions[EXTENSION]
+        self.config, self.limiter, self.metrics = service.config, service.limiter, service.metrics
         self.connections: dict[ClientConnection, None] = {}  # oldest first
         self.receiving = ReceiveBudget()
         self.sending = SendBudget()
-        self.turns = Turns()
+        self.turns = service.loop.turns
         self.authorized: set[str] = set()
         self.closing = False
         self.second = 0
@@ -189,7 +189,9 @@ class Handler:
                 chunks.close()
         return response[0], response[1], content
 
-    def send_response(self, connection: ClientConnection, status: str, headers: Headers, content: bytes, keep: bool) -> None:
+    def send_response(
+        self, connection: ClientConnection, status: str, headers: Headers, content: bytes, keep: bool
+    ) -> None:
         """Send a response."""
         connection.linger = not keep
         self.tick()
