@@ -12,6 +12,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.loop import Loop
 from blogapi.storage import documents, group_commit, keys, posts, tags, upgrades, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -404,7 +405,8 @@ def test_one_write_aside_runs_at_a_time_and_the_next_does_not_wait_for_ever(data
         assert len(started) == 1
 
     monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
-    database.engine.run_in_thread = run_in_thread
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
     database.write_aside(operation)
     database.write_aside(add, "c")
     assert (slugs(), len(started)) == (["a", "c"], 2)
