@@ -14,7 +14,6 @@ from blogapi.storage import pages, posts
 from blogapi.storage.documents import etag
 from blogapi.storage.models import SCOPES
 from blogapi.storage.search import queries as search
-from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
 from blogapi.web.request import load_body, load_parsed, parse_body
@@ -38,6 +37,7 @@ from blogapi.web.schemas.posts import (
     is_slug,
 )
 from blogapi.web.scope import even_time, in_scope, published_only
+from blogapi.web.service import database
 
 post_schema = PostSchema()
 
