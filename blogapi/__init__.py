@@ -9,7 +9,7 @@ from flask import Flask, Request
 from werkzeug.routing import MapAdapter
 
 from blogapi.config import Config
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 from blogapi.web import cors, errors, guard, limiter
 from blogapi.web.metrics import Metrics
 from blogapi.web.settings.views import blueprint as settings

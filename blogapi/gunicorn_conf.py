@@ -1,1 +1,30 @@
-../gunicorn.conf.py
+"""How the service is run: gunicorn's settings, each with its reason."""
+
+import os
+import sys
+
+from blogapi.config import Config
+from blogapi.server.hooks import on_starting, when_ready, worker_exit  # noqa: F401 (gunicorn calls them)
+from blogapi.server.log import open_standard_files
+
+open_standard_files()  # before gunicorn opens anything
+
+try:
+    _config = Config.from_environ(os.environ)
+except ValueError as error:
+    sys.exit(f"blogapi: {error}")
+
+wsgi_app = "blogapi.app:app"
+bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
+workers = _config.web_concurrency  # on SQLite 1: the rate limit is exact because one process counts
+worker_class = "blogapi.server.worker.Worker"
+logger_class = "blogapi.server.log.ServerLogger"
+worker_connections = 8192  # slow and silent clients cost a little memory and nothing else
+timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
+graceful_timeout = 5  # seconds; the worker itself gives up after 4
+limit_request_line = 8190  # bytes
+control_socket_disable = True  # it would be in the user's home, and two servers would fight over it
+# X-Forwarded headers mean nothing here. To trust every sender with none of them saves parsing the sender's address.
+forwarded_allow_ips = "*"
+forwarder_headers = ""
+secure_scheme_headers: dict = {}

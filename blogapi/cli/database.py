@@ -12,7 +12,7 @@ from blogapi.config import Config
 from blogapi.server.start import become_server, refuse_taken_address
 from blogapi.storage import keys
 from blogapi.storage.copy import copy
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 
 WELCOME = """\
 {database} is set up, with a first key that is shown only now:

@@ -8,7 +8,7 @@ import click
 from blogapi.cli.database import opened
 from blogapi.cli.output import show
 from blogapi.storage import keys as api_keys
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 

@@ -12,7 +12,7 @@ from blogapi.server.lock import lock
 from blogapi.server.log import LogWriter
 from blogapi.server.start import refuse_taken_address
 from blogapi.server.worker import Worker
-from blogapi.storage.database import engine_for
+from blogapi.storage.engine import engine_for
 from blogapi.storage.errors import Unavailable
 
 OTHERS = 0o077  # the permissions of everybody but the owner

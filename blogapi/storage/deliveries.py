@@ -13,10 +13,10 @@ from peewee import Case, fn
 
 from blogapi.clock import earlier
 from blogapi.storage import events
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound
 from blogapi.storage.models import Delivery, Event, Webhook
 from blogapi.storage.query import AsBytes, Each, Param, Prepared, Statement
-from blogapi.storage.transaction import Reader, Transaction
 
 MAX_LISTED = 100
 MAX_PENDING = 10_000  # deliveries of a webhook

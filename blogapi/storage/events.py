@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from blogapi.storage import documents
+from blogapi.storage.engine import Transaction
 from blogapi.storage.models import Delivery, Event, Webhook
 from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.transaction import Transaction
 
 
 def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from peewee import fn
 
 from blogapi.storage import deliveries, events
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TooManyWebhooks, WebhookInactive
 from blogapi.storage.models import Delivery, Webhook
-from blogapi.storage.transaction import Reader, Transaction
 
 MAX_WEBHOOKS = 50
 

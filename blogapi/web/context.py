@@ -2,7 +2,7 @@
 
 from flask import current_app
 
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database
 
 
 def database() -> Database:

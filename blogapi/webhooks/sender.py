@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 
 from blogapi.clock import rfc3339
 from blogapi.storage import deliveries, idempotency, posts, webhooks
-from blogapi.storage.database import Database
 from blogapi.storage.deliveries import GONE, Attempt, DueWebhook, Message
+from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.webhooks.endpoint import Endpoint, signing_key
 
@@ -66,7 +66,7 @@ class Sender:
         """Look at the outbox again and again, until told to stop."""
         while not self.stopping.is_set():
             try:
-                if self.database.engine.leads():
+                if self.database.engine.is_leader():
                     self.turn()
                 self.wake.wait(POLL_SECONDS)
                 self.wake.clear()

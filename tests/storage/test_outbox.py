@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from blogapi.storage import deliveries, group_commit
+from blogapi.storage import deliveries
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Delivery, Event, Idempotency
 from tests.conftest import NOON
@@ -15,7 +15,7 @@ from tests.conftest import NOON
 @contextmanager
 def locked(database, monkeypatch):
     """Let another program hold the database's lock, which nobody waits for."""
-    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0)
     other = database.engine.another(0)
     session = other.begin()
     yield

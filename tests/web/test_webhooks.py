@@ -360,7 +360,7 @@ def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webh
         raise ValueError("rolled back")
 
     with pytest.raises(ValueError, match="rolled back"):
-        database.write_aside(fail)
+        database.write_in_thread(fail)
     assert types() == []
     assert client.get("/v1/tags").json == [{"name": "a", "posts": 1}]
 

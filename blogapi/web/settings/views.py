@@ -110,13 +110,13 @@ def show_posts() -> str:
     return render_template("settings/posts.html", posts=shown, older=older, counts=counts, most=most)
 
 
-def change(rule: str, notice: str, operation: Callable, *fields: str, aside: bool = False, **fixed: Any) -> None:
+def change(rule: str, notice: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
     """Make an operation of the storage a view: the path names arguments of it, so do `fields` of the form."""
     _, section, *_, word = rule.split("/")
     notices[word] = notice
 
     def view(**arguments: int | str) -> Response:
-        write = database().write_aside if aside else database().write
+        write = database().write_in_thread if in_thread else database().write
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
         return redirect(f"/settings/{section}?{urlencode(request.args.to_dict() | {'done': word})}", 303)
 
@@ -131,7 +131,7 @@ change("/keys/revoke", "The key is revoked.", keys.remove, "name")
 change("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
 change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
 change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
-change("/webhooks/<id:webhook_id>/delete", "It is deleted.", webhooks.remove, aside=True)
+change("/webhooks/<id:webhook_id>/delete", "It is deleted.", webhooks.remove, in_thread=True)
 change("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
 change("/posts/<id:key>/publish", "The post is published.", posts.change, changes={"status": "published"}, check=anyhow)
 change("/posts/<id:key>/unpublish", "The post is a draft.", posts.change, changes={"status": "draft"}, check=anyhow)

@@ -84,7 +84,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
     What is pending is not sent any more.
     """
-    database().write_aside(webhooks.remove, webhook_id)
+    database().write_in_thread(webhooks.remove, webhook_id)
     return no_content()
 
 
