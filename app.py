@@ -7,9 +7,7 @@ from blogapi import create_app
 from blogapi.webhooks.sender import Sender
 
 app = create_app()
+service = app.extensions["blogapi"]
 app.extensions["sender"] = Sender(
-    app.extensions["database"],
-    app.extensions["clock"],
-    app.extensions["config"].webhook_private,
-    app.extensions["config"].webhook_seconds,
+    service.database, service.clock, service.config.webhook_private, service.config.webhook_seconds
 )

@@ -21,6 +21,7 @@ from blogapi.server.request import RETRY_SECONDS, Request, RequestBody, RequestP
 from blogapi.server.turns import Turns
 from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
+from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
 MAX_AUTHORIZED = 1000  # keys in force that are remembered
@@ -42,9 +43,8 @@ class Handler:
         self.wsgi = wsgi
         self.cfg = cfg
         self.log = log
-        self.config = wsgi.extensions["config"]
-        self.limiter = wsgi.extensions["limiter"]
-        self.metrics = wsgi.extensions["metrics"]
+        service = wsgi.extensions[EXTENSION]
+        self.config, self.limiter, self.metrics = service.config, service.limiter, service.metrics
         self.connections: dict[Connection, None] = {}  # oldest first
         self.receiving = ReceiveBudget()
         self.sending = SendBudget()

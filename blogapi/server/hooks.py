@@ -14,6 +14,7 @@ from blogapi.server.start import refuse_taken_address
 from blogapi.server.worker import Worker
 from blogapi.storage.engine import engine_for
 from blogapi.storage.errors import Unavailable
+from blogapi.web.service import EXTENSION
 
 OTHERS = 0o077  # the permissions of everybody but the owner
 
@@ -59,7 +60,7 @@ def worker_exit(server: Any, worker: Worker) -> None:
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
     try:
         if worker.booted:
-            worker.wsgi.extensions["database"].close()
+            worker.wsgi.extensions[EXTENSION].database.close()
     finally:
         if isinstance(sys.stderr, LogWriter):
             sys.stderr.drain()

@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.handler import Handler
 from blogapi.storage.errors import Unavailable
+from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
@@ -71,10 +73,11 @@ class Worker(GeventWorker):
     def start(self) -> list[StreamServer]:
         """Begin to serve, and to send webhooks."""
         self.sender = self.wsgi.extensions["sender"]
-        self.wsgi.extensions["timeout"] = partial(gevent.Timeout, exception=TimeoutError)
+        service = replace(self.wsgi.extensions[EXTENSION], timeout=partial(gevent.Timeout, exception=TimeoutError))
+        self.wsgi.extensions[EXTENSION] = service
         threads = gevent.get_hub().threadpool
         threads.maxsize = RESOLVERS
-        engine = self.wsgi.extensions["database"].engine
+        engine = service.database.engine
         engine.run_in_thread, engine.wait_for_socket = threads.apply, wait_for_socket
         self.cfg = self.plain_settings()
         gc.collect()
@@ -85,7 +88,7 @@ class Worker(GeventWorker):
             self.handlers.append(Handler(self.wsgi, self.cfg, self.log, sock.getsockname()))
             servers.append(StreamServer(sock, self.handlers[-1], spawn=Pool(self.worker_connections)))
             servers[-1].start()
-        self.sender.start(self.wsgi.extensions["timeout"])
+        self.sender.start(service.timeout)
         return servers
 
     def plain_settings(self) -> SimpleNamespace:

@@ -184,7 +184,7 @@ def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, vers
     old = sqlite3.connect(path)
     old.executescript((Path(__file__).parent.parent / "upgrades" / f"{version}.sql").read_text())
     old.close()
-    database = create_app(Config(database=path)).extensions["database"]
+    database = create_app(Config(database=path)).extensions["blogapi"].database
     database.write(webhooks.add, "http://a", ["post.created"])
     database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
     assert len(list(database.rows(Delivery.select(Delivery.state)))) == 1
@@ -226,7 +226,7 @@ def test_an_upgraded_database_never_uses_an_id_again(path, deleted):
         old.execute("DELETE FROM post")
     old.commit()
     old.close()
-    database = create_app(Config(database=path)).extensions["database"]
+    database = create_app(Config(database=path)).extensions["blogapi"].database
     made = database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
     assert made.id == (8 if deleted else 1)
     database.close()

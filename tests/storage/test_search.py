@@ -274,8 +274,8 @@ def has(sequence, by_start, text):
 @pytest.fixture(scope="module")
 def module_database(tmp_path_factory):
     app = create_app(Config(database=tmp_path_factory.mktemp("search") / "blog.db"))
-    yield app.extensions["database"]
-    app.extensions["database"].close()
+    yield app.extensions["blogapi"].database
+    app.extensions["blogapi"].database.close()
 
 
 @given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=2, unique=True)), min_size=1, max_size=4), texts)

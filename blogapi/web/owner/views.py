@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Response, current_app, g, redirect, render_template, request
+from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import BadRequest
 
 from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
-from blogapi.web.context import database
+from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.schemas.webhooks import NewWebhookSchema
-from blogapi.web.settings.blueprint import blueprint, cookie_name, notices
+from blogapi.web.service import database, service
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.posts import find_page
 from blogapi.web.views.webhooks import check_address
@@ -22,8 +22,8 @@ new_webhook = NewWebhookSchema()
 posts_query = ListQuerySchema(only=("status", "before", "q"))
 
 
-@blueprint.get("/settings.css")
-@blueprint.get("/settings.js")
+@blueprint.get("/owner.css")
+@blueprint.get("/owner.js")
 def send_file() -> Response:
     """Send a file of the page, which anybody may have."""
     return page(STATIC / request.path.rpartition("/")[2])
@@ -34,7 +34,7 @@ def offer_session() -> str:
     """Ask before a link is used up, or a program that looks at it beforehand would do that."""
     link = request.args.get("link", "")
     sessions.check_link(database(), link)
-    return render_template("settings/open.html", link=link)
+    return render_template("owner/open.html", link=link)
 
 
 @blueprint.post("/open")
@@ -59,10 +59,10 @@ def end_session() -> Response:
 def show_keys(**made: str) -> str:
     """Show the keys, and one that was just made."""
     found = keys.page(database(), KEYS + 1, request.args.get("after", ""))
-    config, limiter = current_app.extensions["config"], current_app.extensions["limiter"]
+    config, limiter = service().config, service().limiter
     shown = [(key, limiter.peek(digest, keys.counted(database(), digest))) for digest, key in found[:KEYS]]
     last = shown[-1][0].name if len(found) > KEYS else None
-    return render_template("settings/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)
+    return render_template("owner/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)
 
 
 @blueprint.post("/keys/create")
@@ -88,7 +88,7 @@ def show_webhooks(**made: str) -> str:
     """Show the webhooks with their latest deliveries, and the secret of one that was just made."""
     found = list(webhooks.listing(database()))
     shown = [(webhook, list(deliveries.listing(database(), webhook.id, DELIVERIES))) for webhook in found]
-    return render_template("settings/webhooks.html", webhooks=shown, events=EVENTS, **made)
+    return render_template("owner/webhooks.html", webhooks=shown, events=EVENTS, **made)
 
 
 @blueprint.post("/webhooks/create")
@@ -104,10 +104,10 @@ def create_webhook() -> str:
 def show_posts() -> str:
     """Show how many posts have each status, and the newest posts."""
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
-    page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="settings")
+    page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="owner")
     shown, older = list(documents.load_all(page.documents)), page.before and urlencode(asked | {"before": page.before})
     counts, most = lists.counts(database()), lists.MAX_COUNTED
-    return render_template("settings/posts.html", posts=shown, older=older, counts=counts, most=most)
+    return render_template("owner/posts.html", posts=shown, older=older, counts=counts, most=most)
 
 
 def change(rule: str, notice: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
