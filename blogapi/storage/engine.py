@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.query import Each, Query
 
@@ -89,20 +90,20 @@ class Transaction(Reader):
         self._opened.defer(query, rows)
 
 
-def engine_for(database: Path | str, connections: int = 1) -> Engine:
+def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Engine:
     """Return the engine of a database: that of a file, or that of the URL of one of PostgreSQL.
 
     Raises ValueError if that cannot be used.
     """
     if isinstance(database, Path):
-        return importlib.import_module("blogapi.storage.sqlite").Sqlite(database)
+        return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
     try:  # Here, and not above: whoever has a file needs none of it, nor its dependencies.
         postgresql = importlib.import_module("blogapi.storage.postgresql")
     except ImportError as error:
         raise ValueError(
             f"BLOGAPI_DATABASE: {error}; for PostgreSQL, make postgresql, or install blogapi[postgresql]"
         ) from error
-    return postgresql.Postgresql(database, connections)
+    return postgresql.Postgresql(database, connections, loop=loop)
 
 
 class Database(Reader):
@@ -184,7 +185,7 @@ class Database(Reader):
         self.engine.close()
 
     def _aside(self, use: Callable[[Engine], T]) -> T:
-        result, error = self.engine.run_in_thread(self._with_another_engine, (use,))
+        result, error = self.engine.loop.run_in_thread(self._with_another_engine, (use,))
         if error is not None:
             raise error
         return result
@@ -334,12 +335,3 @@ def commit_alone(
     except BaseException as error:
         opened.recover(error)
         raise
-
-
-RunInThread = Callable[[Callable, tuple], Any]
-WaitForSocket = Callable[[int, int], int]
-
-
-def run_here(function: Callable, arguments: tuple) -> Any:
-    """Run a function where there is nobody who must not be stopped meanwhile."""
-    return function(*arguments)

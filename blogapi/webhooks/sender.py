@@ -7,9 +7,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 
 from blogapi.clock import rfc3339
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage import deliveries, idempotency, posts, webhooks
 from blogapi.storage.deliveries import GONE, Attempt, DueWebhook, Message
 from blogapi.storage.engine import Database
@@ -36,12 +37,12 @@ class Sender:
     `clock` gives Unix time; `private` allows private and loopback addresses; an attempt may take so many `seconds`.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float], private: bool, seconds: int):
+    def __init__(self, database: Database, clock: Callable[[], float], private: bool, seconds: int, loop: Loop = PLAIN):
         self.database = database
         self.clock = clock
         self.private = private
         self.seconds = seconds
-        self.timeout: Callable[[int], AbstractContextManager] = nullcontext
+        self.timeout = loop.timeout
         self.stopping = threading.Event()
         self.wake = threading.Event()
         self.pace = threading.Lock()
@@ -51,9 +52,8 @@ class Sender:
         self.damaged: set[int] = set()  # webhooks of which the log says so
         self.prune_at = 0.0  # Unix time
 
-    def start(self, timeout: Callable[[int], AbstractContextManager]) -> None:
-        """Run in the background; `timeout(seconds)` raises TimeoutError in its block once they are over."""
-        self.timeout = timeout
+    def start(self) -> None:
+        """Run in the background."""
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 

@@ -12,6 +12,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.loop import Loop
 from blogapi.storage import documents, keys, posts, tags, upgrades, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
@@ -404,7 +405,8 @@ def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_eve
         assert len(started) == 1
 
     monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
-    database.engine.run_in_thread = run_in_thread
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
     database.write_in_thread(operation)
     database.write_in_thread(add, "c")
     assert (slugs(), len(started)) == (["a", "c"], 2)

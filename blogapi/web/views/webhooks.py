@@ -147,7 +147,7 @@ def check_address(url: str) -> None:
         target = urlsplit(url)
         if target.port == 0:
             raise ValueError
-        with service().timeout(LOOKUP_SECONDS):
+        with service().loop.timeout(LOOKUP_SECONDS):
             addresses_of(unquote(target.hostname), target.port or 80, service().config.webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
