@@ -1,9 +1,10 @@
 """The WSGI application that gunicorn's worker loads, and the sender of its webhooks.
 
-The worker has had gevent patch the standard library by now, which urllib3 needs: gunicorn's master must not import it.
+The worker imports it after gevent has patched the standard library, as urllib3 needs; gunicorn's master must not.
 """
 
 from blogapi import create_app
+from blogapi.server.worker import timeout
 from blogapi.webhooks.sender import Sender
 
 app = create_app()
@@ -12,4 +13,5 @@ app.extensions["sender"] = Sender(
     app.extensions["clock"],
     app.extensions["config"].webhook_private,
     app.extensions["config"].webhook_seconds,
+    timeout,
 )

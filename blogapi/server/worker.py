@@ -25,6 +25,8 @@ RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, 
 ANSWER_SECONDS = 10.0  # for a database that is another machine's
 UNSENT_BYTES = 64 * 1024  # that the kernel takes of a response before the client has taken any
 
+timeout = partial(gevent.Timeout, exception=TimeoutError)
+
 
 class Worker(GeventWorker):
     """Serves every connection in a greenlet of its own."""
@@ -71,7 +73,7 @@ class Worker(GeventWorker):
     def start(self) -> list[StreamServer]:
         """Begin to serve, and to send webhooks."""
         self.sender = self.wsgi.extensions["sender"]
-        self.wsgi.extensions["timeout"] = partial(gevent.Timeout, exception=TimeoutError)
+        self.wsgi.extensions["timeout"] = timeout
         threads = gevent.get_hub().threadpool
         threads.maxsize = RESOLVERS
         engine = self.wsgi.extensions["database"].engine
@@ -85,7 +87,7 @@ class Worker(GeventWorker):
             self.handlers.append(Handler(self.wsgi, self.cfg, self.log, sock.getsockname()))
             servers.append(StreamServer(sock, self.handlers[-1], spawn=Pool(self.worker_connections)))
             servers[-1].start()
-        self.sender.start(self.wsgi.extensions["timeout"])
+        self.sender.start()
         return servers
 
     def plain_settings(self) -> SimpleNamespace:
