@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install postgresql run test soak bench check lock
+.PHONY: install postgresql run test test-all soak bench check lock
 
 install: .venv/installed
 
@@ -10,11 +10,14 @@ postgresql: .venv/postgresql  # what it takes to keep everything in a database o
 run: .venv/installed
 	@exec $(BIN)/blogapi serve
 
-test: .venv/tested
-	$(BIN)/pytest
+test: .venv/tested  # a few minutes: run it before each commit
+	$(BIN)/pytest -n auto
 
-soak: .venv/tested  # the tests with up to a hundred times as many requests, kills and keys
-	$(BIN)/pytest --soak --hypothesis-profile soak --no-cov
+test-all: test  # then what takes longer: PostgreSQL, servers that are killed, browsers, generated clients; with coverage
+	$(BIN)/pytest -n auto -m slow --cov
+
+soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
+	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
 
 bench: .venv/tested  # needs wrk; POSTS=1000000 compares with 1,000 posts, too; ENGINE=postgresql with SQLite
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite)

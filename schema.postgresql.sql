@@ -38,7 +38,7 @@ CREATE TABLE session (
 
 -- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, a window begins anew.
 CREATE UNLOGGED TABLE hits (
-    digest bytea NOT NULL PRIMARY KEY REFERENCES api_key ON DELETE CASCADE,
+    digest bytea NOT NULL PRIMARY KEY REFERENCES api_key ON UPDATE CASCADE ON DELETE CASCADE,
     number bigint NOT NULL,  -- of the window: its beginning in Unix time / 60
     hits bigint NOT NULL
 ) WITH (fillfactor = 50);

@@ -12,7 +12,7 @@ from blogapi.config import Config
 from blogapi.storage.database import Database, engine_for
 from blogapi.web import cors, errors, guard, limiter
 from blogapi.web.metrics import Metrics
-from blogapi.web.settings.views import blueprint as settings
+from blogapi.web.owner.views import blueprint as owner
 from blogapi.web.views import blueprint
 
 
@@ -47,5 +47,5 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     guard.init_app(app)
     limiter.init_app(app, config.rate_limit, clock)
     app.register_blueprint(blueprint)
-    app.register_blueprint(settings)
+    app.register_blueprint(owner)
     return app

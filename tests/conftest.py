@@ -1,4 +1,4 @@
-"""What the tests share: a clock that they set, the application with a key, the real server, and a receiver."""
+"""Fixtures for all tests: a clock that they set, the application with a key, the real server, and a receiver."""
 
 import inspect
 import os
@@ -7,7 +7,9 @@ import signal
 import sqlite3
 import ssl
 import subprocess
+import tempfile
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -30,17 +32,20 @@ NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 settings.register_profile("quick", max_examples=100, derandomize=True)  # the same examples in each run
 settings.register_profile("soak", max_examples=10_000)
 settings.load_profile("quick")
-# Whoever runs the tests in the background has SIGINT ignored, which every process would inherit that they start.
+# A shell ignores SIGINT for what it runs in the background, and every process that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+SHARED_MEMORY = Path("/dev/shm")
+if SHARED_MEMORY.exists() and shutil.disk_usage(SHARED_MEMORY).free > 2**30:
+    tempfile.tempdir = str(SHARED_MEMORY)  # Temporary files need no disk.
 
 
 def pytest_addoption(parser):
-    parser.addoption("--soak", action="store_true", help="run what takes long in full, not a hundredth of it")
+    parser.addoption("--soak", action="store_true", help="run long tests in full, not a hundredth of them")
 
 
 @pytest.fixture(scope="session")
 def scale(pytestconfig):
-    """How many times as much is done as in a quick run."""
+    """The factor by which `make soak` does more than the other runs."""
     return 100 if pytestconfig.getoption("soak") else 1
 
 
@@ -66,14 +71,15 @@ def clock():
 
 
 SQLITE_ONLY = {"tmp_path", "config", "statements", "plan", "damage"}  # tests with these know of a file
+POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 
 
 def pytest_generate_tests(metafunc):
-    """Let what speaks HTTP run on both engines, where PostgreSQL's programs are found."""
+    """Run the tests of the application on both engines if PostgreSQL's programs are found."""
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
     if PROGRAMS and "app" in metafunc.fixturenames and not is_of_sqlite:
-        metafunc.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
+        metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
 
 @pytest.fixture(scope="session")

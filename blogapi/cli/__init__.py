@@ -1,40 +1,46 @@
-"""The command line, beside the running server or without one."""
+"""The command line, with or without a running server."""
 
-import json
 import sys
+from pkgutil import resolve_name
 
 import click
-from flask import Flask
 
-from blogapi.cli.database import backup, copy_database, init, serve
-from blogapi.cli.keys import keys
-from blogapi.cli.settings import settings
-from blogapi.cli.transfer import export_posts, import_posts
 from blogapi.storage.errors import Unavailable
-from blogapi.web.openapi.description import describe
-from blogapi.web.views import blueprint
+
+LIGHT, HEAVY = "blogapi.cli.commands", "blogapi.cli.transfer"
+COMMANDS = {
+    "init": f"{LIGHT}:init",
+    "serve": f"{LIGHT}:serve",
+    "backup": f"{LIGHT}:backup",
+    "copy": f"{LIGHT}:copy_database",
+    "keys": f"{LIGHT}:keys",
+    "settings": f"{LIGHT}:settings",
+    "import": f"{HEAVY}:import_posts",
+    "export": f"{HEAVY}:export_posts",
+    "openapi": f"{HEAVY}:openapi",
+}
+
+
+class LazyGroup(click.Group):
+    """Commands that are imported when they are called: most need neither Flask nor a parser of HTML."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        return resolve_name(COMMANDS[name]) if name in COMMANDS else None
+
+
+@click.group(name="blogapi", cls=LazyGroup)
+def command_line() -> None:
+    """Look after a blogapi database. BLOGAPI_DATABASE names it."""
 
 
 def main() -> None:
     """Run the command line; a failure is one line and the exit status 1."""
     try:
-        commands()
+        command_line()
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
-
-
-@click.group(name="blogapi")
-def commands() -> None:
-    """Look after a blogapi database. BLOGAPI_DATABASE names it."""
-
-
-@commands.command()
-def openapi() -> None:
-    """Print the description of the API (OpenAPI 3.1), as the server has it at /openapi.json."""
-    app = Flask(__name__)
-    app.register_blueprint(blueprint)
-    click.echo(json.dumps(describe(app), indent=2))
-
-
-for command in (init, serve, backup, copy_database, keys, settings, import_posts, export_posts):
-    commands.add_command(command)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from marshmallow import ValidationError
 
-from blogapi.files.items import Item, Refused
+from blogapi.files.sources import Item, Refused
 from blogapi.storage import posts
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Conflict, Damaged, Unavailable

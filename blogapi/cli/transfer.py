@@ -1,5 +1,6 @@
-"""The commands that bring posts in and out: import and export."""
+"""The commands that read and write files: import, export and openapi."""
 
+import json
 import sys
 import time
 from collections import Counter
@@ -7,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+from flask import Flask
 
-from blogapi.cli.database import opened
+from blogapi.cli.commands import opened
 from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import with_progress
 from blogapi.files.export import export
-from blogapi.files.items import shown
-from blogapi.files.sources import open_sources
+from blogapi.files.sources import open_sources, shown
 from blogapi.storage import lists
 from blogapi.storage.slugs import slug_of
+from blogapi.web.openapi.description import describe
+from blogapi.web.views import blueprint
 
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 
@@ -65,6 +68,14 @@ def export_posts(folder: Path, delete: bool) -> None:
     failed = f", failed {len(summary.failed)}" if summary.failed else ""
     click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}{failed}")
     sys.exit(1 if summary.failed else 0)
+
+
+@click.command()
+def openapi() -> None:
+    """Print the description of the API (OpenAPI 3.1), as the server has it at /openapi.json."""
+    app = Flask(__name__)
+    app.register_blueprint(blueprint)
+    click.echo(json.dumps(describe(app), indent=2))
 
 
 def report(result: Result, dry_run: bool) -> None:

@@ -8,8 +8,8 @@ from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.items import SLUG
 from blogapi.files.markdown import parse, render
+from blogapi.files.sources import SLUG
 
 OWN_NAMES = ("id", "created_at", "title", "slug")
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from blogapi.files.dates import rfc3339_of
-from blogapi.files.front_matter import MarkdownError, read, shortened, split
+from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -13,15 +14,11 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 from blogapi.clock import rfc3339
-from blogapi.files import ghost, wordpress
-from blogapi.files.dates import rfc3339_of
-from blogapi.files.front_matter import MarkdownError
-from blogapi.files.html import markdown_of
-from blogapi.files.items import Item, Refused, make_item, make_slug, shown
+from blogapi.files.exports import EXPORTS, markdown_of
+from blogapi.files.front_matter import MarkdownError, rfc3339_of
 from blogapi.files.markdown import Document, parse
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
-EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {".xml": wordpress.posts, ".json": ghost.posts}
 # What was built or installed, not written. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 # The page of a whole section in Hugo and Zola.
@@ -35,6 +32,37 @@ DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4})/(\d\d)/(\d\d)(?:/|$)", re.ASCII)
 PATH_NAMES = ("permalink", "path", "url")
 PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
 LAST = "~"  # after every time
+
+SLUG = re.compile("(?=.{1,100}$)[a-z0-9]+(-[a-z0-9]+)*")
+ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
+
+
+class Item(NamedTuple):
+    """A post that was read."""
+
+    source: str
+    """Where it stands, to be shown."""
+    fields: dict[str, Any]
+    """The fields of a post, `slug` among them, as JSON would have them. Not checked yet."""
+    created_at: str | None
+    """When it was made, RFC 3339; None: now."""
+    dropped: tuple[str, ...] = ()
+    """The names of what has no place in a post."""
+    lines: Mapping[str, int] = {}
+    """The lines of the fields, where they have any."""
+    number: int = 0
+    """The id that it had, by which posts of the same second are in order; 0 where it had none."""
+
+
+class Refused(NamedTuple):
+    """Something that could not be read."""
+
+    source: str
+    line: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.reason}" if self.line else f"{self.source}: {self.reason}"
 
 
 class Found(NamedTuple):
@@ -246,3 +274,43 @@ def _created_at(document: Document) -> str | None:
         return rfc3339_of(str(document.created_at)) if document.created_at else None
     except ValueError as error:
         raise MarkdownError(f"`created_at` {error}", document.lines["created_at"]) from None
+
+
+def make_item(
+    source: str,
+    fields: dict[str, Any],
+    *,
+    created_at: str | None,
+    dropped: tuple[str, ...] = (),
+    lines: Mapping[str, int] = {},
+    now: str,
+) -> Item:
+    """Make an item of what was read, with what follows from the times and `now`, all RFC 3339 in UTC.
+
+    What is published at a time to come is scheduled, what was scheduled for a time that is past is published, and what
+    is neither keeps no time to come.
+    """
+    status, published_at = fields.get("status"), fields.get("published_at", "")
+    if status in ("published", "scheduled") and published_at:
+        fields["status"] = "scheduled" if published_at > now else "published"
+    elif published_at > now:
+        del fields["published_at"]
+    if "cover_image" in fields and not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
+        del fields["cover_image"]
+        dropped = (*dropped, "cover_image")
+    made = next((time for time in (created_at, published_at) if time and time <= now), None)
+    return Item(source, fields, made, dropped, lines)
+
+
+def make_slug(text: str, slug_of: Callable[[str], str]) -> str:
+    """Return `text` where it is a slug, else the one that `slug_of` makes of it."""
+    return text if SLUG.fullmatch(text) else slug_of(text)
+
+
+def shown(text: str) -> str:
+    """Return a text, a file's name say, as it can be shown on a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        "\ufffd" if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") else character for character in text
+    )

@@ -19,10 +19,10 @@ PUBLIC = {
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
     "/settings/open",
-    "/settings/settings.css",
-    "/settings/settings.js",
+    "/settings/owner.css",
+    "/settings/owner.js",
 }
-SETTINGS = "settings"  # the blueprint that demands a session in place of a key
+OWNER = "owner"  # the blueprint that demands a session in place of a key
 TAGS = "/v1/tags/"
 
 
@@ -37,7 +37,7 @@ def guard() -> None:
     current = request._get_current_object()  # Four looks through the proxy would take 2 µs.
     current.environ["blogapi.operation"] = current.endpoint  # for the metrics
     # the path that the router sees, without repeated slashes at its beginning
-    if current.path not in PUBLIC and current.blueprint != SETTINGS:
+    if current.path not in PUBLIC and current.blueprint != OWNER:
         check_request()
 
 

@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
 
     def run(*arguments):
-        result = CliRunner().invoke(cli.commands, arguments)
+        result = CliRunner().invoke(cli.command_line, arguments)
         return result.exit_code, result.stdout, str(result.exception or "")
 
     return run
@@ -117,7 +117,7 @@ def test_list_shows_what_is_known_of_each_key(run):
     status, listing, _ = run("keys", "list")
     rows = [re.split(r"  +", line.strip()) for line in listing.splitlines()]
     assert status == 0
-    assert rows[0] == ["NAME", "LAST FOUR", "MADE", "LAST USED", "SCOPE"]
+    assert rows[0] == ["NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"]
     assert [(name, four, used, scope) for name, four, _, used, scope in rows[1:]] == [
         ("a name", a.strip()[-4:], "never", "full"),
         ("b", b.strip()[-4:], "never", "full"),

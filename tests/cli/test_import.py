@@ -48,7 +48,7 @@ def run(path):
     """Run the command line; return the exit status, and the lines of standard output and error."""
 
     def run(*arguments):
-        result = CliRunner().invoke(cli.commands, [str(argument) for argument in arguments])
+        result = CliRunner().invoke(cli.command_line, [str(argument) for argument in arguments])
         assert isinstance(result.exception, SystemExit | None), result.exception
         return result.exit_code, result.stdout.splitlines(), result.stderr.splitlines()
 
@@ -331,7 +331,7 @@ def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
     monkeypatch.setattr(importer, "BUSY_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        result = CliRunner().invoke(cli.commands, ["import", str(folder(a="A"))])
+        result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])
     assert (str(result.exception), result.stdout) == (
         "database is locked",
         "made 0, changed 0, unchanged 0, refused 0\n",
@@ -410,6 +410,6 @@ def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_pat
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE post SET document = '{' WHERE slug IN ('a', 'c')")
     (tmp_path / "out/b.md").unlink()
-    result = CliRunner().invoke(cli.commands, ["export", str(tmp_path / "out"), "--delete"])
+    result = CliRunner().invoke(cli.command_line, ["export", str(tmp_path / "out"), "--delete"])
     assert str(result.exception) == "these posts are damaged: 3, 1; all others were read"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.md", "b.md", "c.md"]

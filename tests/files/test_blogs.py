@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from blogapi.files.items import Item, Refused
+from blogapi.files.sources import Item, Refused
 from tests.blogs import SAMPLES, read
 
 

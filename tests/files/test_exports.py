@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from blogapi.files.html import markdown_of
-from blogapi.files.items import Item
+from blogapi.files.exports import markdown_of
+from blogapi.files.sources import Item
 from tests.blogs import SAMPLES, read, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from click.testing import CliRunner
 
-from blogapi.cli import commands
+from blogapi.cli import command_line
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
@@ -85,11 +85,11 @@ def test_a_backup_of_an_older_version_is_one_and_leaves_it_alone(tmp_path, monke
     old.executescript((CHECKOUT / "tests/upgrades/3.sql").read_text())
     old.close()
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
-    assert CliRunner().invoke(commands, ["backup", str(tmp_path / "copy.db")]).exit_code == 0
-    refused = CliRunner().invoke(commands, ["keys", "list"])
+    assert CliRunner().invoke(command_line, ["backup", str(tmp_path / "copy.db")]).exit_code == 0
+    refused = CliRunner().invoke(command_line, ["keys", "list"])
     assert str(refused.exception).endswith("its version is 3 and this program's 5: blogapi init brings it up to date")
     for name in ("blog.db", "copy.db"):
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-    assert CliRunner().invoke(commands, ["init"]).exit_code == 0
-    assert CliRunner().invoke(commands, ["keys", "list"]).exit_code == 0
+    assert CliRunner().invoke(command_line, ["init"]).exit_code == 0
+    assert CliRunner().invoke(command_line, ["keys", "list"]).exit_code == 0

@@ -75,6 +75,19 @@ def test_a_newer_database_is_refused(url, connection):
         engine_for(url).open()
 
 
+def test_a_key_that_was_used_can_be_replaced_and_revoked(url):
+    database = Database(engine_for(url))
+    old, new = keys.new_key(), keys.new_key()
+    database.write(keys.add, "mine", old)
+    keys.find_and_count(database, keys.digest_of(old))
+    database.write(keys.replace, "mine", new)
+    assert keys.find_and_count(database, keys.digest_of(old)) is None
+    assert keys.find_and_count(database, keys.digest_of(new))[0].name == "mine"
+    database.write(keys.remove, "mine")
+    assert keys.find_and_count(database, keys.digest_of(new)) is None
+    database.close()
+
+
 # Queries
 
 

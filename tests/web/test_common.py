@@ -46,7 +46,7 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
             with stranger.open(path, method=method) as answer:
                 if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
-    settings = {"/settings/open", "/settings/settings.css", "/settings/settings.js"}
+    settings = {"/settings/open", "/settings/owner.css", "/settings/owner.js"}
     assert public == {"/", "/healthz", "/openapi.json", "/docs", *settings}
 
 
@@ -211,8 +211,8 @@ def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
     assert client.post("/v1/posts?x=1", data=b"{").json["message"] == "x: unknown parameter; there are none"
 
 
-def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog):
-    app.view_functions["api.list_posts"] = lambda: 1 / 0
+def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog, monkeypatch):
+    monkeypatch.setitem(app.view_functions, "api.list_posts", lambda: 1 / 0)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/v1/posts")
     assert answer.json == {"error": 500, "message": "an error on the server's side; its log says more"}

@@ -10,9 +10,9 @@ from werkzeug.exceptions import BadRequest
 from blogapi.storage import documents, keys, lists, posts, sessions, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.context import database
+from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.schemas.webhooks import NewWebhookSchema
-from blogapi.web.settings.blueprint import blueprint, cookie_name, notices
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.posts import find_page
 from blogapi.web.views.webhooks import check_address
@@ -22,8 +22,8 @@ new_webhook = NewWebhookSchema()
 posts_query = ListQuerySchema(only=("status", "before", "q"))
 
 
-@blueprint.get("/settings.css")
-@blueprint.get("/settings.js")
+@blueprint.get("/owner.css")
+@blueprint.get("/owner.js")
 def send_file() -> Response:
     """Send a file of the page, which anybody may have."""
     return page(STATIC / request.path.rpartition("/")[2])
@@ -34,7 +34,7 @@ def offer_session() -> str:
     """Ask before a link is used up, or a program that looks at it beforehand would do that."""
     link = request.args.get("link", "")
     sessions.check_link(database(), link)
-    return render_template("settings/open.html", link=link)
+    return render_template("owner/open.html", link=link)
 
 
 @blueprint.post("/open")
@@ -62,7 +62,7 @@ def show_keys(**made: str) -> str:
     config, limiter = current_app.extensions["config"], current_app.extensions["limiter"]
     shown = [(key, limiter.peek(digest, keys.counted(database(), digest))) for digest, key in found[:KEYS]]
     last = shown[-1][0].name if len(found) > KEYS else None
-    return render_template("settings/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)
+    return render_template("owner/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)
 
 
 @blueprint.post("/keys/create")
@@ -88,7 +88,7 @@ def show_webhooks(**made: str) -> str:
     """Show the webhooks with their latest deliveries, and the secret of one that was just made."""
     latest = webhooks.latest_deliveries(database(), DELIVERIES)
     shown = [(webhook, latest[webhook.id]) for webhook in webhooks.listing(database())]
-    return render_template("settings/webhooks.html", webhooks=shown, events=EVENTS, **made)
+    return render_template("owner/webhooks.html", webhooks=shown, events=EVENTS, **made)
 
 
 @blueprint.post("/webhooks/create")
@@ -104,10 +104,10 @@ def create_webhook() -> str:
 def show_posts() -> str:
     """Show how many posts have each status, and the newest posts."""
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
-    page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="settings")
+    page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="owner")
     shown, older = list(documents.load_all(page.documents)), page.before and urlencode(asked | {"before": page.before})
     counts, most = lists.counts(database()), lists.MAX_COUNTED
-    return render_template("settings/posts.html", posts=shown, older=older, counts=counts, most=most)
+    return render_template("owner/posts.html", posts=shown, older=older, counts=counts, most=most)
 
 
 def change(rule: str, notice: str, operation: Callable, *fields: str, aside: bool = False, **fixed: Any) -> None:

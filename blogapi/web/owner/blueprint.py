@@ -10,7 +10,7 @@ from werkzeug.exceptions import BadRequest, Forbidden, NotFound
 
 from blogapi.storage import sessions
 from blogapi.web.context import database
-from blogapi.web.guard import PUBLIC, SETTINGS
+from blogapi.web.guard import OWNER, PUBLIC
 from blogapi.web.request import check_content_type, read_body
 from blogapi.web.responses import JSON
 
@@ -26,7 +26,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-blueprint = Blueprint(SETTINGS, __name__, url_prefix="/settings", template_folder="templates")
+blueprint = Blueprint(OWNER, __name__, url_prefix="/settings", template_folder="templates")
 notices: dict[str, str] = {}  # what the page says when a change is made, by the last word of its path
 
 
@@ -87,7 +87,7 @@ def context() -> dict[str, Any]:
 def finish(response: Response) -> Response:
     """Let an error be a page, too, and no answer be stored, framed, or told to other pages."""
     if response.mimetype == JSON:
-        response.set_data(render_template("settings/error.html", **response.json))
+        response.set_data(render_template("owner/error.html", **response.json))
         response.mimetype = "text/html"
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

@@ -1,0 +1,164 @@
+"""The commands for the database, its keys and the owner's page."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+
+from blogapi.cli.output import show, with_progress
+from blogapi.config import Config
+from blogapi.server.start import become_server, refuse_taken_address
+from blogapi.storage import keys as api_keys
+from blogapi.storage import sessions
+from blogapi.storage.copy import copy
+from blogapi.storage.database import Database, engine_for
+from blogapi.storage.errors import KeyName, Unavailable
+from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+
+WELCOME = """\
+{database} is set up, with a first key that is shown only now:
+
+    {key}
+
+Once the server runs, this creates a post:
+
+    {curl}
+"""
+CURL = (
+    "curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+    """-d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'"""
+)
+
+
+@contextmanager
+def opened() -> Iterator[Database]:
+    """Open the database of the environment. It is neither created nor upgraded."""
+    engine = engine_for(Config.from_environ(os.environ).database)
+    engine.open(create=False, upgrade=False)
+    try:
+        yield Database(engine)
+    finally:
+        engine.close()
+
+
+@click.command()
+def init() -> None:
+    """Set up the database, with a first key, if there is none; upgrade an older one."""
+    set_up(Config.from_environ(os.environ))
+
+
+@click.command()
+def serve() -> None:
+    """Set up the database as init does, and serve."""
+    config = Config.from_environ(os.environ)
+    refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
+    set_up(config)
+    become_server()
+
+
+def set_up(config: Config) -> None:
+    """Set up or upgrade a database; create and show a first key if there is none."""
+    engine = engine_for(config.database)
+    engine.open()
+    engine.close()
+    with opened() as database:
+        if not list(api_keys.listing(database)):  # also if an earlier first key could not be shown
+            key = api_keys.new_key()
+            show(WELCOME.format(database=engine.name, key=key, curl=CURL.format(url=config.url, key=key)))
+            database.write(api_keys.add, "first", key)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(file: Path) -> None:
+    """Write a consistent copy of the database to FILE, also next to a running server. FILE must not exist yet."""
+    try:
+        engine_for(Config.from_environ(os.environ).database).backup(file)
+    except OSError as error:
+        raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
+
+
+@click.command("copy")
+@click.argument("target")
+def copy_database(target: str) -> None:
+    """Copy the whole database to TARGET, a file or a URL of PostgreSQL, also next to a running server.
+
+    TARGET must not exist yet, or be an empty database of PostgreSQL. Posts, keys, webhooks and pending deliveries are
+    the same there. If the copy is interrupted, it leaves nothing there and can be started again.
+    """
+    to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
+    with opened() as database:
+        copy(database.engine, to, with_progress)
+    click.echo(f"{database.engine.name} is copied to {to.name}")
+
+
+@click.group()
+def keys() -> None:
+    """Create, list, regenerate and revoke API keys."""
+
+
+@keys.command("create")
+@click.argument("name")
+@click.option("--read-only", is_flag=True, help="It may only read posts and tags.")
+@click.option("--published-only", is_flag=True, help="It may only read published posts and their tags.")
+def create_key(name: str, read_only: bool, published_only: bool) -> None:
+    """Create a key called NAME and print it. It is shown only now."""
+    scope = PUBLISHED_ONLY if published_only else READ_ONLY if read_only else FULL
+    with opened() as database:
+        api_keys.check_free(database, name)
+        _show_and_store(database, partial(api_keys.add, scope=scope), name)
+
+
+@keys.command("list")
+def list_keys() -> None:
+    """List the keys: name, last four characters, creation, day of the last use, scope."""
+    with opened() as database:
+        rows = list(api_keys.listing(database))
+    width = max(len(name) for name, *_ in [("NAME",), *rows])
+    for name, last_four, created_at, used, scope in [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *rows]:
+        click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {used or 'never':<10}  {scope}")
+
+
+@keys.command("regenerate")
+@click.argument("name")
+def regenerate_key(name: str) -> None:
+    """Replace the key called NAME by a new one with the same scope, and print it. The old one stops working at once."""
+    with opened() as database:
+        api_keys.check_known(database, name)
+        _show_and_store(database, api_keys.replace, name)
+
+
+@keys.command("revoke")
+@click.argument("name")
+def revoke_key(name: str) -> None:
+    """Revoke the key called NAME. It stops working at once."""
+    with opened() as database:
+        database.write(api_keys.remove, name)
+
+
+def _show_and_store(database: Database, write: Callable, name: str) -> None:
+    """Show a new key, then store it: a key that was never shown must not be valid.
+
+    It is shown outside the transaction, which a stopped terminal (Ctrl-S) would keep open.
+    """
+    key = api_keys.new_key()
+    show(key)
+    try:
+        database.write(write, name, key)
+    except (KeyName, Unavailable) as error:
+        raise ValueError(f"the key above is not valid: {error}") from error
+
+
+@click.command()
+@click.option("--end", is_flag=True, help="End all sessions, and the links that nobody has used.")
+def settings(end: bool) -> None:
+    """Print a link to the owner's page. It works once, for ten minutes, and opens a session of twelve hours."""
+    url = Config.from_environ(os.environ).url
+    with opened() as database:
+        if end:
+            database.write(sessions.end_all)
+        else:
+            show(f"{url}/settings/open?link={database.write(sessions.add_link)}")
