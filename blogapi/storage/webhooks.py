@@ -230,14 +230,10 @@ def _delivery(tx: Transaction, webhook_id: int, event_id: int) -> KnownDelivery:
     return KnownDelivery._make(tx.row(_deliveries.where(of_both)))
 
 
-def remove_deliveries(tx: Transaction, condition: Expression) -> int:
-    """Delete deliveries, and the events that have none left; return how many."""
-    removed = [
-        {"event_id": event_id}
-        for (event_id,) in tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id))
-    ]
-    tx.execute_many(_remove_event, removed)
-    return len(removed)
+def remove_deliveries(tx: Transaction, condition: Expression) -> None:
+    """Delete deliveries, and the events that have none left."""
+    removed = tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id))
+    tx.execute_many(_remove_event, [{"event_id": event_id} for (event_id,) in removed])
 
 
 # By way of the webhooks, as the primary key of the deliveries begins with theirs.
