@@ -1,17 +1,15 @@
 """The WSGI application that gunicorn's worker loads, and the sender of its webhooks.
 
-The worker imports it after gevent has patched the standard library, as urllib3 needs; gunicorn's master must not.
+The worker has had gevent patch the standard library by now, as urllib3 needs: gunicorn's master must not import this.
 """
 
 from blogapi import create_app
-from blogapi.server.worker import timeout
+from blogapi.server.loop import EventLoop
+from blogapi.web.service import EXTENSION
 from blogapi.webhooks.sender import Sender
 
-app = create_app()
+app = create_app(loop=EventLoop())
+service = app.extensions[EXTENSION]
 app.extensions["sender"] = Sender(
-    app.extensions["database"],
-    app.extensions["clock"],
-    app.extensions["config"].webhook_private,
-    app.extensions["config"].webhook_seconds,
-    timeout,
+    service.database, service.clock, service.config.webhook_private, service.config.webhook_seconds, service.loop
 )

@@ -3,16 +3,15 @@
 import os
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 
 from flask import Flask, Request
 from werkzeug.routing import MapAdapter
 
 from blogapi.config import Config
-from blogapi.storage.database import Database, engine_for
+from blogapi.loop import PLAIN, Loop
 from blogapi.web import cors, errors, guard, limiter
-from blogapi.web.metrics import Metrics
 from blogapi.web.owner.views import blueprint as owner
+from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
 
@@ -26,26 +25,21 @@ class Application(Flask):
         return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)
 
 
-def create_app(config: Config | None = None, clock: Callable[[], float] = time.time) -> Flask:
-    """Make the WSGI application, by default with the settings of the environment.
+def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Flask:
+    """Create the WSGI application, by default configured by the environment.
 
-    Opens the database, which is set up where it is missing; raises Unavailable if it cannot be used.
+    Opens the database, which is set up if it is empty; raises Unavailable if it cannot be used.
     """
     config = config or Config.from_environ(os.environ)
-    engine = engine_for(config.database, config.database_connections)
-    engine.open()
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    # timeout(seconds) raises TimeoutError in its block once they are over, where the server can do that.
-    database = Database(engine, clock)
-    metrics = Metrics(database, config.rate_limit)
-    app.extensions.update(config=config, clock=clock, database=database, metrics=metrics, timeout=nullcontext)
+    app.extensions[EXTENSION] = Service.open(config, clock, loop)
     errors.init_app(app)
     if config.cors_origins:
         cors.init_app(app, config.cors_origins)
     guard.init_app(app)
-    limiter.init_app(app, config.rate_limit, clock)
+    limiter.init_app(app)
     app.register_blueprint(blueprint)
     app.register_blueprint(owner)
     return app

@@ -120,12 +120,12 @@ def config(backend, tmp_path, request):
 def app(config, clock):
     app = create_app(config, clock)
     yield app
-    app.extensions["database"].close()
+    app.extensions["blogapi"].database.close()
 
 
 @pytest.fixture
 def database(app):
-    return app.extensions["database"]
+    return app.extensions["blogapi"].database
 
 
 @pytest.fixture

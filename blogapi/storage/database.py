@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Busy, TakesLong
 from blogapi.storage.group_commit import BUSY_SECONDS, GroupCommit, commit_alone
@@ -20,20 +21,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def engine_for(database: Path | str, connections: int = 1) -> Engine:
+def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Engine:
     """Return the engine of a database: that of a file, or that of the URL of one of PostgreSQL.
 
     Raises ValueError if that cannot be used.
     """
     if isinstance(database, Path):
-        return Sqlite(database)
+        return Sqlite(database, loop=loop)
     try:  # Here, and not above: whoever has a file needs none of it, nor its dependencies.
         postgresql = importlib.import_module("blogapi.storage.postgresql")
     except ImportError as error:
         raise ValueError(
             f"BLOGAPI_DATABASE: {error}; for PostgreSQL, make postgresql, or install blogapi[postgresql]"
         ) from error
-    return postgresql.Postgresql(database, connections)
+    return postgresql.Postgresql(database, connections, loop=loop)
 
 
 class Database(Reader):
@@ -113,7 +114,7 @@ class Database(Reader):
         self.engine.close()
 
     def _aside(self, use: Callable[[Engine], T]) -> T:
-        result, error = self.engine.run_in_thread(self._with_another_engine, (use,))
+        result, error = self.engine.loop.run_in_thread(self._with_another_engine, (use,))
         if error is not None:
             raise error
         return result

@@ -1,17 +1,16 @@
 """What every database engine does: the one seam between what is kept and where."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from peewee import Model
 
+from blogapi.loop import Loop
 from blogapi.storage.query import Query
 
 Values = Mapping[str, Any]
-RunInThread = Callable[[Callable, tuple], Any]
-WaitForSocket = Callable[[int, int], int]
 
 
 class Runner(Protocol):
@@ -81,16 +80,10 @@ class Filling(Protocol):
 
 
 class Engine(Runner, Protocol):
-    """A database.
-
-    `run_in_thread(function, arguments)` is to return what the function does. A server that must not stop meanwhile
-    sets it to something that runs the function in a thread of the operating system. For the same end it sets
-    `wait_for_socket(file, events)`, which is to wait until a socket can be read (1) or written (2), and to return that.
-    """
+    """A database."""
 
     name: str  # by which it is known, without a password
-    run_in_thread: RunInThread
-    wait_for_socket: WaitForSocket | None
+    loop: Loop
     waits_cooperatively: bool  # whether a query that takes long lets others go on
 
     def open(self, create: bool = True, upgrade: bool = True) -> bool:
@@ -138,8 +131,3 @@ class Engine(Runner, Protocol):
 
     def backup(self, path: Path) -> None:
         """Write a consistent copy as a SQLite file, also while others write. Raises OSError, Unavailable."""
-
-
-def run_here(function: Callable, arguments: tuple) -> Any:
-    """Run a function where there is nobody who must not be stopped meanwhile."""
-    return function(*arguments)

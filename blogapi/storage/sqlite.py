@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from peewee import SqliteDatabase
 
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage.backup import write_backup
 from blogapi.storage.copy import SqliteFile, fill_new, read_all
-from blogapi.storage.engine import RunInThread, WaitForSocket, run_here
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.query import Each, Prepared, Query, Statement
 from blogapi.storage.upgrades import VERSION, set_up
@@ -54,7 +54,7 @@ class Sqlite:
     dialect = "sqlite"
     waits_cooperatively = False
 
-    def __init__(self, path: Path, wait_seconds: float = 0):
+    def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.path = path.absolute()
         self.name = str(self.path)
         self._wal = Path(f"{self.path}-wal")
@@ -65,8 +65,7 @@ class Sqlite:
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
         self._write_failed = False
-        self.run_in_thread: RunInThread = run_here
-        self.wait_for_socket: WaitForSocket | None = None  # There is none.
+        self.loop = loop
 
     def open(self, create: bool = True, upgrade: bool = True) -> bool:
         """Connect; set the database up where it is missing or empty, upgrade it where it is older.

@@ -11,7 +11,7 @@ from werkzeug.exceptions import Unauthorized
 
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
-from blogapi.web.context import database
+from blogapi.web.service import database
 
 AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
 

@@ -71,9 +71,8 @@ class FixedWindow:
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
 
-def init_app(app: Flask, limit: int, clock: Callable[[], float]) -> None:
-    """Yield the application its limiter, and every answer the three headers."""
-    app.extensions["limiter"] = FixedWindow(limit, clock=clock)
+def init_app(app: Flask) -> None:
+    """Add the three headers to every answer."""
     app.after_request(_set_headers)
 
 
@@ -82,7 +81,7 @@ def rate_limited(view: Callable) -> Callable:
 
     @wraps(view)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        g.quota = current_app.extensions["limiter"].hit(g.api_key, g.hits)
+        g.quota = current_app.extensions["blogapi"].limiter.hit(g.api_key, g.hits)
         if g.quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {g.quota.limit} requests a minute; try again in {g.quota.retry_after} s",
@@ -94,6 +93,6 @@ def rate_limited(view: Callable) -> Callable:
 
 
 def _set_headers(response: Response) -> Response:
-    quota = g.get("quota") or current_app.extensions["limiter"].peek()
+    quota = g.get("quota") or current_app.extensions["blogapi"].limiter.peek()
     response.headers.extend(quota.headers)
     return response

@@ -20,6 +20,15 @@ STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 MAX_FIELDS = 100  # far beyond what any operation knows; each unknown one would make a message
 
 
+def cookie(name: str) -> str:
+    """Return the value of a cookie, or "". Werkzeug parses all of them, in time that grows with the square."""
+    for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
+        key, _, value = pair.strip().partition("=")
+        if key == name:
+            return value
+    return ""
+
+
 def load_query(schema: Schema) -> dict[str, Any]:
     """Load the query by `schema`; raise ValidationError for unknown, repeated or invalid parameters.
 

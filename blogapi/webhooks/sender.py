@@ -10,9 +10,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 
 from blogapi.clock import rfc3339
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage import idempotency, outbox, posts, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -29,9 +30,6 @@ BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may ha
 FAULT_SECONDS = 2.0  # to wait after a failure of the database
 SHUTDOWN_SECONDS = 2.0  # for the attempts under way
 
-Timeout = Callable[[int], AbstractContextManager]
-"""`timeout(seconds)` raises TimeoutError in its block when they are over, if the server can do that."""
-
 log = logging.getLogger(__name__)
 
 
@@ -47,13 +45,13 @@ class Sender:
         clock: Callable[[], float],  # Unix time
         private: bool,  # whether private and loopback addresses are allowed
         seconds: int,  # for an attempt
-        timeout: Timeout = nullcontext,
+        loop: Loop = PLAIN,
     ):
         self.database = database
         self.clock = clock
         self.private = private
         self.seconds = seconds
-        self.timeout = timeout
+        self.timeout = loop.timeout
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = threading.Event()
         self.wake = threading.Event()

@@ -84,9 +84,9 @@ def blog(path, clock):
     """The application with an empty database, and a client with a key."""
     app = create_app(Config(database=path, rate_limit=1_000_000), clock)
     client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], 'tests')}"
-    yield app.extensions["database"], client
-    app.extensions["database"].close()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'tests')}"
+    yield app.extensions["blogapi"].database, client
+    app.extensions["blogapi"].database.close()
 
 
 def fill(client, clock, fields_by_slug):

@@ -114,7 +114,7 @@ def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, own
 )
 def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
     app = create_app(replace(config, url=url), clock)
-    database = app.extensions["database"]
+    database = app.extensions["blogapi"].database
     answer = app.test_client().post("/settings/open", data={"link": database.write(sessions.add_link)})
     database.close()
     token = r"blog_session_[A-Za-z0-9_-]{43}"

@@ -12,6 +12,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.loop import Loop
 from blogapi.storage import documents, group_commit, keys, posts, tags, upgrades, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -184,7 +185,7 @@ def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, vers
     old = sqlite3.connect(path)
     old.executescript((Path(__file__).parent.parent / "upgrades" / f"{version}.sql").read_text())
     old.close()
-    database = create_app(Config(database=path)).extensions["database"]
+    database = create_app(Config(database=path)).extensions["blogapi"].database
     database.write(webhooks.add, "http://a", ["post.created"])
     database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
     assert len(list(database.rows(Delivery.select(Delivery.state)))) == 1
@@ -226,7 +227,7 @@ def test_an_upgraded_database_never_uses_an_id_again(path, deleted):
         old.execute("DELETE FROM post")
     old.commit()
     old.close()
-    database = create_app(Config(database=path)).extensions["database"]
+    database = create_app(Config(database=path)).extensions["blogapi"].database
     made = database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
     assert made.id == (8 if deleted else 1)
     database.close()
@@ -404,7 +405,8 @@ def test_one_write_aside_runs_at_a_time_and_the_next_does_not_wait_for_ever(data
         assert len(started) == 1
 
     monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
-    database.engine.run_in_thread = run_in_thread
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
     database.write_aside(operation)
     database.write_aside(add, "c")
     assert (slugs(), len(started)) == (["a", "c"], 2)

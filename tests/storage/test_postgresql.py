@@ -150,7 +150,7 @@ def test_a_text_that_cannot_be_there_is_not_found(client):
 def filled(url, tmp_path):
     """A database of PostgreSQL with some of everything."""
     app = create_app(Config(database=url, rate_limit=1_000_000), Clock(NOON))
-    database = app.extensions["database"]
+    database = app.extensions["blogapi"].database
     key = keys.new_key()
     database.write(keys.add, "mine", key)
     database.write(webhooks.add, "http://127.0.0.1:1/", ["post.created"])
@@ -188,7 +188,7 @@ def answers(app, key):
 def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server, tmp_path):
     app, key = filled
     before = answers(app, key)
-    source = app.extensions["database"].engine
+    source = app.extensions["blogapi"].database.engine
     postgresql_server.execute("CREATE DATABASE copied")
     number = 51  # the last that was given
     for target in (tmp_path / "blog.db", postgresql_server.url("copied")):
@@ -197,7 +197,7 @@ def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server
         assert answers(other, key) == before
         sound_posts(target)
         source.close()
-        source_database = other.extensions["database"]
+        source_database = other.extensions["blogapi"].database
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
         number += 1
         assert source_database.write(posts.add, new).id == number

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
+from blogapi.loop import Loop
 from blogapi.storage import index, lists, posts, search, tags
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import STATUSES, Post
@@ -274,8 +275,8 @@ def has(sequence, by_start, text):
 @pytest.fixture(scope="module")
 def module_database(tmp_path_factory):
     app = create_app(Config(database=tmp_path_factory.mktemp("search") / "blog.db"))
-    yield app.extensions["database"]
-    app.extensions["database"].close()
+    yield app.extensions["blogapi"].database
+    app.extensions["blogapi"].database.close()
 
 
 @given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=2, unique=True)), min_size=1, max_size=4), texts)
@@ -426,7 +427,8 @@ def test_a_large_post_is_indexed_aside_and_found_like_any_other(client, database
         aside.append(function)
         return function(*arguments)
 
-    database.engine.run_in_thread = run_in_thread
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
     large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"

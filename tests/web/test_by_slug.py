@@ -399,11 +399,11 @@ def test_a_database_of_version_3_gets_updated_at(tmp_path, clock):
         old.execute("INSERT INTO schedule VALUES (3, ?)", (LATER,))
     app = create_app(Config(database=path), clock)
     client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], 'tests')}"
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'tests')}"
     updated = [EARLIER, NOW, EARLIER]
     expected = [each | {"updated_at": time} for each, time in zip(old_posts, updated, strict=True)]
     assert client.get("/v1/posts").json == expected[::-1]
-    app.extensions["database"].close()
+    app.extensions["blogapi"].database.close()
 
 
 # published_at at creation

@@ -106,7 +106,7 @@ def limited(tmp_path, clock):
     def send(key, path="/v1/posts", method="GET"):
         return app.test_client().open(path, method=method, headers={"Authorization": f"Bearer {key}"})
 
-    send.database = app.extensions["database"]
+    send.database = app.extensions["blogapi"].database
     yield send
     send.database.close()
 

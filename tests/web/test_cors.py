@@ -41,12 +41,12 @@ def clients(tmp_path, clock):
         app = create_app(replace(config, database=tmp_path / f"{len(apps)}.db", **settings), clock)
         apps.append(app)
         client = app.test_client()
-        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], 'tests')}"
+        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'tests')}"
         return client
 
     yield make
     for app in apps:
-        app.extensions["database"].close()
+        app.extensions["blogapi"].database.close()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 
 def with_key(app, scope):
     client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['database'], scope, scope)}"
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, scope, scope)}"
     return client
 
 
@@ -90,7 +90,7 @@ def test_403_is_counted_like_any_request(tmp_path, clock, scope):
     app = create_app(Config(database=tmp_path / "blog.db", rate_limit=3), clock)
     reader = with_key(app, scope)
     answers = [reader.get(path) for path in ("/v1/webhooks", "/v1/posts", "/v1/webhooks", "/v1/webhooks")]
-    app.extensions["database"].close()
+    app.extensions["blogapi"].database.close()
     assert [answer.status_code for answer in answers] == [403, 200, 403, 429]
     assert [answer.headers["X-RateLimit-Remaining"] for answer in answers] == ["2", "1", "0", "0"]
     assert {answer.headers["X-RateLimit-Reset"] for answer in answers} == {str(NOON + 60)}
@@ -151,7 +151,7 @@ def blogs(tmp_path, clock):
     clock.now += 60
     yield blogs
     for app, _ in blogs:
-        app.extensions["database"].close()
+        app.extensions["blogapi"].database.close()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
         raise TimeoutError
         yield
 
-    app.extensions["timeout"] = timeout
+    app.extensions["blogapi"] = replace(app.extensions["blogapi"], timeout=timeout)
     assert webhook(url="http://slow.example")["url"] == "http://slow.example"
 
 

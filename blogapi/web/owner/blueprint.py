@@ -4,15 +4,15 @@ import hmac
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from flask import Blueprint, Response, current_app, g, render_template, request
+from flask import Blueprint, Response, g, render_template, request
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, NotFound
 
 from blogapi.storage import sessions
-from blogapi.web.context import database
 from blogapi.web.guard import OWNER, PUBLIC
-from blogapi.web.request import check_content_type, read_body
+from blogapi.web.request import check_content_type, cookie, read_body
 from blogapi.web.responses import JSON
+from blogapi.web.service import database, service
 
 MAX_FORM_BYTES = 64 * 1024
 SECTIONS = ("keys", "webhooks", "posts")
@@ -34,7 +34,7 @@ notices: dict[str, str] = {}  # what the page says when a change is made, by the
 def check_request() -> None:
     """Demand a session, and of a change the token of its own form: no view has to remember it."""
     if request.path not in PUBLIC:
-        token = request.cookies.get(cookie_name(), "")
+        token = cookie(cookie_name())
         if not sessions.is_in_force(database(), sessions.SESSION, token):
             raise Forbidden("There is no session. On the server, “blogapi settings” prints a link that opens one.")
         g.session = token
@@ -49,7 +49,7 @@ def check_request() -> None:
 
 def cookie_name() -> str:
     """Return the name of the cookie; where TLS protects it, with the prefix for which browsers demand that."""
-    return "__Secure-blogapi" if current_app.extensions["config"].url.startswith("https:") else "blogapi"
+    return "__Secure-blogapi" if service().config.url.startswith("https:") else "blogapi"
 
 
 def form_token(action: str) -> str:

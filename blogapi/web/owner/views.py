@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Response, current_app, g, redirect, render_template, request
+from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import BadRequest
 
 from blogapi.storage import documents, keys, lists, posts, sessions, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
-from blogapi.web.context import database
 from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.schemas.webhooks import NewWebhookSchema
+from blogapi.web.service import database, service
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.posts import find_page
 from blogapi.web.views.webhooks import check_address
@@ -59,7 +59,7 @@ def end_session() -> Response:
 def show_keys(**made: str) -> str:
     """Show the keys, and one that was just made."""
     found = keys.page(database(), KEYS + 1, request.args.get("after", ""))
-    config, limiter = current_app.extensions["config"], current_app.extensions["limiter"]
+    config, limiter = service().config, service().limiter
     shown = [(key, limiter.peek(digest, keys.counted(database(), digest))) for digest, key in found[:KEYS]]
     last = shown[-1][0].name if len(found) > KEYS else None
     return render_template("owner/keys.html", keys=shown, last=last, scopes=SCOPES, url=config.url, **made)

@@ -14,10 +14,10 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.storage.documents import etag
 from blogapi.web.blueprint import blueprint
-from blogapi.web.context import database
 from blogapi.web.guard import PUBLIC
 from blogapi.web.openapi.description import describe
 from blogapi.web.responses import JSON, json_response, tagged_response
+from blogapi.web.service import database, service
 
 ADDRESSES = {
     "posts": "/v1/posts",
@@ -59,7 +59,7 @@ def healthz() -> Response:
 @blueprint.get("/metrics")
 def metrics() -> Response:
     """Tell Prometheus how much is done, and how fast. Unlike the rest of this module, for who has a key."""
-    return Response(current_app.extensions["metrics"].text(), content_type=CONTENT_TYPE_LATEST)
+    return Response(service().metrics.text(), content_type=CONTENT_TYPE_LATEST)
 
 
 @blueprint.get("/openapi.json")

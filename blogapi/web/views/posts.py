@@ -13,7 +13,6 @@ from blogapi.files.markdown import render
 from blogapi.storage import idempotency, lists, posts, search
 from blogapi.storage.documents import etag
 from blogapi.storage.models import SCOPES
-from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
 from blogapi.web.request import load_body, load_parsed, parse_body
@@ -37,6 +36,7 @@ from blogapi.web.schemas.posts import (
     is_slug,
 )
 from blogapi.web.scope import even_time, in_scope, published_only
+from blogapi.web.service import database
 
 post_schema = PostSchema()
 

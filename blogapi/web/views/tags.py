@@ -5,12 +5,12 @@ from flask import Response, g
 from blogapi.storage import tags
 from blogapi.storage.documents import dump
 from blogapi.storage.models import SCOPES
-from blogapi.web.context import database
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import load_body
 from blogapi.web.responses import json_response, list_response, next_link, no_content
 from blogapi.web.schemas.tags import TagChangeSchema, TagSchema, TagsQuerySchema
 from blogapi.web.scope import in_scope
+from blogapi.web.service import database
 
 
 @operation(

@@ -3,12 +3,11 @@
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from flask import Response, current_app
+from flask import Response
 from marshmallow import ValidationError
 
 from blogapi.storage import webhooks
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
-from blogapi.web.context import database
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.request import load_body
 from blogapi.web.responses import JSON, json_response, no_content
@@ -19,6 +18,7 @@ from blogapi.web.schemas.webhooks import (
     WebhookChangeSchema,
     WebhookSchema,
 )
+from blogapi.web.service import database, service
 from blogapi.webhooks.addresses import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
@@ -142,13 +142,12 @@ def check_address(url: str) -> None:
 
     A host that cannot be found now, or not in LOOKUP_SECONDS, may be later: every delivery looks again.
     """
-    private, timeout = current_app.extensions["config"].webhook_private, current_app.extensions["timeout"]
     try:
         target = urlsplit(url)
         if target.port == 0:
             raise ValueError
-        with timeout(LOOKUP_SECONDS):
-            addresses_of(unquote(target.hostname), target.port or 80, private)
+        with service().loop.timeout(LOOKUP_SECONDS):
+            addresses_of(unquote(target.hostname), target.port or 80, service().config.webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
