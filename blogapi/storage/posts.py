@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from peewee import fn
 
-from blogapi.storage import documents, events, search, slugs, tags
+from blogapi.storage import documents, search, slugs, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post, Schedule
@@ -115,7 +115,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     tags.attach(tx, post_id, post["status"], post["tags"], post.get("published_at"))
     _reschedule(tx, post_id, {}, post)
     if with_events:
-        events.record(tx, post, "post.created", *_publication({}, post))
+        webhooks.record(tx, post, "post.created", *_publication({}, post))
     search.reindex(tx, post_id, {}, post)
     return StoredPost(post_id, document)
 
@@ -249,7 +249,7 @@ def _replace(
         tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
     _reschedule(tx, post_id, old, new)
     if with_events:
-        events.record(tx, new, "post.updated", *_publication(old, new))
+        webhooks.record(tx, new, "post.updated", *_publication(old, new))
     search.reindex(tx, post_id, old, new)
     return document
 
@@ -269,7 +269,7 @@ def remove(tx: Transaction, key: Key, check: Check) -> None:
     tx.defer(_delete, id=post_id)
     tags.detach(tx, post_id, post["status"], post["tags"])
     _reschedule(tx, post_id, post, {})
-    events.record(tx, post, "post.deleted")
+    webhooks.record(tx, post, "post.deleted")
     search.reindex(tx, post_id, post, {})
 
 
@@ -344,5 +344,5 @@ def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
     _store(tx, _update, post)
     tags.publish(tx, post_id, post["tags"])
     tx.defer(_unschedule, post_id=post_id)
-    events.record(tx, post, "post.published")
+    webhooks.record(tx, post, "post.published")
     search.reindex(tx, post_id, post | {"status": "scheduled"}, post)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
-from blogapi.storage import documents, events, search
+from blogapi.storage import documents, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.fold import fold
@@ -246,7 +246,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         _refresh(tx, [new], status)
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        events.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        webhooks.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
     return tag
 
 
@@ -261,7 +261,7 @@ def remove(tx: Transaction, tag: str) -> None:
     _rewrite(tx, tag, partial(_without, tag))
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
-    events.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
+    webhooks.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import BadRequest
 
-from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
+from blogapi.storage import documents, keys, lists, posts, sessions, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
@@ -86,8 +86,8 @@ def regenerate_key() -> str:
 @blueprint.get("/webhooks")
 def show_webhooks(**made: str) -> str:
     """Show the webhooks with their latest deliveries, and the secret of one that was just made."""
-    found = list(webhooks.listing(database()))
-    shown = [(webhook, list(deliveries.listing(database(), webhook.id, DELIVERIES))) for webhook in found]
+    latest = webhooks.latest_deliveries(database(), DELIVERIES)
+    shown = [(webhook, latest[webhook.id]) for webhook in webhooks.listing(database())]
     return render_template("owner/webhooks.html", webhooks=shown, events=EVENTS, **made)
 
 
