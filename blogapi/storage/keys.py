@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from blogapi.clock import later
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import KeyName, NotFound
 from blogapi.storage.models import FULL, ApiKey, Session
 from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.transaction import Reader, Transaction
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from peewee import SQL, Node, Ordering, Select, Window, fn
 
 from blogapi.storage import documents
+from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, PostTag, Schedule
 from blogapi.storage.query import AsBytes, Each, Param, Prepared
-from blogapi.storage.transaction import Reader
 
 PAGE_BYTES = 4 * 1024 * 1024
 READ_BYTES = 32 * 1024 * 1024  # of documents, for a page

@@ -124,7 +124,7 @@ class Postgresql:
     def shrink(self) -> None:
         """PostgreSQL does that by itself."""
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Return whether this process is the one of all that does what only one may do. Raises Unavailable.
 
         That is who has a lock of its session, which ends when it was not asked for LEASE_SECONDS: a process that is

@@ -12,12 +12,12 @@ from peewee import fn
 from slugify import slugify
 
 from blogapi.clock import earlier
-from blogapi.storage import documents, events, tags
+from blogapi.storage import documents, tags, webhooks
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, IdempotencyKeyUsed, NotFound, NotUnique, PublicationTime, SlugTaken
 from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
 from blogapi.storage.query import Each, Param, Prepared, Statement
 from blogapi.storage.search import index
-from blogapi.storage.transaction import Reader, Transaction
 
 PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
 PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
@@ -118,7 +118,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     tags.attach(tx, post_id, post["status"], post["tags"], post.get("published_at"))
     _reschedule(tx, post_id, {}, post)
     if with_events:
-        events.record(tx, post, "post.created", *_publication({}, post))
+        webhooks.record(tx, post, "post.created", *_publication({}, post))
     index.reindex(tx, post_id, {}, post)
     return StoredPost(post_id, document)
 
@@ -152,7 +152,7 @@ def _store(tx: Transaction, statement: Prepared, post: dict[str, Any]) -> bytes:
     """Insert or update the row of a post; return its document."""
     document = documents.dump(post)
     copies = {"slug": post["slug"], "status": post["status"], "published_at": post.get("published_at")}
-    run = tx.later if statement is _insert else tx.execute
+    run = tx.defer if statement is _insert else tx.execute
     try:
         run(statement, id=int(post["id"]), document=document, **copies)
     except NotUnique:  # The id is not another's: one writes at a time.
@@ -252,7 +252,7 @@ def _replace(
         tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
     _reschedule(tx, post_id, old, new)
     if with_events:
-        events.record(tx, new, "post.updated", *_publication(old, new))
+        webhooks.record(tx, new, "post.updated", *_publication(old, new))
     index.reindex(tx, post_id, old, new)
     return document
 
@@ -267,12 +267,12 @@ def delete(tx: Transaction, ref: PostRef, check: Check) -> None:
     except Damaged:  # It can go all the same.
         tx.execute(_delete, id=post_id)
         tags.detach_all(tx, post_id)
-        tx.later(_unschedule, post_id=post_id)
+        tx.defer(_unschedule, post_id=post_id)
         return
-    tx.later(_delete, id=post_id)
+    tx.defer(_delete, id=post_id)
     tags.detach(tx, post_id, post["status"], post["tags"])
     _reschedule(tx, post_id, post, {})
-    events.record(tx, post, "post.deleted")
+    webhooks.record(tx, post, "post.deleted")
     index.reindex(tx, post_id, post, {})
 
 
@@ -295,9 +295,9 @@ def _publication(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 def _reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     if old.get("status") == "scheduled":
-        tx.later(_unschedule, post_id=post_id)
+        tx.defer(_unschedule, post_id=post_id)
     if new.get("status") == "scheduled":
-        tx.later(_schedule, post_id=post_id, published_at=new["published_at"])
+        tx.defer(_schedule, post_id=post_id, published_at=new["published_at"])
 
 
 _schedule = Prepared(
@@ -338,7 +338,7 @@ def publish_due(tx: Transaction) -> list[int]:
             size += len(_current(tx, post_id).document)
         except (Damaged, NotFound):
             damaged.append(post_id)
-        tx.later(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
+        tx.defer(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
     return damaged
 
 
@@ -346,8 +346,8 @@ def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
     post = documents.load(document)
     _store(tx, _update, post)
     tags.publish(tx, post_id, post["tags"])
-    tx.later(_unschedule, post_id=post_id)
-    events.record(tx, post, "post.published")
+    tx.defer(_unschedule, post_id=post_id)
+    webhooks.record(tx, post, "post.published")
     index.reindex(tx, post_id, post | {"status": "scheduled"}, post)
 
 
@@ -449,7 +449,7 @@ def add_once(tx: Transaction, fields: dict[str, Any], key: IdempotencyKey | None
     if known is None:
         post = add(tx, fields)
         row = {"digest": key.api_key, "name": key.name, "request": key.request}
-        tx.later(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
+        tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
         return post
     request, post_id = known
     if request != key.request:
@@ -462,4 +462,4 @@ def add_once(tx: Transaction, fields: dict[str, Any], key: IdempotencyKey | None
 
 def forget_idempotency_keys(tx: Transaction) -> None:
     """Delete what needs to be remembered no longer."""
-    tx.later(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))
+    tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))

@@ -151,7 +151,7 @@ class Sqlite:
         """Run a query once for each of `rows`; return what each gives. Raises Unavailable."""
         return [list(self.rows(query, values)) for values in rows]
 
-    def later(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+    def defer(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a statement once for each of `rows`, at once. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
@@ -213,7 +213,7 @@ class Sqlite:
         except Unavailable as error:  # What was written is on disk all the same.
             log.warning("the -wal of the database stays large: %s", error)
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Return True: there is one process only."""
         return True
 

@@ -9,7 +9,7 @@ from flask import current_app
 
 from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 from blogapi.web.limiter import FixedWindow
 from blogapi.web.metrics import Metrics
 

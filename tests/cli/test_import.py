@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from blogapi import cli
 from blogapi.cli import importer
 from blogapi.storage import pages, tags, webhooks
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database
 from blogapi.storage.models import Event
 from blogapi.storage.sqlite import Sqlite
 from tests.blogs import SAMPLES

@@ -460,8 +460,8 @@ def test_searches_of_one_client_do_not_keep_another_waiting(database):
 
     with ThreadPoolExecutor(21) as pool:
         for _ in range(20):
-            pool.submit(database.read_aside, "many", look, "many")
-        other = pool.submit(database.read_aside, "one", look, "one")
+            pool.submit(database.read_in_thread, "many", look, "many")
+        other = pool.submit(database.read_in_thread, "one", look, "one")
         while not database._turns["one"].locked():
             pass
         running.set()

@@ -17,10 +17,10 @@ from typing import Any
 
 from blogapi.storage import documents
 from blogapi.storage.documents import fold
-from blogapi.storage.errors import Damaged, TakesLong
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import Damaged, NeedsThread
 from blogapi.storage.query import Each, Param, Statement
 from blogapi.storage.search.words import STANDS_ALONE, UNICODE, words
-from blogapi.storage.transaction import Transaction
 
 START = "§"  # before the first letter of a word: to merge all words that begin with one would take seconds
 OF_TAG = "¶"  # before a word of a tag
@@ -41,10 +41,10 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
 
     The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
-    Raises TakesLong for a large text in a transaction that others wait for.
+    Raises NeedsThread for a large text in a transaction that others wait for.
     """
-    if not tx.aside and is_large(old, new):
-        raise TakesLong
+    if not tx.in_thread and is_large(old, new):
+        raise NeedsThread
     run = tx.execute if at_once else tx.execute_at_end
     parts = changed_parts(old, new)
     removed, added = joined(parts)

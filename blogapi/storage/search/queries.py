@@ -7,13 +7,13 @@ from typing import Any
 from peewee import JOIN, SQL
 
 from blogapi.storage import pages
+from blogapi.storage.engine import Reader
 from blogapi.storage.models import MAX_ID, Post, Schedule, Search, match
 from blogapi.storage.pages import COLUMNS, LATEST, Cursor, PostPage, due_ids, future_ids, page_of
 from blogapi.storage.query import Each, Param, Prepared, Statement
 from blogapi.storage.search import patterns
 from blogapi.storage.search.index import OF_TAG, START, STATUS, TAG
 from blogapi.storage.search.words import sequences
-from blogapi.storage.transaction import Reader
 
 QUICK_WORDS = 3  # A long sequence can take half a second, in a single post as well.
 QUICK_POSTS = 20_000  # in which a search for so few words takes a few milliseconds

@@ -72,7 +72,7 @@ def find_page(query: dict[str, Any], client: Hashable) -> pages.PostPage:
     filtered = "status" in query or "tag" in query
     if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
         return search.page(db, **query)
-    return db.read_aside(client, search.page, **query)
+    return db.read_in_thread(client, search.page, **query)
 
 
 @operation(
