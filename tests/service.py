@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from blogapi.storage import keys
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

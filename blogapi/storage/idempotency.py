@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from blogapi.clock import earlier
 from blogapi.storage import posts
+from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import IdempotencyKeyUsed, NotFound
 from blogapi.storage.models import Idempotency
 from blogapi.storage.posts import StoredPost
-from blogapi.storage.transaction import Transaction
 
 KEPT = timedelta(hours=24)
 
@@ -34,7 +34,7 @@ def add_post(tx: Transaction, fields: dict[str, Any], key: IdempotencyKey | None
     if known is None:
         post = posts.add(tx, fields)
         row = {"digest": key.api_key, "name": key.name, "request": key.request}
-        tx.later(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
+        tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
         return post
     request, post_id = known
     if request != key.request:
@@ -47,4 +47,4 @@ def add_post(tx: Transaction, fields: dict[str, Any], key: IdempotencyKey | None
 
 def forget(tx: Transaction) -> None:
     """Delete what needs to be remembered no longer."""
-    tx.later(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))
+    tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))

@@ -5,10 +5,10 @@ import secrets
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import KeyName
 from blogapi.storage.models import FULL, ApiKey
 from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.transaction import Reader, Transaction
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from peewee import SQL, Select, fn
 
 from blogapi.storage import documents, orders, search
+from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, Schedule
 from blogapi.storage.orders import Place
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.transaction import Reader
 
 PAGE_BYTES = 4 * 1024 * 1024
 READ_SHARE = 8  # fields that are read but not answered count an eighth: to read 32 MiB takes 15 ms

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Node, Ordering, Select, Window, fn
 
+from blogapi.storage.engine import Reader
 from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, PostTag, Schedule, Search, match
 from blogapi.storage.query import AsBytes, Each, Param, Prepared
-from blogapi.storage.transaction import Reader
 
 READ_BYTES = 32 * 1024 * 1024  # of documents, for a page
 Merge = Callable[..., Select]  # makes one list of several, in an order

@@ -10,11 +10,11 @@ from typing import Any
 
 from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
 
+from blogapi.storage.engine import Reader
 from blogapi.storage.index import OF_TAG, START, TAG
 from blogapi.storage.models import MAX_ID, STATUSES, Post, PostTag
 from blogapi.storage.orders import Place, bounded
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.transaction import Reader
 from blogapi.storage.words import sequences
 
 FIRST = 1000  # posts, which are gone through, in 10 ms or so, before the index is asked

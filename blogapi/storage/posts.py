@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple
 
 from peewee import fn
 
-from blogapi.storage import documents, events, search, slugs, tags
+from blogapi.storage import documents, search, slugs, tags, webhooks
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, NotUnique, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 from blogapi.storage.publication import published_at
 from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.transaction import Reader, Transaction
 
 PUBLISHED_POSTS = 20  # at most, in one transaction, of those that are due
 PUBLISHED_BYTES = 256 * 1024  # after which that transaction ends: others wait for it
@@ -115,7 +115,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     tags.attach(tx, post_id, post["status"], post["tags"], post.get("published_at"))
     _reschedule(tx, post_id, {}, post)
     if with_events:
-        events.record(tx, post, "post.created", *_publication({}, post))
+        webhooks.record(tx, post, "post.created", *_publication({}, post))
     search.reindex(tx, post_id, {}, post)
     return StoredPost(post_id, document)
 
@@ -149,7 +149,7 @@ def _store(tx: Transaction, statement: Prepared, post: dict[str, Any]) -> bytes:
     """Insert or update the row of a post; return its document."""
     document = documents.dump(post)
     copies = {"slug": post["slug"], "status": post["status"], "published_at": post.get("published_at")}
-    run = tx.later if statement is _insert else tx.execute
+    run = tx.defer if statement is _insert else tx.execute
     try:
         run(statement, id=int(post["id"]), document=document, **copies)
     except NotUnique:  # The id is not another's: one writes at a time.
@@ -249,7 +249,7 @@ def _replace(
         tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
     _reschedule(tx, post_id, old, new)
     if with_events:
-        events.record(tx, new, "post.updated", *_publication(old, new))
+        webhooks.record(tx, new, "post.updated", *_publication(old, new))
     search.reindex(tx, post_id, old, new)
     return document
 
@@ -264,12 +264,12 @@ def remove(tx: Transaction, key: Key, check: Check) -> None:
     except Damaged:  # It can go all the same.
         tx.execute(_delete, id=post_id)
         tags.detach_all(tx, post_id)
-        tx.later(_unschedule, post_id=post_id)
+        tx.defer(_unschedule, post_id=post_id)
         return
-    tx.later(_delete, id=post_id)
+    tx.defer(_delete, id=post_id)
     tags.detach(tx, post_id, post["status"], post["tags"])
     _reschedule(tx, post_id, post, {})
-    events.record(tx, post, "post.deleted")
+    webhooks.record(tx, post, "post.deleted")
     search.reindex(tx, post_id, post, {})
 
 
@@ -292,9 +292,9 @@ def _publication(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 def _reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     if old.get("status") == "scheduled":
-        tx.later(_unschedule, post_id=post_id)
+        tx.defer(_unschedule, post_id=post_id)
     if new.get("status") == "scheduled":
-        tx.later(_schedule, post_id=post_id, published_at=new["published_at"])
+        tx.defer(_schedule, post_id=post_id, published_at=new["published_at"])
 
 
 _schedule = Prepared(
@@ -335,7 +335,7 @@ def publish_due(tx: Transaction) -> list[int]:
             size += len(_current(tx, post_id).document)
         except (Damaged, NotFound):
             damaged.append(post_id)
-        tx.later(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
+        tx.defer(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
     return damaged
 
 
@@ -343,6 +343,6 @@ def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
     post = documents.load(document)
     _store(tx, _update, post)
     tags.publish(tx, post_id, post["tags"])
-    tx.later(_unschedule, post_id=post_id)
-    events.record(tx, post, "post.published")
+    tx.defer(_unschedule, post_id=post_id)
+    webhooks.record(tx, post, "post.published")
     search.reindex(tx, post_id, post | {"status": "scheduled"}, post)

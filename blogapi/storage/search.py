@@ -7,12 +7,12 @@ from typing import Any
 from peewee import JOIN, SQL
 
 from blogapi.storage import orders, patterns
-from blogapi.storage.errors import TakesLong
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import NeedsThread
 from blogapi.storage.index import OF_TAG, START, STATUS, TAG, changed_parts, is_large, joined
 from blogapi.storage.models import MAX_ID, Post, Schedule, Search, match
 from blogapi.storage.orders import COLUMNS, Place, due_ids, ids_to_come
 from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.transaction import Reader, Transaction
 from blogapi.storage.words import sequences
 
 QUICK_WORDS = 3  # A long sequence can take half a second, in a single post as well.
@@ -24,10 +24,10 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
 
     The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
-    Raises TakesLong for a large text in a transaction that others wait for.
+    Raises NeedsThread for a large text in a transaction that others wait for.
     """
-    if not tx.aside and is_large(old, new):
-        raise TakesLong
+    if not tx.in_thread and is_large(old, new):
+        raise NeedsThread
     run = tx.execute if at_once else tx.execute_at_end
     parts = changed_parts(old, new)
     removed, added = joined(parts)

@@ -4,11 +4,11 @@ import secrets
 from datetime import timedelta
 
 from blogapi.clock import later
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound
 from blogapi.storage.keys import digest_of
 from blogapi.storage.models import Session
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.transaction import Reader, Transaction
 
 LINK, SESSION = "link", "session"
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}

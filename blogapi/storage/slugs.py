@@ -2,9 +2,9 @@
 
 from slugify import slugify
 
+from blogapi.storage.engine import Reader
 from blogapi.storage.models import Post
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.transaction import Reader
 
 # Titles are not HTML, and "it's" is one word.
 OPTIONS = {

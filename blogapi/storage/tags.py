@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
-from blogapi.storage import documents, events, search
+from blogapi.storage import documents, search, webhooks
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.fold import fold
 from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.transaction import Reader, Transaction
 
 
 class CountedTag(NamedTuple):
@@ -175,7 +175,7 @@ def detach_all(tx: Transaction, post_id: int) -> None:
     """Take from a post all tags that it has, whatever its document says. Goes through the tags of all posts."""
     rows = list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)))
     for tag, status in rows:
-        tx.later(_detach, tag=tag, status=status, post_id=post_id)
+        tx.defer(_detach, tag=tag, status=status, post_id=post_id)
         _count_down(tx, [tag], status, post_id)
 
 
@@ -213,9 +213,9 @@ def _refresh(tx: Transaction, tags: list[str], status: str) -> None:
     newest_posts = tx.rows_of_each(_newest_post, [{"tag": tag, "status": status} for tag in tags])
     for tag, found in zip(tags, newest_posts, strict=True):
         for newest, document in found:
-            tx.later(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
+            tx.defer(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
         if not found:
-            tx.later(_forget, tag=tag, status=status)
+            tx.defer(_forget, tag=tag, status=status)
 
 
 _newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
@@ -223,7 +223,7 @@ _newest_post = Prepared(Post.select(Post.id, Post.document).where(Post.id == _ne
 _forget = Prepared(Tag.delete().where(_in_status))
 _respell = Prepared(Tag.update({Tag.name: Param("name"), Tag.newest: Param("newest")}).where(_in_status))
 
-# A tag of all its posts: takes long where these are many, so Database.write_aside is for these
+# A tag of all its posts: takes long where these are many, so Database.write_in_thread is for these
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
@@ -246,7 +246,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         _refresh(tx, [new], status)
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        events.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        webhooks.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
     return tag
 
 
@@ -261,7 +261,7 @@ def remove(tx: Transaction, tag: str) -> None:
     _rewrite(tx, tag, partial(_without, tag))
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
-    events.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
+    webhooks.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER, WRITER

@@ -16,7 +16,7 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import idempotency, keys, orders, patterns, posts, webhooks
 from blogapi.storage.copy import copy
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import STATUSES, BaseModel, Post, PostTag
 from blogapi.storage.postgresql import SCHEMA, VERSION
@@ -346,7 +346,7 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
     def add(slug):
         def operation(tx):
             number = tx.insert(Post.insert(row | {"slug": slug}))
-            tx.later(PostTag.insert(tag=slug, status="draft", post_id=number))
+            tx.defer(PostTag.insert(tag=slug, status="draft", post_id=number))
             return number
 
         try:

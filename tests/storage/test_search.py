@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
+from blogapi.loop import Loop
 from blogapi.storage import index, lists, posts, search, tags
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import STATUSES, Post
@@ -426,7 +427,8 @@ def test_a_large_post_is_indexed_aside_and_found_like_any_other(client, database
         aside.append(function)
         return function(*arguments)
 
-    database.engine.run_in_thread = run_in_thread
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
     large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
@@ -456,8 +458,8 @@ def test_searches_of_one_client_do_not_keep_another_waiting(database):
 
     with ThreadPoolExecutor(21) as pool:
         for _ in range(20):
-            pool.submit(database.read_aside, "many", look, "many")
-        other = pool.submit(database.read_aside, "one", look, "one")
+            pool.submit(database.read_in_thread, "many", look, "many")
+        other = pool.submit(database.read_in_thread, "one", look, "one")
         while not database._turns["one"].locked():
             pass
         running.set()

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import BadRequest
 
-from blogapi.storage import deliveries, documents, keys, lists, posts, sessions, webhooks
+from blogapi.storage import documents, keys, lists, posts, sessions, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
@@ -86,8 +86,8 @@ def regenerate_key() -> str:
 @blueprint.get("/webhooks")
 def show_webhooks(**made: str) -> str:
     """Show the webhooks with their latest deliveries, and the secret of one that was just made."""
-    found = list(webhooks.listing(database()))
-    shown = [(webhook, list(deliveries.listing(database(), webhook.id, DELIVERIES))) for webhook in found]
+    latest = webhooks.latest_deliveries(database(), DELIVERIES)
+    shown = [(webhook, latest[webhook.id]) for webhook in webhooks.listing(database())]
     return render_template("owner/webhooks.html", webhooks=shown, events=EVENTS, **made)
 
 
@@ -110,13 +110,13 @@ def show_posts() -> str:
     return render_template("owner/posts.html", posts=shown, older=older, counts=counts, most=most)
 
 
-def change(rule: str, notice: str, operation: Callable, *fields: str, aside: bool = False, **fixed: Any) -> None:
+def change(rule: str, notice: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
     """Make an operation of the storage a view: the path names arguments of it, so do `fields` of the form."""
     _, section, *_, word = rule.split("/")
     notices[word] = notice
 
     def view(**arguments: int | str) -> Response:
-        write = database().write_aside if aside else database().write
+        write = database().write_in_thread if in_thread else database().write
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
         return redirect(f"/settings/{section}?{urlencode(request.args.to_dict() | {'done': word})}", 303)
 
@@ -131,7 +131,7 @@ change("/keys/revoke", "The key is revoked.", keys.remove, "name")
 change("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
 change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
 change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
-change("/webhooks/<id:webhook_id>/delete", "It is deleted.", webhooks.remove, aside=True)
+change("/webhooks/<id:webhook_id>/delete", "It is deleted.", webhooks.remove, in_thread=True)
 change("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
 change("/posts/<id:key>/publish", "The post is published.", posts.change, changes={"status": "published"}, check=anyhow)
 change("/posts/<id:key>/unpublish", "The post is a draft.", posts.change, changes={"status": "draft"}, check=anyhow)

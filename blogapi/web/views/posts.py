@@ -71,7 +71,7 @@ def find_page(query: dict[str, Any], client: Hashable) -> lists.Page:
     filtered = "status" in query or "tag" in query
     if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
         return lists.page(db, **query)
-    return db.read_aside(client, lists.page, **query)
+    return db.read_in_thread(client, lists.page, **query)
 
 
 @operation(

@@ -46,7 +46,7 @@ def change_tag(name: str) -> Response:
     """
     tags.find(database(), name)  # a path that names no tag is judged before the body
     change = load_body()
-    tag = database().write_aside(tags.rename, name, change["name"], change["merge"])
+    tag = database().write_in_thread(tags.rename, name, change["name"], change["merge"])
     return json_response(tag._asdict())
 
 
@@ -56,5 +56,5 @@ def delete_tag(name: str) -> Response:
 
     All at once. The posts stay.
     """
-    database().write_aside(tags.remove, name)
+    database().write_in_thread(tags.remove, name)
     return no_content()
