@@ -115,16 +115,18 @@ def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder
     )
     status, output, error = run("import", top, top / "none.md", "/nonexistent")
     assert (status, output) == (1, ["created 1, updated 0, unchanged 0, refused 7"])
-    assert sorted(error) == [
-        "/nonexistent: no such file or folder",
-        f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
-        f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
-        f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
-        f"{top}/d.md: content: must contain a visible character",
-        f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
-        f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
-        f"{top}/none.md: no such file or folder",
-    ]
+    assert sorted(error) == sorted(
+        [
+            "/nonexistent: no such file or folder",
+            f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
+            f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
+            f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
+            f"{top}/d.md: content: must contain a visible character",
+            f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
+            f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
+            f"{top}/none.md: no such file or folder",
+        ]
+    )
     assert list(stored(storage)) == ["a"]
 
 

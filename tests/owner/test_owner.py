@@ -11,7 +11,7 @@ import pytest
 from blogapi import create_app
 from blogapi.storage import keys, pages, webhooks
 from blogapi.storage.models import Session, Webhook
-from tests.service import Service, add_key
+from tests.service import Server, add_key
 
 NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
 NO_LINK = "no such link: it works once, for ten minutes; “blogapi settings” prints another"
@@ -138,7 +138,7 @@ def test_sessions_are_known_by_digests_only(database, owner):
 
 
 def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
         link = service.blogapi("settings").stdout
         match = re.fullmatch(r"http://127\.0\.0\.1:81/settings/open\?link=(blog_link_[A-Za-z0-9_-]{43})\n", link)
         unused = service.blogapi("settings").stdout
