@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psycopg
 
-from blogapi.storage import index
-from blogapi.storage.fold import fold
+from blogapi.storage.documents import fold
+from blogapi.storage.search import index
 
 
 def sound_posts(database):

@@ -8,9 +8,8 @@ from marshmallow import ValidationError
 
 from blogapi.files.sources import Item, Refused
 from blogapi.storage import posts
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, Unavailable
-from blogapi.storage.transaction import Reader, Transaction
 from blogapi.web.errors import sentences
 from blogapi.web.schemas.posts import PutPostSchema
 

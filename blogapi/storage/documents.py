@@ -6,12 +6,12 @@ but at the field of this name. So a value is found without parsing a megabyte of
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from blogapi.storage.errors import Damaged
-from blogapi.storage.fold import fold
 
 # The fields of a post, in the order in which they are written
 FIELDS = (
@@ -51,6 +51,11 @@ def _followers(field: str) -> list[tuple[bytes, Callable[[bytes, bytes], int]]]:
 
 # How each field is found: its name, whether every post has it, and what follows it
 PLACES = {field: (*_name(field), field in NEEDED, _followers(field)) for field in FIELDS}
+
+
+def fold(name: str) -> str:
+    """Return what decides whether two tags are the same: NFC of the case-folded NFC."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from flask import Blueprint
 from flask.blueprints import BlueprintSetupState
 from werkzeug.routing import BaseConverter
 
-from blogapi.storage.fold import fold
+from blogapi.storage.documents import fold
 from blogapi.storage.models import MAX_ID
 from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, UNUSABLE_IN_A_LINE, WHITE_SPACE
 

@@ -8,8 +8,8 @@ import pytest
 
 from blogapi.storage import documents, posts
 from blogapi.storage import tags as stored_tags
-from blogapi.storage.database import Database
-from blogapi.storage.fold import fold
+from blogapi.storage.documents import fold
+from blogapi.storage.engine import Database
 from blogapi.storage.models import STATUSES, PostTag, Tag
 from blogapi.storage.sqlite import Sqlite
 from tests.conftest import NOON

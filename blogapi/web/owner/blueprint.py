@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, g, redirect, render_template, request
 from werkzeug.exceptions import Forbidden, NotFound
 
-from blogapi.storage import sessions
+from blogapi.storage import keys
 from blogapi.web.guard import OWNER, PUBLIC
 from blogapi.web.owner.forms import load_form
 from blogapi.web.request import MAX_BODY_BYTES, cookie
@@ -43,7 +43,7 @@ def check_request() -> None:
     """
     is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
     token = cookie(cookie_name())
-    if not is_public and sessions.is_in_force(database(), sessions.SESSION, token):
+    if not is_public and keys.is_valid(database(), keys.SESSION, token):
         g.session = token
     if request.method not in ("GET", "HEAD"):
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):

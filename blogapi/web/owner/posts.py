@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import PreconditionFailed
 
-from blogapi.storage import documents, idempotency, lists, posts
+from blogapi.storage import documents, pages, posts
 from blogapi.storage.errors import Damaged
-from blogapi.storage.idempotency import IdempotencyKey
 from blogapi.storage.keys import digest_of
 from blogapi.storage.models import STATUSES
+from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done
 from blogapi.web.owner.diff import changed_lines
 from blogapi.web.owner.forms import shows_errors
@@ -34,7 +34,7 @@ new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 @blueprint.get("")
 def index() -> Response:
     """Begin with the posts, or with the keys if there is no post yet."""
-    return redirect(address("/posts" if any(lists.counts(database()).values()) else "/keys"))
+    return redirect(address("/posts" if any(pages.counts(database()).values()) else "/keys"))
 
 
 @blueprint.get("/posts")
@@ -44,7 +44,7 @@ def show_posts() -> str:
     query = list_query.load(asked) | {"limit": SHOWN, "fields": LISTED}
     page = find_page(query, client="owner")
     older = page.before and urlencode(asked | {"before": page.before})
-    counts, most, url = lists.counts(database()), lists.MAX_COUNTED, service().config.url
+    counts, most, url = pages.counts(database()), pages.MAX_COUNTED, service().config.url
     found = list(documents.load_all(page.documents))
     return render_template("owner/posts.html", posts=found, asked=asked, older=older, counts=counts, most=most, url=url)
 
@@ -74,7 +74,7 @@ def create_post() -> Response:
     same = repr(sorted(fields.items())).encode()
     nonce = g.form.get("nonce")
     key = IdempotencyKey(digest_of(g.session), nonce, hashlib.sha256(same).digest()) if nonce else None
-    post = database().write(idempotency.add_post, fields, key)
+    post = database().write(posts.add_once, fields, key)
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -167,5 +167,5 @@ def delete_post(post_id: int) -> Response:
     title = ""
     with suppress(Damaged):  # It can be deleted all the same.
         title = documents.load(posts.find(database(), post_id))["title"]
-    database().write(posts.remove, post_id, lambda document: None)
+    database().write(posts.delete, post_id, lambda document: None)
     return done("/posts", "was deleted.", title)

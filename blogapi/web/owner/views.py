@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response, g, redirect, render_template, request
 from marshmallow import ValidationError
 
-from blogapi.storage import deliveries, keys, sessions, webhooks
+from blogapi.storage import keys, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import address, blueprint, cookie_name, done, set_cookie
 from blogapi.web.owner.forms import shows_errors
@@ -31,7 +31,7 @@ def send_file() -> Response:
 def offer_session() -> str:
     """Ask before a link is used up: mail programs and the like fetch links before people do."""
     link = request.args.get("link", "")
-    sessions.check_link(database(), link)
+    keys.check_link(database(), link)
     return render_template("owner/open.html", link=link)
 
 
@@ -42,17 +42,17 @@ def open_session() -> Response:
     The link is checked before the write: anybody can send this form, and writers would wait for it.
     """
     link = g.form.get("link", "")
-    sessions.check_link(database(), link)
-    token = database().write(sessions.open_session, link)
+    keys.check_link(database(), link)
+    token = database().write(keys.open_session, link)
     response = redirect(address(), 303)
-    set_cookie(response, cookie_name(), token, sessions.PERIODS[sessions.SESSION].total_seconds())
+    set_cookie(response, cookie_name(), token, keys.PERIODS[keys.SESSION].total_seconds())
     return response
 
 
 @blueprint.post("/end")
 def end_session() -> Response:
     """End the session."""
-    database().write(sessions.end, g.session)
+    database().write(keys.end_session, g.session)
     return redirect(address(), 303)
 
 
@@ -94,8 +94,8 @@ def regenerate_key() -> Response:
 @blueprint.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
-    found = list(webhooks.listing(database()))
-    rows = [(webhook, list(deliveries.listing(database(), webhook.id, DELIVERIES))) for webhook in found]
+    latest = webhooks.latest_deliveries(database(), DELIVERIES)
+    rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(database())]
     events = [event for event in EVENTS if event != "ping"]  # A ping is sent whether it is chosen or not.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 
@@ -124,7 +124,7 @@ def change(rule: str, text: str, operation: Callable, *fields: str, in_thread: b
     _, section, *_, word = rule.split("/")
 
     def view(**arguments: Any) -> Response:
-        write = database().write_aside if in_thread else database().write
+        write = database().write_in_thread if in_thread else database().write
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
         return done(f"/{section}", text)
 

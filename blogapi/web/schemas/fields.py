@@ -9,9 +9,9 @@ from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range, Regexp
 
 from blogapi.files.markdown import is_visible
-from blogapi.storage.fold import fold
-from blogapi.storage.lists import Place
+from blogapi.storage.documents import fold
 from blogapi.storage.models import MAX_ID
+from blogapi.storage.pages import Cursor
 
 # Unpaired surrogates, and category Cc but for tab, LF and CR: re has no \p{Cc}.
 UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -181,21 +181,21 @@ class PostId(fields.String):
 
 
 class Before(PostId):
-    """Where a page begins; loads as the id of a post, or, where `sort` is published_at, as a Place."""
+    """Where a page begins; loads as the id of a post, or, where `sort` is published_at, as a Cursor."""
 
     default_error_messages = {"place": "must be what Link gave, for it goes with sort=published_at"}
 
     def __init__(self, description: str):
         super().__init__(description)
-        del self.metadata["pattern"]  # A Place has another, too long to help anybody.
+        del self.metadata["pattern"]  # A Cursor has another, too long to help anybody.
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Place:
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
         if data.get("sort") != "published_at":
             return super()._deserialize(value, attr, data, **kwargs)
         match = PLACE.fullmatch(value)
         try:
             datetime.fromisoformat(match[1])
-            return Place(match[1], super()._deserialize(match[2], attr, data, **kwargs))
+            return Cursor(match[1], super()._deserialize(match[2], attr, data, **kwargs))
         except (TypeError, ValueError, ValidationError):
             raise self.make_error("place") from None
 

@@ -5,10 +5,9 @@ from typing import Any
 
 from marshmallow import ValidationError, pre_load
 
-from blogapi.storage.documents import FIELDS
-from blogapi.storage.fold import fold
+from blogapi.storage.documents import FIELDS, fold
 from blogapi.storage.models import STATUSES
-from blogapi.storage.words import words
+from blogapi.storage.search.words import words
 from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
 from blogapi.web.schemas.fields import (
     SLUG,
