@@ -26,13 +26,15 @@ def load_form(max_bytes: int) -> MultiDict[str, str]:
     """
     check_content_type(("multipart/form-data",))
     boundary = b"\r\n--" + request.mimetype_params.get("boundary", "").encode()
-    _, *parts = (b"\r\n" + read_body(max_bytes)).split(boundary, MAX_FIELDS)
+    _, *parts = (b"\r\n" + read_body(max_bytes)).split(boundary, MAX_FIELDS + 1)
     form: MultiDict[str, str] = MultiDict()
     try:
-        for part in parts[:-1]:
+        if not parts.pop().startswith(b"--"):
+            raise ValueError("too many fields, or no end")
+        for part in parts:
             head, _, value = part.partition(b"\r\n\r\n")
             form.add(NAME.search(head)[1].decode(), value.decode().replace("\r\n", "\n"))
-    except (TypeError, UnicodeDecodeError):
+    except (IndexError, TypeError, ValueError):
         raise BadRequest("The form cannot be read.") from None
     return form
 

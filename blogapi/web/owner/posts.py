@@ -1,6 +1,7 @@
 """The views of the owner's page for posts: the list, a post to read and to write, and its status."""
 
 import hashlib
+import json
 import re
 import secrets
 from contextlib import suppress
@@ -45,7 +46,7 @@ def show_posts() -> str:
     page = find_page(query, client="owner")
     older = page.before and urlencode(asked | {"before": page.before})
     counts, most, url = pages.counts(database()), pages.MAX_COUNTED, service().config.url
-    found = list(documents.load_all(page.documents))
+    found = list(map(json.loads, page.documents))
     return render_template("owner/posts.html", posts=found, asked=asked, older=older, counts=counts, most=most, url=url)
 
 

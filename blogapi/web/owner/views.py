@@ -77,7 +77,7 @@ def create_key() -> Response:
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
     database().write(keys.add, name, key, scope)
-    return done("/keys", "was created.", name, key=key)
+    return done("/keys", "It is shown only this once.", name, key=key)
 
 
 @blueprint.post("/keys/regenerate")
@@ -85,7 +85,7 @@ def regenerate_key() -> Response:
     """Replace a key by a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
     database().write(keys.replace, name, key)
-    return done("/keys", "was replaced; the old key no longer works.", name, key=key)
+    return done("/keys", "The old key no longer works. The new one is shown only this once.", name, key=key)
 
 
 # Webhooks
@@ -107,7 +107,7 @@ def create_webhook() -> Response:
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
     check_address(fields["url"])
     webhook, secret = database().write(webhooks.add, **fields)
-    return done("/webhooks", "was added.", without_password(webhook.url), secret=secret)
+    return done("/webhooks", "It is shown only this once.", without_password(webhook.url), secret=secret)
 
 
 @blueprint.app_template_filter()
@@ -126,12 +126,12 @@ def change(rule: str, text: str, operation: Callable, *fields: str, in_thread: b
     def view(**arguments: Any) -> Response:
         write = database().write_in_thread if in_thread else database().write
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
-        return done(f"/{section}", text)
+        return done(f"/{section}", text, g.form.get("name", ""))
 
     blueprint.add_url_rule(rule, f"{section} {word}", view, methods=["POST"])
 
 
-change("/keys/revoke", "The key was revoked.", keys.remove, "name")
+change("/keys/revoke", "was revoked.", keys.remove, "name")
 change("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
 change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
 change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
