@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psycopg
 
+from blogapi.post import fold
 from blogapi.storage import index
-from blogapi.storage.fold import fold
 
 
 def sound_posts(database):

@@ -15,9 +15,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from blogapi.post import fold
 from blogapi.storage import documents
 from blogapi.storage.errors import Damaged
-from blogapi.storage.fold import fold
 from blogapi.storage.words import STANDS_ALONE, UNICODE, words
 
 START = "§"  # before the first letter of a word: to merge all words that begin with one would take seconds

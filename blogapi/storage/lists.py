@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Select, fn
 
+from blogapi.post import STATUSES
 from blogapi.storage import documents, orders, search
 from blogapi.storage.errors import Damaged, Unavailable
-from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, Schedule
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
 from blogapi.storage.orders import Place
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.transaction import Reader

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Node, Ordering, Select, Window, fn
 
-from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, PostTag, Schedule, Search, match
+from blogapi.post import STATUSES
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule, Search, match
 from blogapi.storage.query import AsBytes, Each, Param, Prepared
 from blogapi.storage.transaction import Reader
 

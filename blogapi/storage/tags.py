@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
+from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, events, search
 from blogapi.storage.errors import NotFound, TagExists
-from blogapi.storage.fold import fold
-from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
+from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.transaction import Reader, Transaction
 

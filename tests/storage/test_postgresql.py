@@ -14,11 +14,12 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.post import STATUSES
 from blogapi.storage import idempotency, keys, orders, patterns, posts, webhooks
 from blogapi.storage.copy import copy
 from blogapi.storage.database import Database, engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, BaseModel, Post, PostTag
+from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.postgresql import SCHEMA, VERSION
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import VERSION as SQLITE_VERSION

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
+from blogapi.post import STATUSES
 from blogapi.storage import index, lists, posts, search, tags
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, Post
+from blogapi.storage.models import Post
 from blogapi.storage.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
 from blogapi.web.scope import GRAIN_SECONDS
 from tests.conftest import message
