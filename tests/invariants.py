@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 
 from blogapi.post import fold
-from blogapi.storage import index
+from blogapi.storage.search import index
 
 
 def sound_posts(database):

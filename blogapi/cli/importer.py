@@ -9,9 +9,8 @@ from marshmallow import ValidationError
 from blogapi.files.sources import Item, Refused
 from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, Unavailable
-from blogapi.storage.transaction import Reader, Transaction
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise

@@ -110,8 +110,9 @@ class LogWriter:
 class Formatter(logging.Formatter):
     """Formats a record with its time in RFC 3339, in UTC."""
 
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        return timestamp(record.created)
+    converter = time.gmtime
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
 
 
 class ServerLogger(Logger):

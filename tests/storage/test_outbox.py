@@ -1,10 +1,10 @@
-"""The outbox: what fails is kept, what is damaged is passed over, and what grows is bounded."""
+"""The outbox: what fails is kept, what is damaged is skipped, and what grows is bounded."""
 
 from contextlib import contextmanager
 
 import pytest
 
-from blogapi.storage import deliveries, group_commit
+from blogapi.storage import outbox
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Delivery, Event, Idempotency
 from tests.conftest import NOON
@@ -15,7 +15,7 @@ from tests.conftest import NOON
 @contextmanager
 def locked(database, monkeypatch):
     """Let another program hold the database's lock, which nobody waits for."""
-    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0)
     other = database.engine.another(0)
     session = other.begin()
     yield
@@ -54,7 +54,7 @@ def test_what_could_not_be_pruned_is_pruned_at_the_next_turn(
 
 
 @pytest.mark.parametrize("damaged", [None, "", "whsec_", "whsec_!", "ü"])
-def test_a_webhook_whose_secret_is_damaged_is_passed_over_and_logged_once(
+def test_a_webhook_whose_secret_is_damaged_is_skipped_and_logged_once(
     webhook, post, send, receiver, damage, caplog, delivery, damaged
 ):
     webhook(), webhook()
@@ -63,7 +63,7 @@ def test_a_webhook_whose_secret_is_damaged_is_passed_over_and_logged_once(
     send(), send()
     assert len(receiver.messages) == 1
     assert (delivery(1)["state"], delivery(2)["state"]) == ("pending", "delivered")
-    assert caplog.messages == ["webhook 1 is passed over: its secret cannot be read"]
+    assert caplog.messages == ["webhook 1 is skipped: its secret cannot be read"]
 
 
 def test_a_webhook_whose_events_are_damaged_is_logged_once(webhook, post, send, receiver, damage, caplog, clock):
@@ -74,7 +74,7 @@ def test_a_webhook_whose_events_are_damaged_is_logged_once(webhook, post, send, 
         send()
         clock.now += 3600
     assert len(receiver.messages) == 1
-    assert caplog.messages == ["webhook 1 is passed over: its events cannot be read"]
+    assert caplog.messages == ["webhook 1 is skipped: its events cannot be read"]
 
 
 @pytest.mark.parametrize(("table", "column"), [("webhook", "url"), ("event", "message_id")])
@@ -88,7 +88,7 @@ def test_other_damage_counts_as_an_attempt_that_failed(webhook, post, send, dama
     assert list(database.rows(attempts)) == [("pending", 1, error)]
 
 
-def test_a_damaged_event_is_passed_over_and_logged_once(webhook, post, send, receiver, damage, caplog, client):
+def test_a_damaged_event_is_skipped_and_logged_once(webhook, post, send, receiver, damage, caplog, client):
     webhook(events=["post.created"])
     post(), post()
     damage("event", "payload", None)
@@ -143,7 +143,7 @@ def add_pending(database, count):
 def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, receiver, client, database, delivery):
     webhook()
     add_pending(database, 1)
-    database.write(deliveries.drop, 1, 1)
+    database.write(outbox.drop, 1, [1])
     assert delivery() == {
         "state": "failed",
         "attempts": 0,
@@ -154,7 +154,7 @@ def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, r
     assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
 
 
-def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, client, database):
+def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"]), webhook(events=["post.deleted"])
     written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
     event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
@@ -170,6 +170,8 @@ def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, re
 
     database.write(write)
     post()
+    send()
+    clock.now += 60
     send()
     of_first = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == 1).order_by(Delivery.event_id)
     kept = [event_id for (event_id,) in database.rows(of_first)]

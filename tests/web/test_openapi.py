@@ -18,7 +18,7 @@ from blogapi.web.openapi.components import SHAPES
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.tags import TagSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS, CreatedWebhookSchema, DeliverySchema, WebhookSchema
-from tests.service import BIN, CHECKOUT, Service, unmeasured
+from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 REFERENCE = (CHECKOUT / "docs/reference.md").read_text()
 
@@ -154,7 +154,7 @@ def test_the_command_line_prints_the_same(service):
 
 def test_it_is_true_of_the_running_service(tmp_path):
     """Schemathesis with all its checks: positive and negative data, and sequences of operations."""
-    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         ended = schemathesis(service, tmp_path)
     assert ended.returncode == 0, ended.stdout
 

@@ -9,7 +9,7 @@ import pytest
 from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, posts
 from blogapi.storage import tags as stored_tags
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database
 from blogapi.storage.models import PostTag, Tag
 from blogapi.storage.sqlite import Sqlite
 from tests.conftest import NOON

@@ -9,8 +9,8 @@ from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range
 
 from blogapi.post import ID, NOT_NULL, WHITE_SPACE, StrictSchema, fold
-from blogapi.storage.lists import Place
 from blogapi.storage.models import MAX_ID
+from blogapi.storage.pages import Cursor
 
 MAX_PAGE_SIZE = 1000  # posts, or tags
 MAX_MESSAGE = 500  # characters
@@ -92,17 +92,17 @@ class PostId(fields.String):
 
 
 class Before(PostId):
-    """The start of a page. Loads as the id of a post or, if `sort` is published_at, as a Place."""
+    """The start of a page. Loads as the id of a post or, if `sort` is published_at, as a Cursor."""
 
     default_error_messages = {"place": "must be what Link gave, for it goes with sort=published_at"}
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Place:
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
         if data.get("sort") != "published_at":
             return super()._deserialize(value, attr, data, **kwargs)
         match = PLACE.fullmatch(value)
         try:
             datetime.fromisoformat(match[1])
-            return Place(match[1], super()._deserialize(match[2], attr, data, **kwargs))
+            return Cursor(match[1], super()._deserialize(match[2], attr, data, **kwargs))
         except (TypeError, ValueError, ValidationError):
             raise self.make_error("place") from None
 

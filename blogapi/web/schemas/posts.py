@@ -3,7 +3,7 @@
 from marshmallow import ValidationError
 
 from blogapi.post import FIELDS, STATUSES, PostSchema, Text, choice, length
-from blogapi.storage.words import words
+from blogapi.storage.search.words import words
 from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, FoldedTag, Names, NoQuerySchema, PageSize
 
 Q = (
