@@ -131,11 +131,13 @@ def test_the_unit_has_the_paths_of_the_page():
         "/var/lib/blogapi/blog.db",
     }
     for said in (
-        "/opt/blogapi/.venv/bin/blogapi keys",
-        "env BLOGAPI_DATABASE=/var/lib/blogapi/blog.db",
+        "/opt/blogapi/.venv/bin/blogapi ",
+        "BLOGAPI_DATABASE=/var/lib/blogapi/blog.db\n",
+        "[ ! -f /etc/blogapi.env ] || . /etc/blogapi.env",
         "system blogapi",
     ):
         assert said in RUNNING
+    assert "EnvironmentFile=-/etc/blogapi.env\n" in unit
     assert "User=blogapi\n" in unit
 
 
