@@ -140,7 +140,7 @@ def status(service, cookie, path="/settings/keys"):
 
 def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post):
     post()
-    action, fields = view(owner, "/settings/posts/1").form("Publish")
+    fields = view(owner, "/settings/posts/1").form("Publish")[1]
     other = view(enter(app, database), "/settings/posts/1").form("Yes, delete")[1]
     for token in ("", "é", fields["form_token"], other["form_token"]):
         page = Page(owner, send(owner, "/settings/posts/1/delete", {"form_token": token}))

@@ -15,9 +15,10 @@ from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.loop import Loop
+from blogapi.post import STATUSES
 from blogapi.storage import posts, tags
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, Post
+from blogapi.storage.models import Post
 from blogapi.storage.search import index
 from blogapi.storage.search import queries as search
 from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words

@@ -10,8 +10,9 @@ from typing import Any
 
 from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
 
+from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader
-from blogapi.storage.models import MAX_ID, STATUSES, Post, PostTag
+from blogapi.storage.models import MAX_ID, Post, PostTag
 from blogapi.storage.pages import LATEST, Cursor, bounded
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import OF_TAG, START, TAG

@@ -3,11 +3,12 @@
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, g, redirect, render_template, request
-from werkzeug.exceptions import Forbidden, NotFound
+from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from blogapi.storage import keys
 from blogapi.web.guard import OWNER, PUBLIC
@@ -39,7 +40,7 @@ blueprint = Blueprint(OWNER, __name__, url_prefix=ROOT, template_folder="templat
 def check_request() -> None:
     """Demand a session, and for a change the token of its own form: no view has to remember it.
 
-    The form of a post is read first, so that the page of an error can show what was typed.
+    Without a session the form of a post is read all the same, so that the error's page can keep what was typed.
     """
     is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
     token = cookie(cookie_name())
@@ -48,13 +49,21 @@ def check_request() -> None:
     if request.method not in ("GET", "HEAD"):
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
             raise Forbidden("Another site sent this form. Nothing was changed.")
-        if is_public or writes_post or "session" in g:
+        if is_public or "session" in g:
             g.form = load_form(MAX_BODY_BYTES if writes_post else MAX_FORM_BYTES)
+        elif writes_post:
+            with suppress(HTTPException):
+                g.form = load_form(MAX_BODY_BYTES)
     if not is_public:
-        if "session" not in g:
-            raise Forbidden(NO_SESSION)
-        if "form" in g and not hmac.compare_digest(g.form.get("form_token", "").encode(), form_token(path()).encode()):
-            raise Forbidden(OTHER_FORM)
+        check_session()
+
+
+def check_session() -> None:
+    """Raise Forbidden without a session, and for a form that is not of this session or for another action."""
+    if "session" not in g:
+        raise Forbidden(NO_SESSION)
+    if "form" in g and not hmac.compare_digest(g.form.get("form_token", "").encode(), form_token(path()).encode()):
+        raise Forbidden(OTHER_FORM)
 
 
 def cookie_name() -> str:

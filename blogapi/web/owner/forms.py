@@ -10,8 +10,8 @@ from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest
 
+from blogapi.post import sentences
 from blogapi.storage.errors import Conflict, KeyName
-from blogapi.web.errors import sentences
 from blogapi.web.request import check_content_type, read_body
 
 MAX_FIELDS = 100

@@ -11,15 +11,15 @@ from urllib.parse import urlencode
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import PreconditionFailed
 
+from blogapi.post import STATUSES, PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, pages, posts
 from blogapi.storage.errors import Damaged
 from blogapi.storage.keys import digest_of
-from blogapi.storage.models import STATUSES
 from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done
 from blogapi.web.owner.diff import changed_lines
 from blogapi.web.owner.forms import shows_errors
-from blogapi.web.schemas.posts import ListQuerySchema, PostChangeSchema, PutPostSchema
+from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.service import database, service
 from blogapi.web.views.posts import find_page
 

@@ -11,13 +11,13 @@ from blogapi.storage import keys, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import address, blueprint, cookie_name, done, set_cookie
 from blogapi.web.owner.forms import shows_errors
-from blogapi.web.schemas.webhooks import NewWebhookSchema
+from blogapi.web.schemas.webhooks import WebhookInputSchema
 from blogapi.web.service import database, service
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.webhooks import check_address
 
 KEYS, DELIVERIES = 100, 10  # shown at once
-new_webhook = NewWebhookSchema()
+new_webhook = WebhookInputSchema()
 
 
 @blueprint.get("/owner.css")
