@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range, Regexp
 
-from blogapi.files.markdown import is_visible
+from blogapi.post import is_visible
 from blogapi.storage.fold import fold
 from blogapi.storage.lists import Place
 from blogapi.storage.models import MAX_ID
