@@ -1,13 +1,15 @@
 """The WSGI application that gunicorn's worker loads, and the sender of its webhooks.
 
-The worker has had gevent patch the standard library by now, which urllib3 needs: gunicorn's master must not import it.
+The worker has had gevent patch the standard library by now, as urllib3 needs: gunicorn's master must not import this.
 """
 
 from blogapi import create_app
+from blogapi.server.loop import EventLoop
+from blogapi.web.service import EXTENSION
 from blogapi.webhooks.sender import Sender
 
-app = create_app()
-service = app.extensions["blogapi"]
+app = create_app(loop=EventLoop())
+service = app.extensions[EXTENSION]
 app.extensions["sender"] = Sender(
-    service.database, service.clock, service.config.webhook_private, service.config.webhook_seconds
+    service.database, service.clock, service.config.webhook_private, service.config.webhook_seconds, service.loop
 )

@@ -4,10 +4,9 @@ import os
 import sys
 
 from blogapi.config import Config
-from blogapi.server.hooks import on_starting, when_ready, worker_exit  # noqa: F401 (gunicorn calls them)
-from blogapi.server.log import open_standard_files
+from blogapi.server import log, start, worker
 
-open_standard_files()  # before gunicorn opens anything
+log.open_standard_files()  # before gunicorn opens anything
 
 try:
     _config = Config.from_environ(os.environ)
@@ -17,10 +16,11 @@ except ValueError as error:
 wsgi_app = "blogapi.app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
 workers = _config.web_concurrency  # on SQLite 1: the rate limit is exact because one process counts
-worker_class = "blogapi.server.worker.Worker"
+worker_class = start.WORKER
 logger_class = "blogapi.server.log.ServerLogger"
 worker_connections = 8192  # slow and silent clients cost a little memory and nothing else
 timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
+on_starting, when_ready, worker_exit = start.on_starting, start.when_ready, worker.worker_exit
 graceful_timeout = 5  # seconds; the worker itself gives up after 4
 limit_request_line = 8190  # bytes
 control_socket_disable = True  # it would be in the user's home, and two servers would fight over it

@@ -18,9 +18,8 @@ from peewee import fn
 
 from blogapi.files.markdown import render
 from blogapi.storage import keys, posts
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, Transaction, engine_for
 from blogapi.storage.models import Post
-from blogapi.storage.transaction import Transaction
 from tests.service import free_port
 
 HERE = Path(__file__).resolve().parent

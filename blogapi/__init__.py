@@ -8,6 +8,7 @@ from flask import Flask, Request
 from werkzeug.routing import MapAdapter
 
 from blogapi.config import Config
+from blogapi.loop import PLAIN, Loop
 from blogapi.web import cors, errors, guard, limiter
 from blogapi.web.owner.views import blueprint as owner
 from blogapi.web.service import EXTENSION, Service
@@ -24,7 +25,7 @@ class Application(Flask):
         return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)
 
 
-def create_app(config: Config | None = None, clock: Callable[[], float] = time.time) -> Flask:
+def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Flask:
     """Create the WSGI application, by default configured by the environment.
 
     Opens the database, which is set up if it is empty; raises Unavailable if it cannot be used.
@@ -33,7 +34,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app = Application(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    app.extensions[EXTENSION] = Service.open(config, clock)
+    app.extensions[EXTENSION] = Service.open(config, clock, loop)
     errors.init_app(app)
     if config.cors_origins:
         cors.init_app(app, config.cors_origins)

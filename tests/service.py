@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from blogapi.storage import keys
-from blogapi.storage.database import Database, engine_for
+from blogapi.storage.engine import Database, engine_for
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -38,7 +38,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Service:
+class Server:
     """A gunicorn with a database; its log is kept in a file, beside that where it is one.
 
     It makes a key, unless it is given the `key` of another. `measured` lets coverage look on, where it does so at all;

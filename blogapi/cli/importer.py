@@ -7,12 +7,10 @@ from typing import Literal, NamedTuple
 from marshmallow import ValidationError
 
 from blogapi.files.items import Item, Refused
+from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, Unavailable
-from blogapi.storage.transaction import Reader, Transaction
-from blogapi.web.errors import sentences
-from blogapi.web.schemas.posts import PutPostSchema
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise

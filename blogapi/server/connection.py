@@ -10,19 +10,19 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 
 from blogapi.config import Config
 from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
-from blogapi.server.turns import Turns
+from blogapi.server.loop import Turns
 
-BYTES_A_SECOND = 16 * 1024  # what a body must come with, and a response be taken with, after the first seconds
+BYTES_A_SECOND = 16 * 1024  # the least speed of a body and of taking a response, after the first seconds
 HEADER_BYTES = 64 * 1024
-BODY_BYTES = 8 * 1024 * 1024  # twice the largest body: chunks cost something, but not any amount
+BODY_BYTES = 8 * 1024 * 1024  # twice the largest body, as chunks cost something
 DISCARDED_BYTES = 64 * 1024 * 1024
 DISCARD_SECONDS = 5
-READS = 2  # without a break: a request that comes in many pieces must not keep the others waiting
+READS = 2  # without a break: a request in many pieces must not keep the others waiting
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
 
 
-class Connection:
+class ClientConnection:
     """The socket of a client; gunicorn's parser reads from it as from any socket."""
 
     def __init__(
@@ -34,22 +34,22 @@ class Connection:
         self.receiving = receiving
         self.sending = sending
         self.turns = turns
-        self.turn = ""  # with whom it takes turns
-        self.reading = False  # waiting for the client, that is, without a complete request
-        self.stopped = False  # the service ends, and waits for the client no longer
+        self.turn = ""  # the key of its turns
+        self.reading = False  # waiting for the client, without a complete request
+        self.stopped = False  # the service ends, and no longer waits for the client
         self.started = False  # the first byte of a request has come
         self.linger = False  # input may be unread when it is closed
         self.progress_at = 0.0  # when the client last took a part of a response
         self._writing = False  # waiting for the client to take a response
         self._greenlet = gevent.getcurrent()
         self._deadline = 0.0
-        self._slack = 0.0  # the deadline is at most so many seconds away
+        self._slack = 0.0  # seconds that the deadline is away at most
         self._seconds_a_byte = 0.0
         self._left = 0  # bytes that may still come
         self._reads = 0
 
     def expect_request(self, started: bool) -> None:
-        """Yield the next request's header its time, from now and then from its first byte."""
+        """Start the deadline of the next request's header: now, and again at its first byte."""
         if self._reads > 1:
             self.receiving.release(self)
         self.started = started
@@ -59,7 +59,7 @@ class Connection:
         self._reads = 0
 
     def expect_body(self) -> None:
-        """Yield the body its time, which grows with what comes."""
+        """Start the deadline of the body, which moves with the bytes that come."""
         self._slack = self.body_seconds
         self._deadline = time.monotonic() + self._slack
         self._seconds_a_byte = 1 / BYTES_A_SECOND
@@ -68,7 +68,7 @@ class Connection:
     def recv(self, size: int) -> bytes:
         """Return what the client sends next, b"" at its end.
 
-        Raises TimeoutError at the deadline, LimitRequestHeaders where too much has come.
+        Raises TimeoutError at the deadline, LimitRequestHeaders if too much has come.
         """
         self._reads += 1
         self.reading = True
@@ -97,7 +97,7 @@ class Connection:
         """Send a response; raise TimeoutError if the client does not take it, or too slowly."""
         self.sock.settimeout(self.body_seconds)
         if len(content) <= KEPT_BYTES:
-            head, content = head + content, b""  # One send is quicker, and to join so little is, too.
+            head, content = head + content, b""  # Joining so little is quicker than a second send.
             sent = self.sock.send(head)
         else:
             sent = self.sock.sendmsg([head, content])
@@ -112,7 +112,7 @@ class Connection:
         self._writing = True
         try:
             if not self.sending.reserve(self, data):
-                raise TimeoutError("many others do not take their responses, either")
+                raise TimeoutError("too many clients do not take their responses")
             while rest:
                 self.sock.settimeout(max(0.001, deadline - time.monotonic()))
                 sent = self.sock.send(rest)
@@ -120,7 +120,7 @@ class Connection:
                 self.sending.progress(self)
                 deadline = min(deadline + sent / BYTES_A_SECOND, time.monotonic() + self.body_seconds)
         except OSError:
-            with suppress(OSError):  # It may be gone already. If not, what the kernel has of the response may go.
+            with suppress(OSError):  # It may be gone already. If not, the kernel may drop the rest of the response.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
                 self.sock.shutdown(socket.SHUT_RDWR)
             raise
@@ -129,14 +129,14 @@ class Connection:
             self.sending.release(self)
 
     def stop_reading(self) -> None:
-        """End the connection if it is waiting for the client: what it waits for then ends."""
+        """End the connection if it is waiting for the client: its read then ends."""
         if self.reading:
             self.stopped = True
             with suppress(OSError):  # It may be gone already.
                 self.sock.shutdown(socket.SHUT_RD)
 
     def give_up(self) -> None:
-        """Let the wait for the client end, soon, as if the time were over."""
+        """Let the wait for the client end soon, as at its deadline."""
         gevent.get_hub().loop.run_callback(self._interrupt)
 
     def _interrupt(self) -> None:
@@ -144,9 +144,9 @@ class Connection:
             self._greenlet.throw(TimeoutError)
 
     def close(self) -> None:
-        """Close; with `linger`, first discard for a bounded while what still comes.
+        """Close; with `linger`, first discard input for a bounded time.
 
-        To close with input unread makes the kernel send a reset, which can destroy the response on its way.
+        Closing with unread input makes the kernel send a reset, which can destroy the response on its way.
         """
         self.receiving.release(self)
         try:

@@ -13,12 +13,19 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
-from blogapi.server.connection import Connection
-from blogapi.server.forwarded import client_address
+from blogapi.server.connection import ClientConnection
 from blogapi.server.log import printable_target
-from blogapi.server.refusals import BUSY, refusal_for, refusal_of, wants_close
-from blogapi.server.request import RETRY_SECONDS, Request, RequestBody, RequestParser
-from blogapi.server.turns import Turns
+from blogapi.server.requests import (
+    BUSY,
+    RETRY_SECONDS,
+    Request,
+    RequestBody,
+    RequestParser,
+    client_address,
+    refusal_for,
+    refusal_of,
+    wants_close,
+)
 from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
 from blogapi.web.service import EXTENSION
@@ -45,10 +52,10 @@ class Handler:
         self.log = log
         service = wsgi.extensions[EXTENSION]
         self.config, self.limiter, self.metrics = service.config, service.limiter, service.metrics
-        self.connections: dict[Connection, None] = {}  # oldest first
+        self.connections: dict[ClientConnection, None] = {}  # oldest first
         self.receiving = ReceiveBudget()
         self.sending = SendBudget()
-        self.turns = Turns()
+        self.turns = service.loop.turns
         self.authorized: set[str] = set()
         self.closing = False
         self.second = 0
@@ -67,7 +74,7 @@ class Handler:
 
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side is done with it."""
-        connection = Connection(sock, self.config, self.receiving, self.sending, self.turns)
+        connection = ClientConnection(sock, self.config, self.receiving, self.sending, self.turns)
         if len(self.connections) >= MAX_CONNECTIONS:
             self.end_oldest()
         self.connections[connection] = None
@@ -94,7 +101,7 @@ class Handler:
                 connection.give_up()
                 return
 
-    def serve(self, connection: Connection, parser: RequestParser, address: tuple) -> bool:
+    def serve(self, connection: ClientConnection, parser: RequestParser, address: tuple) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
         connection.expect_request(started=bool(parser.unreader.buf.getvalue()))
         try:
@@ -115,7 +122,7 @@ class Handler:
         forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
         return (client_address(address[0], forwarded_for, self.config.trusted_proxies),)
 
-    def respond(self, connection: Connection, request: Request, address: tuple) -> bool:
+    def respond(self, connection: ClientConnection, request: Request, address: tuple) -> bool:
         """Answer a request by the application; return whether another may follow."""
         body = RequestBody(connection, request)
         environ = self.environ(request, body, address)
@@ -182,7 +189,9 @@ class Handler:
                 chunks.close()
         return response[0], response[1], content
 
-    def send_response(self, connection: Connection, status: str, headers: Headers, content: bytes, keep: bool) -> None:
+    def send_response(
+        self, connection: ClientConnection, status: str, headers: Headers, content: bytes, keep: bool
+    ) -> None:
         """Send a response."""
         connection.linger = not keep
         self.tick()
@@ -190,7 +199,7 @@ class Handler:
         lines += [f"{name}: {value}" for name, value in headers]
         connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
 
-    def refuse(self, connection: Connection, address: tuple, status: int, message: str, request: Request) -> None:
+    def refuse(self, connection: ClientConnection, address: tuple, status: int, message: str, request: Request) -> None:
         """Answer a request in place of the application with the Error body, and end the connection."""
         content = error_body(status, message)
         headers = [*error_headers(content), *self.limiter.peek().headers]

@@ -110,8 +110,9 @@ class LogWriter:
 class Formatter(logging.Formatter):
     """Formats a record with its time in RFC 3339, in UTC."""
 
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        return timestamp(record.created)
+    converter = time.gmtime
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
 
 
 class ServerLogger(Logger):
@@ -123,7 +124,8 @@ class ServerLogger(Logger):
         super().setup(cfg)
         for handler in self.error_log.handlers:
             handler.setFormatter(Formatter(self.error_fmt))
-        logging.getLogger("blogapi").handlers = self.error_log.handlers
+        logger = logging.getLogger("blogapi")
+        logger.handlers, logger.level = self.error_log.handlers, self.error_log.level
 
 
 def timestamp(seconds: float) -> str:

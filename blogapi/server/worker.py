@@ -1,13 +1,12 @@
 """The gunicorn worker: accepts connections, serves each in a greenlet of its own, and ends cleanly."""
 
 import gc
+import os
 import signal
 import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,14 +17,13 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.handler import Handler
+from blogapi.server.log import LogWriter
 from blogapi.storage.errors import Unavailable
 from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
-RESOLVERS = 256  # threads that look up hosts: while some are slow to be found, others must not wait for a thread
-ANSWER_SECONDS = 10.0  # for a database that is another machine's
-UNSENT_BYTES = 64 * 1024  # that the kernel takes of a response before the client has taken any
+UNSENT_BYTES = 64 * 1024  # of a response, that the kernel takes before the client has taken any
 
 
 class Worker(GeventWorker):
@@ -59,7 +57,7 @@ class Worker(GeventWorker):
         sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
 
     def run(self) -> None:
-        self.booted = False  # gunicorn has set it too early: what fails in start() would be tried again for ever.
+        self.booted = False  # gunicorn sets it too early: it would try a start that fails again and again.
         servers = self.start()
         self.booted = True
         while self.alive:
@@ -71,34 +69,28 @@ class Worker(GeventWorker):
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Begin to serve, and to send webhooks."""
+        """Start to serve, and to send webhooks."""
         self.sender = self.wsgi.extensions["sender"]
-        service = replace(self.wsgi.extensions[EXTENSION], timeout=partial(gevent.Timeout, exception=TimeoutError))
-        self.wsgi.extensions[EXTENSION] = service
-        threads = gevent.get_hub().threadpool
-        threads.maxsize = RESOLVERS
-        engine = service.database.engine
-        engine.run_in_thread, engine.wait_for_socket = threads.apply, wait_for_socket
         self.cfg = self.plain_settings()
         gc.collect()
-        gc.freeze()  # What is loaded stays: the collector need not look at it again.
+        gc.freeze()  # Loaded modules stay: the collector need not look at them again.
         servers = []
         for sock in self.sockets:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
             self.handlers.append(Handler(self.wsgi, self.cfg, self.log, sock.getsockname()))
             servers.append(StreamServer(sock, self.handlers[-1], spawn=Pool(self.worker_connections)))
             servers[-1].start()
-        self.sender.start(service.timeout)
+        self.sender.start()
         return servers
 
     def plain_settings(self) -> SimpleNamespace:
-        """Copy gunicorn's settings: every look at one goes through three calls, and a request takes about forty."""
+        """Copy gunicorn's settings: looking one up takes three calls, and a request looks up about forty."""
         values: dict[str, Any] = {name: setting.get() for name, setting in self.cfg.settings.items()}
         values |= {"is_ssl": False, "forwarded_allow_networks": self.cfg.forwarded_allow_networks}
         return SimpleNamespace(**values)
 
     def finish(self) -> None:
-        """Let complete requests be answered and webhooks' attempts end; close the connections without a request."""
+        """Wait for complete requests to be answered and for attempts of webhooks; close idle connections."""
         begun = time.monotonic()
         self.sender.stop()
         while time.monotonic() < begun + SHUTDOWN_SECONDS:
@@ -112,21 +104,23 @@ class Worker(GeventWorker):
             gevent.sleep(0.02)
 
 
-def wait_for_socket(file: int, events: int) -> int:
-    """Let others go on until a socket is ready; return for what. Raises TimeoutError after ANSWER_SECONDS."""
-    hub = gevent.get_hub()
-    watcher = hub.loop.io(file, events)
-    try:
-        with gevent.Timeout(ANSWER_SECONDS, TimeoutError):
-            hub.wait(watcher)
-    finally:
-        watcher.close()
-    return events
-
-
 def accept_waiting(server: StreamServer) -> None:
-    """Accept the connections that clients have made already: to close the listening socket would reset them."""
+    """Accept the connections that are waiting: closing the listening socket would reset them."""
     server.stop_accepting()
-    with suppress(OSError):  # What cannot be accepted now will not be any more.
+    with suppress(OSError):  # A connection that cannot be accepted now never will be.
         while not server.full() and (accepted := server.do_read()):
             server.do_handle(*accepted)
+
+
+def worker_exit(server: Any, worker: Worker) -> None:
+    """End the worker without a trace: no -wal, and nothing left to an interpreter that gevent has patched."""
+    if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that has gone unnoticed.
+        return
+    status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
+    try:
+        if worker.booted:
+            worker.wsgi.extensions[EXTENSION].database.close()
+    finally:
+        if isinstance(sys.stderr, LogWriter):
+            sys.stderr.drain()
+        os._exit(status if isinstance(status, int) else 1)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
-from blogapi.storage.engine import Engine, WaitForSocket
+from blogapi.storage.engine import Engine
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
@@ -48,7 +48,7 @@ PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006
 class Connection(psycopg.Connection):
     """A connection that waits as the server wants it, whenever psycopg was imported."""
 
-    wait_for_socket: WaitForSocket | None = None
+    wait_for_socket: Callable[[int, int], int] | None = None
     _cursor: psycopg.Cursor | None = None
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
@@ -106,10 +106,10 @@ class Connections:
 
         In a thread: names are looked up, and psycopg waits, without regard to others.
         """
-        connection, error = self._engine.run_in_thread(_connect, (self._address,))
+        connection, error = self._engine.loop.run_in_thread(_connect, (self._address,))
         if error is not None:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
-        connection.wait_for_socket = self._engine.wait_for_socket
+        connection.wait_for_socket = self._engine.loop.wait_for_socket
         return connection
 
     def take(self, new: bool = False) -> tuple[Connection, bool]:

@@ -60,8 +60,8 @@ class KeyName(ValueError):
     """An API key cannot be called so, or none is."""
 
 
-class TakesLong(Exception):
-    """An operation would take longer than a transaction may that others wait for: it is to be made aside."""
+class NeedsThread(Exception):
+    """Too slow for a shared transaction; run it in a thread."""
 
 
 class NotUnique(Exception):

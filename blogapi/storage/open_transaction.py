@@ -80,7 +80,7 @@ class OpenTransaction:
         statement = self._statement(query)
         return self._run(statement._replace(text=f"{statement.text} RETURNING id"), values).fetchone()[0]
 
-    def later(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+    def defer(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a statement once for each of `rows`, before the next one that gives something back or the commit."""
         statement = self._statement(query)
         self._waiting += [(statement, row) for row in rows]

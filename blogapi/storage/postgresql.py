@@ -11,15 +11,15 @@ from typing import Any, Self
 
 import psycopg
 
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage.connections import Connection, Connections, failure, fetched, reason
 from blogapi.storage.contents import PostgresqlContents, make_index
 from blogapi.storage.copy import copy
-from blogapi.storage.engine import RunInThread, WaitForSocket, run_here
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.storage.open_transaction import Dialect, OpenTransaction, is_unsayable
 from blogapi.storage.query import Query, Statement
+from blogapi.storage.search.words import UNICODE
 from blogapi.storage.sqlite import Sqlite
-from blogapi.storage.words import UNICODE
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.postgresql.sql"
 VERSION = 5  # as in schema.postgresql.sql
@@ -42,10 +42,9 @@ class Postgresql:
     dialect = "postgresql"
     waits_cooperatively = True
 
-    def __init__(self, url: str, connections: int, wait_seconds: float = 0):
+    def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.url = url
-        self.run_in_thread: RunInThread = run_here
-        self.wait_for_socket: WaitForSocket | None = None
+        self.loop = loop
         self.connections = Connections(url, connections, self)
         self.name = self.connections.name
         self._wait_seconds = wait_seconds
@@ -125,7 +124,7 @@ class Postgresql:
     def shrink(self) -> None:
         """PostgreSQL does that by itself."""
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Return whether this process is the one of all that does what only one may do. Raises Unavailable.
 
         That is who has a lock of its session, which ends when it was not asked for LEASE_SECONDS: a process that is

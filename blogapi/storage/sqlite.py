@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from peewee import SqliteDatabase
 
+from blogapi.loop import PLAIN, Loop
 from blogapi.storage.backup import write_backup
 from blogapi.storage.copy import SqliteFile, fill_new, read_all
-from blogapi.storage.engine import RunInThread, WaitForSocket, run_here
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.query import Each, Prepared, Query, Statement
 from blogapi.storage.upgrades import VERSION, set_up
@@ -54,7 +54,7 @@ class Sqlite:
     dialect = "sqlite"
     waits_cooperatively = False
 
-    def __init__(self, path: Path, wait_seconds: float = 0):
+    def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.path = path.absolute()
         self.name = str(self.path)
         self._wal = Path(f"{self.path}-wal")
@@ -65,8 +65,7 @@ class Sqlite:
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
         self._write_failed = False
-        self.run_in_thread: RunInThread = run_here
-        self.wait_for_socket: WaitForSocket | None = None  # There is none.
+        self.loop = loop
 
     def open(self, create: bool = True, upgrade: bool = True) -> bool:
         """Connect; set the database up where it is missing or empty, upgrade it where it is older.
@@ -152,7 +151,7 @@ class Sqlite:
         """Run a query once for each of `rows`; return what each gives. Raises Unavailable."""
         return [list(self.rows(query, values)) for values in rows]
 
-    def later(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+    def defer(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a statement once for each of `rows`, at once. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
@@ -214,7 +213,7 @@ class Sqlite:
         except Unavailable as error:  # What was written is on disk all the same.
             log.warning("the -wal of the database stays large: %s", error)
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Return True: there is one process only."""
         return True
 

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
-from blogapi.storage import documents, events, search
+from blogapi.post import STATUSES, fold
+from blogapi.storage import documents, webhooks
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
-from blogapi.storage.fold import fold
-from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
+from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.transaction import Reader, Transaction
+from blogapi.storage.search import index
 
 
 class CountedTag(NamedTuple):
@@ -23,14 +24,14 @@ class CountedTag(NamedTuple):
     posts: int
 
 
-class Page(NamedTuple):
+class TagPage(NamedTuple):
     """Some tags of a list, and the folded name of the last one if more follow."""
 
     tags: list[CountedTag]
     last: str | None
 
 
-def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page:
+def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> TagPage:
     """Return the tags whose folded names follow `after`, by these; at most `limit`. Costs O(limit).
 
     With `status` only posts that have it now count, and spell the tags. While posts are due that are not published in
@@ -38,7 +39,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     """
     limits = {"limit": len(STATUSES) * (limit + 1), "after": after}
     rows = list(islice(_merged(reader.rows(_tags_after(status), now=reader.now, **limits)), limit + 1))
-    return Page(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
+    return TagPage(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
 
 
 Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, how many there are
@@ -95,7 +96,7 @@ _rows = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts)
 def _due() -> Select:
     """Return the query for the tags of the posts, mostly none, that are to be published by now."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
-    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in orders.py
+    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
     query = Schedule.select(PostTag.tag, Value(None), newest, posts).join(PostTag, on=carries)
     is_due = Schedule.published_at <= Param("now")
     return query.where(is_due, PostTag.tag > Param("after")).group_by(PostTag.tag)
@@ -175,7 +176,7 @@ def detach_all(tx: Transaction, post_id: int) -> None:
     """Take from a post all tags that it has, whatever its document says. Goes through the tags of all posts."""
     rows = list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)))
     for tag, status in rows:
-        tx.later(_detach, tag=tag, status=status, post_id=post_id)
+        tx.defer(_detach, tag=tag, status=status, post_id=post_id)
         _count_down(tx, [tag], status, post_id)
 
 
@@ -213,9 +214,9 @@ def _refresh(tx: Transaction, tags: list[str], status: str) -> None:
     newest_posts = tx.rows_of_each(_newest_post, [{"tag": tag, "status": status} for tag in tags])
     for tag, found in zip(tags, newest_posts, strict=True):
         for newest, document in found:
-            tx.later(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
+            tx.defer(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
         if not found:
-            tx.later(_forget, tag=tag, status=status)
+            tx.defer(_forget, tag=tag, status=status)
 
 
 _newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
@@ -223,7 +224,7 @@ _newest_post = Prepared(Post.select(Post.id, Post.document).where(Post.id == _ne
 _forget = Prepared(Tag.delete().where(_in_status))
 _respell = Prepared(Tag.update({Tag.name: Param("name"), Tag.newest: Param("newest")}).where(_in_status))
 
-# A tag of all its posts: takes long where these are many, so Database.write_aside is for these
+# A tag of all its posts: takes long where these are many, so Database.write_in_thread is for these
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
@@ -246,7 +247,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         _refresh(tx, [new], status)
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        events.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        webhooks.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
     return tag
 
 
@@ -255,13 +256,13 @@ def _counts(tag: str, name: str) -> Select:
     return PostTag.select(*columns).where(PostTag.tag == tag).group_by(PostTag.tag, PostTag.status)
 
 
-def remove(tx: Transaction, tag: str) -> None:
+def delete(tx: Transaction, tag: str) -> None:
     """Remove a tag, folded, from every post; raise NotFound if none carries it."""
     name = find(tx, tag).name
     _rewrite(tx, tag, partial(_without, tag))
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
-    events.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
+    webhooks.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:
@@ -277,7 +278,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed)
                 old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
-                search.reindex(tx, post_id, old, new, at_once=True)
+                index.reindex(tx, post_id, old, new, at_once=True)
                 any_changed = True
     return any_changed
 

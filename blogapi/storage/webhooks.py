@@ -1,29 +1,52 @@
-"""The webhooks: the addresses that are told of events."""
+"""The webhooks, the events that are recorded for them, and the deliveries of these (a transactional outbox).
+
+A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries (see outbox.py). An event takes about 1 kB on disk, and
+28 kB if every text is as long as possible: 11 MB for ordinary posts, 310 MB at most. Webhooks share their events.
+"""
 
 import json
 import secrets
 from base64 import b64encode
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from peewee import fn
+from peewee import Expression, fn
 
-from blogapi.storage import deliveries, events
+from blogapi.storage import documents
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TooManyWebhooks, WebhookInactive
-from blogapi.storage.models import Delivery, Webhook
-from blogapi.storage.transaction import Reader, Transaction
+from blogapi.storage.models import Delivery, Event, Webhook
+from blogapi.storage.query import Param, Prepared
 
 MAX_WEBHOOKS = 50
+MAX_LISTED = 100  # deliveries
 
 
 class KnownWebhook(NamedTuple):
-    """A webhook as it is shown."""
+    """A webhook without its secret."""
 
     id: int
     url: str
-    events: list[str]  # none where they are damaged
+    events: list[str]  # empty if they are damaged
     active: bool
     created_at: str
+
+
+class KnownDelivery(NamedTuple):
+    """A delivery of an event to a webhook."""
+
+    id: str
+    event: str
+    created_at: str
+    state: str
+    attempts: int
+    last_status: int | None
+    last_error: str | None
+    next_attempt_at: str | None  # "" for at once
+
+
+# Webhooks
 
 
 def listing(reader: Reader) -> Iterator[KnownWebhook]:
@@ -32,7 +55,7 @@ def listing(reader: Reader) -> Iterator[KnownWebhook]:
 
 
 def find(reader: Reader, webhook_id: int) -> KnownWebhook:
-    """Return a webhook; raise NotFound."""
+    """Return a webhook. Raises NotFound."""
     found = reader.row(_webhooks.where(Webhook.id == webhook_id))
     if found is None:
         raise NotFound("webhook")
@@ -52,7 +75,7 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def add(tx: Transaction, url: str, events: list[str]) -> tuple[KnownWebhook, str]:
-    """Make a webhook; return it and its new secret. Raises TooManyWebhooks if there are MAX_WEBHOOKS already."""
+    """Create a webhook; return it and its secret. Raises TooManyWebhooks."""
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise TooManyWebhooks(f"there are {MAX_WEBHOOKS} already; delete one first")
     secret = "whsec_" + b64encode(secrets.token_bytes(32)).decode()
@@ -61,7 +84,7 @@ def add(tx: Transaction, url: str, events: list[str]) -> tuple[KnownWebhook, str
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
-    """Change some fields of a webhook; raise NotFound."""
+    """Change some fields of a webhook. Raises NotFound."""
     find(tx, webhook_id)
     if "events" in changes:
         changes = changes | {"events": json.dumps(changes["events"])}
@@ -71,28 +94,150 @@ def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWe
 
 
 def remove(tx: Transaction, webhook_id: int) -> None:
-    """Delete a webhook and its deliveries; raise NotFound."""
+    """Delete a webhook and its deliveries. Raises NotFound."""
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
         raise NotFound("webhook")
-    of_webhook = Delivery.webhook_id == webhook_id
-    event_ids = [event_id for (event_id,) in tx.rows(Delivery.select(Delivery.event_id).where(of_webhook))]
-    tx.execute(Delivery.delete().where(of_webhook))
-    events.forget(tx, event_ids)
+    remove_deliveries(tx, Delivery.webhook_id == webhook_id)
 
 
-def ping(tx: Transaction, webhook_id: int) -> deliveries.KnownDelivery:
-    """Record a ping for a webhook; return its delivery. Raises NotFound, WebhookInactive."""
-    must_be_active(tx, webhook_id)
-    return deliveries.find(tx, webhook_id, events.add_ping(tx, webhook_id))
+# Events
 
 
-def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> deliveries.KnownDelivery:
-    """Have an event sent to a webhook again; return its delivery. Raises NotFound, WebhookInactive."""
-    must_be_active(tx, webhook_id)
-    return deliveries.repeat(tx, webhook_id, message_id)
+def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:
+    """Record what happened to a post, in that order, for the webhooks that want it.
+
+    Without webhooks this costs one look at an empty table.
+    """
+    for name, receivers in _receivers(tx, types):
+        data = {field: value for field, value in post.items() if field != "content"}
+        _record(tx, name, {"post": data}, receivers)
 
 
-def must_be_active(reader: Reader, webhook_id: int) -> None:
-    """Raise NotFound if there is no such webhook, WebhookInactive if it is turned off: nothing would be sent."""
-    if not find(reader, webhook_id).active:
+def record_tag(tx: Transaction, name: str, data: dict[str, Any]) -> None:
+    """Record what happened to a tag, for the webhooks that want it."""
+    for _, receivers in _receivers(tx, [name]):
+        _record(tx, name, data, receivers)
+
+
+def _receivers(tx: Transaction, types: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
+    webhooks = list(tx.rows(_active_webhooks))
+    for name in types:
+        receivers = [webhook_id for webhook_id, events in webhooks if events and f'"{name}"' in events]
+        if receivers:
+            yield name, receivers
+
+
+def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[int]) -> int:
+    payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
+    message_id = f"msg_{secrets.token_urlsafe(16)}"
+    event_id = tx.insert(_add_event, message_id=message_id, type=name, payload=payload, created_at=tx.now)
+    tx.execute_many(_add_delivery, [{"webhook_id": each, "event_id": event_id} for each in receivers])
+    return event_id
+
+
+_active_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
+_add_event = Prepared(
+    Event.insert({getattr(Event, name): Param(name) for name in ("message_id", "type", "payload", "created_at")})
+)
+_add_delivery = Prepared(
+    Delivery.insert(
+        {
+            Delivery.webhook_id: Param("webhook_id"),
+            Delivery.event_id: Param("event_id"),
+            Delivery.state: "pending",
+            Delivery.next_attempt_at: "",  # at once, also if the clock is set back
+        }
+    )
+)
+
+
+# Deliveries
+
+_deliveries = Delivery.select(
+    Event.message_id,
+    Event.type,
+    Event.created_at,
+    Delivery.state,
+    Delivery.attempts,
+    Delivery.last_status,
+    Delivery.last_error,
+    Delivery.next_attempt_at,
+).join(Event, on=Event.id == Delivery.event_id)
+
+
+def deliveries(reader: Reader, webhook_id: int) -> Iterator[KnownDelivery]:
+    """Yield the newest MAX_LISTED deliveries of a webhook, newest first."""
+    newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
+    return map(KnownDelivery._make, reader.rows(newest.limit(MAX_LISTED)))
+
+
+def latest_deliveries(reader: Reader, limit: int) -> dict[int, list[KnownDelivery]]:
+    """Return the newest `limit` deliveries of each webhook, newest first, in one query."""
+    latest = defaultdict(list)
+    for webhook_id, *delivery in reader.rows(_latest_deliveries, last=limit - 1):
+        latest[webhook_id].append(KnownDelivery._make(delivery))
+    return latest
+
+
+_Other = Delivery.alias()
+_last_of_latest = (
+    _Other.select(_Other.event_id)
+    .where(_Other.webhook_id == Webhook.id)
+    .order_by(_Other.event_id.desc())
+    .limit(1)
+    .offset(Param("last"))
+)
+_latest_deliveries = Prepared(
+    _deliveries.select(Webhook.id, *_deliveries.selected_columns)
+    .join_from(Delivery, Webhook, on=Webhook.id == Delivery.webhook_id)
+    .where(Delivery.event_id >= fn.COALESCE(_last_of_latest, 0))
+    .order_by(Webhook.id, Delivery.event_id.desc())
+)
+
+
+def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
+    """Return how many deliveries of a webhook are in each state."""
+    counts = Delivery.select(Delivery.state, fn.COUNT(Delivery.event_id)).group_by(Delivery.state)
+    return dict(reader.rows(counts.where(Delivery.webhook_id == webhook_id)))
+
+
+def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
+    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, WebhookInactive."""
+    _check_active(tx, webhook_id)
+    return _delivery(tx, webhook_id, _record(tx, "ping", {}, [webhook_id]))
+
+
+def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
+    """Send an event to a webhook again, in whatever state it is. Raises NotFound, WebhookInactive."""
+    find(tx, webhook_id)
+    of_message = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
+    found = tx.row(Delivery.select(Event.id).join(Event, on=Event.id == Delivery.event_id).where(of_message))
+    if found is None:
+        raise NotFound("delivery")
+    _check_active(tx, webhook_id)
+    again = {"state": "pending", "next_attempt_at": "", "repeats": Delivery.repeats + 1}
+    tx.execute(Delivery.update(again).where(Delivery.webhook_id == webhook_id, Delivery.event_id == found[0]))
+    return _delivery(tx, webhook_id, found[0])
+
+
+def _check_active(tx: Transaction, webhook_id: int) -> None:
+    if not find(tx, webhook_id).active:
         raise WebhookInactive
+
+
+def _delivery(tx: Transaction, webhook_id: int, event_id: int) -> KnownDelivery:
+    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == event_id)
+    return KnownDelivery._make(tx.row(_deliveries.where(of_both)))
+
+
+def remove_deliveries(tx: Transaction, condition: Expression) -> None:
+    """Delete deliveries, and the events that have none left."""
+    removed = tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id))
+    tx.execute_many(_remove_event, [{"event_id": event_id} for (event_id,) in removed])
+
+
+# By way of the webhooks, as the primary key of the deliveries begins with theirs.
+_of_event = Delivery.select(Delivery.event_id).where(
+    Delivery.webhook_id.in_(Webhook.select(Webhook.id)), Delivery.event_id == Event.id
+)
+_remove_event = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))

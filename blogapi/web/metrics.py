@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from blogapi.storage import deliveries, webhooks
-from blogapi.storage.database import Database
+from blogapi.storage import webhooks
+from blogapi.storage.engine import Database
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
 
@@ -66,7 +66,7 @@ class Metrics(Collector):
     def _deliveries(self) -> Metric:
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
         for webhook in list(webhooks.listing(self._database)):
-            states.update(deliveries.count_by_state(self._database, webhook.id))
+            states.update(webhooks.count_by_state(self._database, webhook.id))
             time.sleep(0)  # Those of a webhook take up to 5 ms, and there can be 50: others go on in between.
         gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries that are kept.", labels=["state"])
         for state, number in states.items():

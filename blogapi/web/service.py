@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Self
 
 from flask import current_app
 
 from blogapi.config import Config
-from blogapi.storage.database import Database, engine_for
+from blogapi.loop import PLAIN, Loop
+from blogapi.storage.engine import Database, engine_for
 from blogapi.web.limiter import FixedWindow
 from blogapi.web.metrics import Metrics
 
@@ -25,17 +25,16 @@ class Service:
     database: Database
     limiter: FixedWindow
     metrics: Metrics
-    # timeout(seconds) raises TimeoutError in its block after that time, if the server can do that.
-    timeout: Callable[[float], AbstractContextManager] = nullcontext
+    loop: Loop
 
     @classmethod
-    def open(cls, config: Config, clock: Callable[[], float] = time.time) -> Self:
+    def open(cls, config: Config, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Self:
         """Open the database, which is set up if it is empty; raise Unavailable if it cannot be used."""
-        engine = engine_for(config.database, config.database_connections)
+        engine = engine_for(config.database, config.database_connections, loop)
         engine.open()
         database = Database(engine, clock)
         limiter = FixedWindow(config.rate_limit, clock=clock)
-        return cls(config, clock, database, limiter, Metrics(database, config.rate_limit))
+        return cls(config, clock, database, limiter, Metrics(database, config.rate_limit), loop)
 
 
 def service() -> Service:

@@ -1,4 +1,7 @@
-"""The sender of webhooks: it takes events out of the outbox beside the requests, and tries again where that fails."""
+"""The sender of webhooks: a background thread that sends the events in the outbox, and tries again after failures.
+
+It also publishes the posts that are due, and prunes.
+"""
 
 import logging
 import math
@@ -7,54 +10,61 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 
 from blogapi.clock import rfc3339
-from blogapi.storage import deliveries, idempotency, posts, webhooks
-from blogapi.storage.database import Database
-from blogapi.storage.deliveries import GONE, Attempt, DueWebhook, Message
-from blogapi.storage.errors import Unavailable
-from blogapi.webhooks.endpoint import Endpoint, signing_key
+from blogapi.loop import PLAIN, Loop
+from blogapi.storage import outbox, posts, webhooks
+from blogapi.storage.engine import Database
+from blogapi.storage.errors import Damaged, Unavailable
+from blogapi.storage.outbox import GONE, Attempt, DueWebhook, Message
+from blogapi.webhooks.endpoint import Endpoint, Result, signing_key
 
-MINUTE, HOUR = 60, 3600
-RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)  # seconds
-JITTER = 0.1  # of these, at most, later: a receiver that was down is not asked for everything at once
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
+JITTER = 0.1  # the share of a delay that is added at random: a receiver that was down is not asked for all at once
 POLL_SECONDS = 0.1  # between two looks at the outbox
 PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
-BATCH = 10  # messages taken at once for a webhook
-BATCH_SECONDS = 0.5  # after which the rest is taken anew: the webhook may have changed
+BATCH = 10  # messages read at once for a webhook
+BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
 FAULT_SECONDS = 2.0  # to wait after a failure of the database
-SHUTDOWN_SECONDS = 2.0  # for the attempts that are under way
+SHUTDOWN_SECONDS = 2.0  # for the attempts under way
 
 log = logging.getLogger(__name__)
 
 
 class Sender:
-    """Sends what is in the outbox: to each webhook one message after another, to all of them at the same time.
+    """Sends the events in the outbox: one message after another to each webhook, and to all webhooks at the same time.
 
-    One thread, that of `run`, uses the database. One for each webhook that is sent to, so at most 50, speaks HTTP.
-    `clock` gives Unix time; `private` allows private and loopback addresses; an attempt may take so many `seconds`.
+    The thread of `run` alone uses the database. Each webhook has a thread for HTTP while it is sent to, so at most 50.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float], private: bool, seconds: int):
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],  # Unix time
+        private: bool,  # whether private and loopback addresses are allowed
+        seconds: int,  # for an attempt
+        loop: Loop = PLAIN,
+    ):
         self.database = database
         self.clock = clock
         self.private = private
         self.seconds = seconds
-        self.timeout: Callable[[int], AbstractContextManager] = nullcontext
+        self.timeout = loop.timeout
+        self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = threading.Event()
         self.wake = threading.Event()
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # by webhook
-        self.attempts: list[Attempt] = []  # that are not written down yet
+        self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
-        self.damaged: set[int] = set()  # webhooks of which the log says so
+        self.damaged: set[int] = set()  # webhooks that the log has named
+        self.clock_is_behind = False
         self.prune_at = 0.0  # Unix time
 
-    def start(self, timeout: Callable[[int], AbstractContextManager]) -> None:
-        """Run in the background; `timeout(seconds)` raises TimeoutError in its block once they are over."""
-        self.timeout = timeout
-        self.thread = threading.Thread(target=self.run, daemon=True)
+    def start(self) -> None:
+        """Run in the background."""
         self.thread.start()
 
     def stop(self) -> None:
@@ -66,7 +76,7 @@ class Sender:
         """Look at the outbox again and again, until told to stop."""
         while not self.stopping.is_set():
             try:
-                if self.database.engine.leads():
+                if self.database.engine.is_leader():
                     self.turn()
                 self.wake.wait(POLL_SECONDS)
                 self.wake.clear()
@@ -79,27 +89,27 @@ class Sender:
         deadline = time.monotonic() + SHUTDOWN_SECONDS
         for thread in self.sending.values():
             thread.join(max(0.0, deadline - time.monotonic()))
-        with suppress(Unavailable):  # What cannot be written down is sent again, under the same id.
+        with suppress(Unavailable):  # What cannot be recorded is sent again, with the same id.
             self.save()
 
     def turn(self) -> None:
-        """Write down what came of the attempts, publish what is due, and begin to send what there is."""
+        """Record the results of attempts, publish the posts that are due, and begin to send."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
-        self.save()  # before anything is taken: what those that have ended have sent would be sent again
+        self.save()  # first: a message whose result is not recorded would be sent again
         self.publish()
         self.prune()
-        for webhook in list(deliveries.due_webhooks(self.database)):
+        for webhook in list(outbox.due_webhooks(self.database)):
             if webhook.id not in self.sending:
                 self.begin(webhook)
 
     def begin(self, webhook: DueWebhook) -> None:
-        """Begin to send some of what is due for a webhook, unless it is damaged."""
+        """Begin to send some of the messages that are due for a webhook, unless it is damaged."""
         try:
             key = signing_key(webhook.secret)
         except ValueError:
             self.report(webhook.id, "secret")
             return
-        messages = deliveries.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
+        messages = outbox.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
         endpoint = Endpoint(webhook.url, key, self.private, self.seconds, self.timeout)
         thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
         self.sending[webhook.id] = thread
@@ -109,43 +119,55 @@ class Sender:
         """Log once that a webhook is damaged."""
         if webhook_id not in self.damaged:
             self.damaged.add(webhook_id)
-            log.error("webhook %s is passed over: its %s cannot be read", webhook_id, field)
+            log.error("webhook %s is skipped: its %s cannot be read", webhook_id, field)
 
     def save(self) -> None:
-        """Write down what came of the attempts so far, in one transaction."""
+        """Record the results of the attempts so far, in one transaction."""
         attempts = self.attempts[:]
         if attempts:
-            self.database.write(deliveries.record, attempts)
+            self.database.write(outbox.record, attempts)
             del self.attempts[: len(attempts)]
 
     def publish(self) -> None:
-        """Publish scheduled posts whose time has come, some at a time: others write in between."""
+        """Publish the posts that are due, some at a time: others write in between."""
         while not self.stopping.is_set() and posts.next_due(self.database) is not None:
-            for post_id in self.database.write(posts.publish_due):
-                log.error("post %s is damaged, and cannot be published", post_id)
+            for post_id, published in self.database.write(posts.publish_due).items():
+                if published:
+                    log.info("post %s is published as scheduled", post_id)
+                else:
+                    log.error("post %s is damaged, and cannot be published", post_id)
             time.sleep(0)
 
     def prune(self) -> None:
-        """Once a minute, delete what is kept for some time only, and drop what is pending beyond the bound."""
+        """Once a minute, delete expired rows and drop the pending deliveries that are too many."""
         if self.clock() < self.prune_at:
             return
         for webhook in list(webhooks.listing(self.database)):
             if not webhook.events:
                 self.report(webhook.id, "events")
-            self.database.write(deliveries.prune_old, webhook.id)
             self.drop(webhook.id)
-        self.database.write(idempotency.forget)
+            while not self.stopping.is_set() and (event_ids := outbox.outdated(self.database, webhook.id)):
+                self.database.write(outbox.remove, webhook.id, event_ids)
+        self.database.write(posts.forget_idempotency_keys)
+        self.check_clock()
         self.prune_at = self.clock() + MINUTE
 
+    def check_clock(self) -> None:
+        """Log once that the clock is behind."""
+        latest = None
+        with suppress(Damaged):
+            latest = posts.later_than_now(self.database)
+        if latest and not self.clock_is_behind:
+            log.warning("the clock is behind: it is %s, but the newest post is of %s", self.database.now, latest)
+        self.clock_is_behind = bool(latest)
+
     def drop(self, webhook_id: int) -> None:
-        """Drop the oldest pending deliveries of a webhook that has too many, in several transactions."""
-        last = deliveries.last_surplus(self.database, webhook_id)
-        if last is None:
-            return
+        """Drop the oldest pending deliveries of a webhook that has too many."""
         dropped = 0
         try:
-            while not self.stopping.is_set() and (count := self.database.write(deliveries.drop, webhook_id, last)):
-                dropped += count
+            while not self.stopping.is_set() and (event_ids := outbox.surplus(self.database, webhook_id)):
+                self.database.write(outbox.drop, webhook_id, event_ids)
+                dropped += len(event_ids)
         finally:
             if dropped:
                 log.warning(
@@ -153,7 +175,7 @@ class Sender:
                 )
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
-        """Send messages one after another, as long as that goes quickly and nobody stops it."""
+        """Send messages one after another, until BATCH_SECONDS are over or the sender stops."""
         begun = time.monotonic()
         for message in messages:
             if self.stopping.is_set():
@@ -168,21 +190,31 @@ class Sender:
         self.wake.set()
 
     def attempt(self, webhook_id: int, endpoint: Endpoint, message: Message) -> Attempt:
-        """Send a message once, unless it is damaged; return what came of it."""
+        """Send a message once, unless it is damaged; return the result."""
         if message.payload is None:
             log.error("webhook %s is not sent %s: the event is damaged", webhook_id, message.id)
-            result = None, "the event is damaged", "failed", None
+            result, state = Result(error="the event is damaged"), ("failed", None)
         else:
-            status, error = endpoint.send(message.id, message.payload, self.clock())
-            result = status, error, *outcome(message.attempts, status, self.clock())
-        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, *result)
+            result = endpoint.send(message.id, message.payload, self.clock())
+            state = outcome(message.attempts, result, self.clock())
+            if state[0] == "failed":
+                log.warning("webhook %s fails for good: %s", webhook_id, failure(message, result))
+        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error, *state)
 
 
-def outcome(attempts: int, status: int | None, now: float) -> tuple[str, str | None]:
-    """Return the state after an attempt, with so many before it, and when to make the next one, if at all."""
-    if status is not None and 200 <= status < 300:
+def outcome(attempts: int, result: Result, now: float) -> tuple[str, str | None]:
+    """Return the state after an attempt that `attempts` others preceded, and the time of the next one, if any."""
+    if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
-    if status == GONE or attempts >= len(RETRIES):
+    if result.status == GONE or attempts >= len(RETRIES):
         return "failed", None
     seconds = RETRIES[attempts] * random.uniform(1, 1 + JITTER)
-    return "pending", rfc3339(math.ceil(now + seconds))
+    return "pending", rfc3339(math.ceil(now + max(seconds, min(result.retry_after, DAY))))
+
+
+def failure(message: Message, result: Result) -> str:
+    """Return a line for the log about a message that is not sent again."""
+    reason = result.error or f"status {result.status}"
+    if result.status == GONE:
+        return f"{reason}; it is turned off"
+    return f"{message.id} after {message.attempts + 1} attempts, at last {reason}"

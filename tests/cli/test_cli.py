@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.storage import keys
-from blogapi.storage.database import Database
+from blogapi.storage.engine import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.service import BIN
 
@@ -59,7 +59,7 @@ def known(tmp_path):
     def known(key):
         engine = Sqlite(tmp_path / "blog.db")
         engine.open(create=False)
-        found = keys.find(Database(engine), keys.digest_of(key.strip()))
+        found = keys.authenticate(Database(engine), keys.digest_of(key.strip()))
         engine.close()
         return found is not None
 

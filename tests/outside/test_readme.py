@@ -19,7 +19,7 @@ from blogapi.config import Config
 from tests.blogs import SAMPLES
 from tests.pages import NAMES, Page
 from tests.receiver import Receiver
-from tests.service import BIN, CHECKOUT, Service, eventually, free_port
+from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
 README = Page("README.md")
 MAKE_RUN, CREATE = README.take("blogapi")
@@ -221,7 +221,7 @@ def test_the_curl_line_that_the_service_prints_can_be_pasted(running):
 
 
 def test_three_articles_are_created_listed_and_deleted(tmp_path):
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         posts = {}
         for name, (title, status, tags) in ARTICLES.items():
             content = (CHECKOUT / "tests/articles" / name).read_text()
@@ -316,7 +316,7 @@ def caddy(tmp_path):
 @pytest.fixture
 def behind(tmp_path, caddy):
     """Let a service be reached through Caddy, which knows other addresses, too."""
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         direct = service.port
 
         def start(*others):

@@ -12,10 +12,11 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import documents, group_commit, keys, posts, tags, upgrades, webhooks
-from blogapi.storage.database import Database
+from blogapi.loop import Loop
+from blogapi.post import fold
+from blogapi.storage import documents, keys, posts, tags, upgrades, webhooks
+from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.fold import fold
 from blogapi.storage.models import BaseModel, Delivery, Post
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import APPLICATION_ID, SCHEMA, VERSION
@@ -354,7 +355,7 @@ def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine
 
 
 def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs, monkeypatch):
-    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable, match="locked") as caught:
         database.write(add, "a")
@@ -373,7 +374,7 @@ def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkey
 
     other.execute("BEGIN IMMEDIATE")
     with monkeypatch.context() as context:
-        context.setattr(group_commit.time, "sleep", interrupted)
+        context.setattr("blogapi.storage.engine.time.sleep", interrupted)
         with pytest.raises(GoneAway):
             database.write(add, "a")
     other.execute("ROLLBACK")
@@ -381,16 +382,16 @@ def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkey
     assert slugs() == ["b"]
 
 
-def test_a_write_aside_leaves_others_reading_meanwhile(database, slugs):
+def test_a_write_in_a_thread_leaves_others_reading_meanwhile(database, slugs):
     def operation(tx):
         add(tx, "a")
         return slugs()
 
-    assert database.write_aside(operation) == []
+    assert database.write_in_thread(operation) == []
     assert slugs() == ["a"]
 
 
-def test_one_write_aside_runs_at_a_time_and_the_next_does_not_wait_for_ever(database, slugs, monkeypatch):
+def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_ever(database, slugs, monkeypatch):
     started = []
 
     def run_in_thread(function, arguments):
@@ -400,32 +401,33 @@ def test_one_write_aside_runs_at_a_time_and_the_next_does_not_wait_for_ever(data
     def operation(tx):
         add(tx, "a")
         with pytest.raises(Unavailable, match="locked"):
-            database.write_aside(add, "b")
+            database.write_in_thread(add, "b")
         assert len(started) == 1
 
-    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
-    database.engine.run_in_thread = run_in_thread
-    database.write_aside(operation)
-    database.write_aside(add, "c")
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
+    database.write_in_thread(operation)
+    database.write_in_thread(add, "c")
     assert (slugs(), len(started)) == (["a", "c"], 2)
 
 
-def test_a_write_aside_leaves_the_connection_its_locks(database, path):
+def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
     """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
     database.write(add, "a")
-    database.write_aside(add, "b")
+    database.write_in_thread(add, "b")
     script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert path.with_name("blog.db-wal").exists()
 
 
-def test_a_write_aside_that_raises_leaves_nothing(database, slugs):
+def test_a_write_in_a_thread_that_raises_leaves_nothing(database, slugs):
     def operation(tx):
         add(tx, "a")
         raise LookupError("no")
 
     with pytest.raises(LookupError):
-        database.write_aside(operation)
+        database.write_in_thread(operation)
     assert slugs() == []
 
 

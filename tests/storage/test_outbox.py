@@ -1,10 +1,11 @@
-"""The outbox: what fails is kept, what is damaged is passed over, and what grows is bounded."""
+"""The outbox: what fails is kept, what is damaged is skipped, and what grows is bounded."""
 
+import logging
 from contextlib import contextmanager
 
 import pytest
 
-from blogapi.storage import deliveries, group_commit
+from blogapi.storage import outbox
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Delivery, Event, Idempotency
 from tests.conftest import NOON
@@ -15,7 +16,7 @@ from tests.conftest import NOON
 @contextmanager
 def locked(database, monkeypatch):
     """Let another program hold the database's lock, which nobody waits for."""
-    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0)
     other = database.engine.another(0)
     session = other.begin()
     yield
@@ -54,7 +55,7 @@ def test_what_could_not_be_pruned_is_pruned_at_the_next_turn(
 
 
 @pytest.mark.parametrize("damaged", [None, "", "whsec_", "whsec_!", "ü"])
-def test_a_webhook_whose_secret_is_damaged_is_passed_over_and_logged_once(
+def test_a_webhook_whose_secret_is_damaged_is_skipped_and_logged_once(
     webhook, post, send, receiver, damage, caplog, delivery, damaged
 ):
     webhook(), webhook()
@@ -63,7 +64,7 @@ def test_a_webhook_whose_secret_is_damaged_is_passed_over_and_logged_once(
     send(), send()
     assert len(receiver.messages) == 1
     assert (delivery(1)["state"], delivery(2)["state"]) == ("pending", "delivered")
-    assert caplog.messages == ["webhook 1 is passed over: its secret cannot be read"]
+    assert caplog.messages == ["webhook 1 is skipped: its secret cannot be read"]
 
 
 def test_a_webhook_whose_events_are_damaged_is_logged_once(webhook, post, send, receiver, damage, caplog, clock):
@@ -74,7 +75,7 @@ def test_a_webhook_whose_events_are_damaged_is_logged_once(webhook, post, send, 
         send()
         clock.now += 3600
     assert len(receiver.messages) == 1
-    assert caplog.messages == ["webhook 1 is passed over: its events cannot be read"]
+    assert caplog.messages == ["webhook 1 is skipped: its events cannot be read"]
 
 
 @pytest.mark.parametrize(("table", "column"), [("webhook", "url"), ("event", "message_id")])
@@ -88,7 +89,7 @@ def test_other_damage_counts_as_an_attempt_that_failed(webhook, post, send, dama
     assert list(database.rows(attempts)) == [("pending", 1, error)]
 
 
-def test_a_damaged_event_is_passed_over_and_logged_once(webhook, post, send, receiver, damage, caplog, client):
+def test_a_damaged_event_is_skipped_and_logged_once(webhook, post, send, receiver, damage, caplog, client):
     webhook(events=["post.created"])
     post(), post()
     damage("event", "payload", None)
@@ -143,7 +144,7 @@ def add_pending(database, count):
 def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, receiver, client, database, delivery):
     webhook()
     add_pending(database, 1)
-    database.write(deliveries.drop, 1, 1)
+    database.write(outbox.drop, 1, [1])
     assert delivery() == {
         "state": "failed",
         "attempts": 0,
@@ -154,7 +155,7 @@ def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, r
     assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
 
 
-def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, client, database):
+def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"]), webhook(events=["post.deleted"])
     written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
     event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
@@ -170,6 +171,8 @@ def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, re
 
     database.write(write)
     post()
+    send()
+    clock.now += 60
     send()
     of_first = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == 1).order_by(Delivery.event_id)
     kept = [event_id for (event_id,) in database.rows(of_first)]
@@ -203,3 +206,31 @@ def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sen
     clock.now = NOON + 24 * 3600
     sender.turn()
     assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]
+
+
+def test_a_scheduled_publication_is_logged(client, post, sender, clock, caplog):
+    post()
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    clock.now += 3600
+    with caplog.at_level(logging.INFO):
+        sender.turn()
+    assert caplog.messages == ["post 1 is published as scheduled"]
+
+
+def test_a_clock_that_is_behind_is_logged_once(post, sender, clock, caplog):
+    post()
+    for seconds in (0, -86_400, 60, 60, 86_400):
+        clock.now += seconds
+        sender.prune_at = 0
+        sender.turn()
+    assert caplog.messages == [
+        "the clock is behind: it is 2026-11-19T12:00:00Z, but the newest post is of 2026-11-20T12:00:00Z"
+    ]
+
+
+def test_a_damaged_newest_post_stops_no_message(webhook, post, send, receiver, damage):
+    webhook(events=["post.created"])
+    post()
+    damage("post", "document", "{")
+    send()
+    assert len(receiver.messages) == 1

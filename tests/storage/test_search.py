@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
-from blogapi.storage import index, lists, posts, search, tags
+from blogapi.loop import Loop
+from blogapi.post import STATUSES
+from blogapi.storage import posts, tags
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, Post
-from blogapi.storage.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
+from blogapi.storage.models import Post
+from blogapi.storage.search import index
+from blogapi.storage.search import queries as search
+from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
 from blogapi.web.scope import GRAIN_SECONDS
 from tests.conftest import message
 from tests.invariants import sound_posts
@@ -291,7 +295,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         post_id = database.write(posts.add, fields).id
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, post_id)
-    page = lists.page(database, 1000, q=q)
+    page = search.page(database, q, 1000)
     ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
     assert [each for each in ids if each >= first] == expected
 
@@ -426,7 +430,8 @@ def test_a_large_post_is_indexed_aside_and_found_like_any_other(client, database
         aside.append(function)
         return function(*arguments)
 
-    database.engine.run_in_thread = run_in_thread
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
     large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
@@ -456,8 +461,8 @@ def test_searches_of_one_client_do_not_keep_another_waiting(database):
 
     with ThreadPoolExecutor(21) as pool:
         for _ in range(20):
-            pool.submit(database.read_aside, "many", look, "many")
-        other = pool.submit(database.read_aside, "one", look, "one")
+            pool.submit(database.read_in_thread, "many", look, "many")
+        other = pool.submit(database.read_in_thread, "one", look, "one")
         while not database._turns["one"].locked():
             pass
         running.set()

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from blogapi.loop import Loop
 from blogapi.server.log import mask
-from blogapi.storage import deliveries, events, posts, tags
+from blogapi.storage import outbox, posts, tags, webhooks
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook
 from tests.conftest import NOON, message
 
@@ -143,13 +144,14 @@ def test_a_bad_change_is_refused(client, webhook, body, expected):
 
 
 def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
-    @contextmanager
-    def timeout(seconds):
-        assert seconds == 3
-        raise TimeoutError
-        yield
+    class SlowLoop(Loop):
+        @contextmanager
+        def timeout(self, seconds):
+            assert seconds == 3
+            raise TimeoutError
+            yield
 
-    app.extensions["blogapi"] = replace(app.extensions["blogapi"], timeout=timeout)
+    app.extensions["blogapi"] = replace(app.extensions["blogapi"], loop=SlowLoop())
     assert webhook(url="http://slow.example")["url"] == "http://slow.example"
 
 
@@ -326,7 +328,7 @@ def test_what_is_rolled_back_after_it_was_recorded_is_no_event(webhook, database
     webhook()
 
     def fail(tx):
-        events.record(tx, {"id": "1"}, "post.created")
+        webhooks.record(tx, {"id": "1"}, "post.created")
         assert tx.row(Event.select(Event.type)) == ("post.created",)
         raise ValueError("rolled back")
 
@@ -356,12 +358,12 @@ def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webh
     webhook()
 
     def fail(tx):
-        tags.rename(tx, "a", "b", False) if write == "rename" else tags.remove(tx, "a")
+        tags.rename(tx, "a", "b", False) if write == "rename" else tags.delete(tx, "a")
         assert tx.row(Event.select(Event.type))
         raise ValueError("rolled back")
 
     with pytest.raises(ValueError, match="rolled back"):
-        database.write_aside(fail)
+        database.write_in_thread(fail)
     assert types() == []
     assert client.get("/v1/tags").json == [{"name": "a", "posts": 1}]
 
@@ -443,6 +445,20 @@ def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, webhook
         assert message(answer) == "active: is false, and nothing is sent; set it to true first"
 
 
+def test_redelivering_what_was_never_sent_is_404_also_if_the_webhook_is_off(client, webhook):
+    webhook()
+    client.patch("/v1/webhooks/1", json={"active": False})
+    assert message(client.post("/v1/webhooks/1/deliveries/msg_1/redeliver"), 404) == "no such delivery"
+
+
+def test_the_latest_deliveries_of_all_webhooks_are_those_of_each(webhook, post, database):
+    webhook(events=["post.created"]), webhook(events=["post.deleted"]), webhook()
+    post(), post(), post(status="published")
+    latest = webhooks.latest_deliveries(database, 2)
+    assert latest == {number: list(webhooks.deliveries(database, number))[:2] for number in (1, 3)}
+    assert [len(each) for each in latest.values()] == [2, 2]
+
+
 def test_with_the_last_webhook_its_events_are_gone(client, webhook, post, types, count):
     webhook(events=["post.created"]), webhook()
     post(status="published")
@@ -455,13 +471,12 @@ def test_with_the_last_webhook_its_events_are_gone(client, webhook, post, types,
 @pytest.mark.parametrize(
     ("query", "scans"),
     [
-        (deliveries._deliveries.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
-        (deliveries._first, []),
-        (deliveries._retries, []),
-        (deliveries._last_surplus, []),
-        (deliveries._due_webhooks, ["SCAN t1"]),  # the webhooks
-        (deliveries._prune, []),
-        (events._forget, ["SCAN webhook"]),
+        (webhooks._deliveries.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
+        (webhooks._latest_deliveries, ["SCAN t1"]),  # the webhooks
+        (webhooks._remove_event, []),
+        (outbox._first, []),
+        (outbox._retries, []),
+        (outbox._due_webhooks, ["SCAN t1"]),  # the webhooks
     ],
 )
 def test_only_webhooks_are_gone_through_and_nothing_is_sorted(plan, query, scans):

@@ -6,17 +6,16 @@ from urllib.parse import unquote, urlsplit
 from flask import Response
 from marshmallow import ValidationError
 
-from blogapi.storage import deliveries, webhooks
-from blogapi.storage.deliveries import KnownDelivery
-from blogapi.storage.webhooks import KnownWebhook
+from blogapi.storage import webhooks
+from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.request import load_body
 from blogapi.web.responses import JSON, json_response, no_content
 from blogapi.web.schemas.webhooks import (
     CreatedWebhookSchema,
     DeliverySchema,
-    NewWebhookSchema,
     WebhookChangeSchema,
+    WebhookInputSchema,
     WebhookSchema,
 )
 from blogapi.web.service import database, service
@@ -37,7 +36,7 @@ def list_webhooks() -> Response:
 @operation(
     "POST /v1/webhooks",
     Answer(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
-    body=NewWebhookSchema(),
+    body=WebhookInputSchema(),
 )
 def create_webhook() -> Response:
     """Create a webhook; its secret is shown only in this answer.
@@ -84,7 +83,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
     What is pending is not sent any more.
     """
-    database().write_aside(webhooks.remove, webhook_id)
+    database().write_in_thread(webhooks.remove, webhook_id)
     return no_content()
 
 
@@ -112,7 +111,7 @@ def list_deliveries(webhook_id: int) -> Response:
     Finished ones are kept for 30 days, 1,000 of them at most.
     """
     webhooks.find(database(), webhook_id)
-    return json_response(list(map(delivery_json, deliveries.listing(database(), webhook_id))))
+    return json_response(list(map(delivery_json, webhooks.deliveries(database(), webhook_id))))
 
 
 @operation(
@@ -147,7 +146,7 @@ def check_address(url: str) -> None:
         target = urlsplit(url)
         if target.port == 0:
             raise ValueError
-        with service().timeout(LOOKUP_SECONDS):
+        with service().loop.timeout(LOOKUP_SECONDS):
             addresses_of(unquote(target.hostname), target.port or 80, service().config.webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None

@@ -1,13 +1,17 @@
-"""Turns: a client that sends many requests waits for its own, and other clients do not."""
+"""The event loop: turns, threads, sockets and timeouts, by gevent."""
 
 import time
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import gevent
 from gevent.hub import Hub
 from greenlet import greenlet
 
-SECONDS = 0.002  # for requests, before the loop looks at the sockets again
+TURN_SECONDS = 0.002  # for requests, before the loop looks at the sockets again
+ANSWER_SECONDS = 10.0  # for a database on another machine
+THREADS = 256  # while some wait for a name server that is slow, others must find a free one
 
 
 class Turns:
@@ -45,7 +49,7 @@ class Turns:
             del self.waiting[key]
 
     def _give(self) -> None:
-        until = time.perf_counter() + SECONDS
+        until = time.perf_counter() + TURN_SECONDS
         while self.waiting and time.perf_counter() < until:
             key = next(iter(self.waiting))
             queue = self.waiting.pop(key)
@@ -56,3 +60,35 @@ class Turns:
         self.running = bool(self.waiting)
         if self.running:
             self.timer.start(self._give)
+
+
+class EventLoop:
+    """Waits as `blogapi.loop.Loop` does, and lets others go on meanwhile."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.hub: Hub = gevent.get_hub()
+        self.hub.threadpool.maxsize = THREADS
+
+    def run_in_thread(self, function: Callable, arguments: tuple) -> Any:
+        """Run a function in a thread of the operating system; return what it returns."""
+        return self.hub.threadpool.apply(function, arguments)
+
+    def wait_for_socket(self, file: int, events: int) -> int:
+        """Wait until a socket is ready; return for what. Raises TimeoutError after ANSWER_SECONDS."""
+        hub = gevent.get_hub()
+        watcher = hub.loop.io(file, events)
+        try:
+            with self.timeout(ANSWER_SECONDS):
+                hub.wait(watcher)
+        finally:
+            watcher.close()
+        return events
+
+    def timeout(self, seconds: float) -> gevent.Timeout:
+        """Raise TimeoutError in a block that takes longer."""
+        return gevent.Timeout(seconds, TimeoutError)
+
+    def requests_wait(self) -> bool:
+        """Return whether requests wait for their turn."""
+        return self.turns.running

@@ -1,0 +1,238 @@
+"""Requests: gunicorn's, with a bounded body; those that the server refuses itself; and who a proxy sends them for."""
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+from urllib.parse import quote
+
+from gunicorn.http import body as gunicorn_body
+from gunicorn.http import message
+from gunicorn.http import parser as gunicorn_parser
+from gunicorn.http.errors import (
+    ExpectationFailed,
+    InvalidHeader,
+    InvalidHTTPVersion,
+    InvalidRequestLine,
+    InvalidRequestMethod,
+    LimitRequestHeaders,
+    LimitRequestLine,
+    NoMoreData,
+    ParseException,
+    UnsupportedTransferCoding,
+)
+from gunicorn.http.unreader import Unreader
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeout, ServiceUnavailable
+
+from blogapi.config import Networks
+from blogapi.server.budget import KEPT_BYTES
+from blogapi.server.connection import ClientConnection
+from blogapi.web.request import MAX_BODY_BYTES
+
+RETRY_SECONDS = 1
+ASCII = bytes(range(128))
+MAX_PROXIES = 16  # in a row
+# An address, and perhaps a port: what proxies write
+HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
+
+Refusal = tuple[int, str]
+
+CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
+HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
+MALFORMED: Refusal = (400, "the header is not valid HTTP")
+FIELDS: dict[str, Refusal] = {
+    "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, without Transfer-Encoding beside it"),
+    "CONTENT-TYPE": (400, "Content-Type: must be given once"),
+    "HOST": HOST,
+    "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
+}
+CAUSES: dict[type[Exception], Refusal] = {
+    ExpectationFailed: (417, "Expect: must be 100-continue"),
+    InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
+    InvalidRequestLine: (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"),
+    InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
+    LimitRequestHeaders: (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"),
+    LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
+    NoMoreData: (400, "the header was broken off"),
+    TimeoutError: (408, "the header did not come in time"),
+    UnsupportedTransferCoding: CODING,
+}
+BUSY: Refusal = (503, "too many large responses are being sent; try again")
+# Fields that are parsed: the time grows with the square of their length, to 2 ms for MAX_PARSED_BYTES.
+PARSED = {
+    "ACCEPT",
+    "ACCEPT-CHARSET",
+    "ACCEPT-ENCODING",
+    "ACCEPT-LANGUAGE",
+    "CACHE-CONTROL",
+    "CONTENT-ENCODING",
+    "CONTENT-TYPE",
+    "IF-MATCH",
+    "IF-NONE-MATCH",
+    "IF-RANGE",
+    "RANGE",
+}
+MAX_PARSED_BYTES = 2048
+PARSED_TOO_LARGE: Refusal = (
+    431,
+    f"Accept, Content-Type, If-Match and the like must have at most {MAX_PARSED_BYTES:,} bytes in all",
+)
+# RFC 3986, section 3.2: a host, and perhaps a port
+AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
+
+
+class ChunkedReader(gunicorn_body.ChunkedReader):
+    """Reads a chunked body; refuses it as soon as its chunks say that they are too large."""
+
+    def __init__(self, request: message.Request, unreader: Unreader):
+        super().__init__(request, unreader)
+        self.announced = 0  # bytes
+        self.connection: ClientConnection = unreader.sock
+
+    def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
+        """Return the size of the next chunk, and what has come of it."""
+        size, rest = super().parse_chunk_size(unreader, data)
+        if self.announced <= KEPT_BYTES < self.announced + size <= MAX_BODY_BYTES:
+            reserve(self.connection, MAX_BODY_BYTES)
+        self.announced += size
+        if self.announced > MAX_BODY_BYTES:
+            raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
+        return size, rest
+
+
+class Request(message.Request):
+    """A request; the exception of one that cannot be read has as `request` what could be."""
+
+    def __init__(self, *arguments: Any):
+        try:
+            super().__init__(*arguments)
+        except Exception as error:
+            error.request = self
+            raise
+
+    def parse_request_line(self, line_bytes: bytes) -> None:
+        """Take bytes beyond ASCII in the target, as curl sends them, for percent-encoded ones."""
+        if not line_bytes.isascii():
+            method, space, rest = line_bytes.partition(b" ")
+            line_bytes = method + space + quote(rest, safe=ASCII).encode()
+        super().parse_request_line(line_bytes)
+
+    def set_body_reader(self) -> None:
+        super().set_body_reader()
+        if isinstance(self.body.reader, gunicorn_body.ChunkedReader):
+            self.body = gunicorn_body.Body(ChunkedReader(self, self.unreader))
+
+
+class RequestParser(gunicorn_parser.RequestParser):
+    """Reads one request after another from a connection."""
+
+    mesg_class = Request
+
+
+class RequestBody:
+    """The body of a request, as `wsgi.input`: read when the application asks for it, within its time."""
+
+    def __init__(self, connection: ClientConnection, request: Request):
+        self._connection = connection
+        self._request = request
+        self._asked = False
+
+    def read(self, size: int) -> bytes:
+        """Read up to `size` bytes.
+
+        Raises RequestTimeout at the deadline, BadRequest if it is broken off, RequestEntityTooLarge for chunks that
+        are too large, ServiceUnavailable where too many large bodies are coming already, or the service is stopped.
+        """
+        try:
+            if not self._asked:
+                self._ask()
+            return self._request.body.read(size)
+        except TimeoutError:
+            raise RequestTimeout("body: did not come in time") from None
+        except ParseException:
+            raise BadRequest("body: broken chunk, or too many of them") from None
+        except OSError:
+            if self._connection.stopped:
+                message = "the service was stopped while the body came; nothing was changed"
+                raise ServiceUnavailable(message, retry_after=RETRY_SECONDS) from None
+            raise BadRequest("body: broken off") from None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether nothing of it is left to be read, so that the connection can be used again."""
+        reader = self._request.body.reader
+        return not getattr(reader, "length", 0) and getattr(reader, "parser", None) is None
+
+    def _ask(self) -> None:
+        self._asked = True
+        length = getattr(self._request.body.reader, "length", 0)
+        if length > KEPT_BYTES:
+            reserve(self._connection, length)
+        self._connection.expect_body()
+        if self._request._expected_100_continue:
+            self._connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def reserve(connection: ClientConnection, size: int) -> None:
+    """Have a place for a large body, or raise ServiceUnavailable."""
+    if not connection.receiving.reserve(connection, size):
+        message = "too many large requests are coming at the same time; nothing was changed"
+        raise ServiceUnavailable(message, retry_after=RETRY_SECONDS)
+
+
+def refusal_for(error: Exception) -> Refusal:
+    """Tell why a header could not be read, from the exception of reading it."""
+    if isinstance(error, InvalidHeader) and error.hdr in FIELDS:
+        return FIELDS[error.hdr]
+    return CAUSES.get(type(error), MALFORMED)
+
+
+def refusal_of(request: Request) -> Refusal | None:
+    """Tell what is wrong with a header that gunicorn has let through (RFC 9112, sections 3.2 and 6.1), if anything."""
+    host = None
+    parsed = 0
+    for name, value in request.headers:
+        if name == "HOST":
+            host = value
+        elif name == "TRANSFER-ENCODING" and value.lower() != "chunked":
+            return CODING
+        elif name in PARSED:
+            parsed += len(value)
+    if parsed > MAX_PARSED_BYTES:
+        return PARSED_TOO_LARGE
+    if (host is None and request.version >= (1, 1)) or (host is not None and not AUTHORITY.fullmatch(host)):
+        return HOST
+    if "#" in request.uri:
+        return 400, "the target must not have a fragment (#)"
+    return None
+
+
+def wants_close(request: Request) -> bool:
+    """Return whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
+    options = {
+        option.strip().lower() for name, value in request.headers if name == "CONNECTION" for option in value.split(",")
+    }
+    return "close" in options or (request.version < (1, 1) and "keep-alive" not in options)
+
+
+def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
+    """Return the last address of X-Forwarded-For that is not of a trusted proxy, `peer` where that is none itself.
+
+    What stands before it, or before what is malformed, anybody may have written.
+    """
+    client = peer
+    hops = forwarded_for.rsplit(",", MAX_PROXIES)
+    address = parse(peer.partition("%")[0])
+    while address and any(address in network for network in trusted):
+        address = parse(hops.pop().strip()) if hops else None
+        client = str(address or client)
+    return client
+
+
+def parse(hop: str) -> IPv4Address | IPv6Address | None:
+    """Return the address of a hop, None if it is malformed; an IPv4 address that is written in IPv6 is an IPv4 one."""
+    match = HOP.fullmatch(hop)
+    try:
+        address = ip_address(match[match.lastindex]) if match else None
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
