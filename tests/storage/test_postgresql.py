@@ -35,7 +35,7 @@ PAGE = Page("docs/several-machines.md")
 (MOVE,) = PAGE.take("Moving there, and back")
 (BACKUP,) = PAGE.take("Backups")
 
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
 @pytest.fixture
