@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from blogapi.storage.documents import fold
+from blogapi.post import fold
 from blogapi.storage.search import index
 
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Node, Ordering, Select, Window, fn
 
+from blogapi.post import STATUSES
 from blogapi.storage import documents
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, Unavailable
-from blogapi.storage.models import DOCUMENT, MAX_ID, STATUSES, Post, PostTag, Schedule
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 from blogapi.storage.query import AsBytes, Each, Param, Prepared
 
 PAGE_BYTES = 4 * 1024 * 1024

@@ -326,23 +326,28 @@ _due = Prepared(
 )
 
 
-def publish_due(tx: Transaction) -> list[int]:
-    """Publish scheduled posts whose time has come, as many as are quickly written.
+def publish_due(tx: Transaction) -> dict[int, bool]:
+    """Publish some of the posts that are due; return their ids, and whether each is published.
 
-    Returns the ids of those that cannot be published because they are damaged; they are scheduled no longer.
+    A damaged post cannot be published, and is not scheduled any more.
     """
-    damaged = []
+    published: dict[int, bool] = {}
     size = 0
-    for _ in range(PUBLISHED_POSTS):
-        post_id = next_due(tx)
-        if post_id is None or size > PUBLISHED_BYTES:
-            break
+    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES and (post_id := next_due(tx)) is not None:
         try:
             size += len(_current(tx, post_id).document)
+            published[post_id] = True
         except (Damaged, NotFound):
-            damaged.append(post_id)
-        tx.defer(_unschedule, post_id=post_id)  # whatever came of it: the next one must get its turn
-    return damaged
+            published[post_id] = False
+        tx.defer(_unschedule, post_id=post_id)  # in any case: the next one must get its turn
+    return published
+
+
+def later_than_now(reader: Reader) -> str | None:
+    """Return the time of the newest post if it is later than now: the clock is behind."""
+    found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
+    created_at = documents.load(found[0])["created_at"] if found else ""
+    return created_at if created_at > reader.now else None
 
 
 def _publish(tx: Transaction, post_id: int, document: bytes) -> None:

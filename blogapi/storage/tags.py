@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
+from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, webhooks
-from blogapi.storage.documents import fold
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
-from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
+from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 

@@ -5,7 +5,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.storage.documents import dump, fold, spelling
+from blogapi.post import fold
+from blogapi.storage.documents import dump, spelling
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.search import index
 

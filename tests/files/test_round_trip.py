@@ -12,9 +12,9 @@ from blogapi.cli.importer import store
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.sources import open_sources
+from blogapi.post import is_visible
 from blogapi.storage import pages
 from blogapi.storage.posts import slug_of
-from blogapi.web.schemas.fields import is_visible
 from tests.conftest import NOON, Clock
 from tests.service import add_key
 

@@ -18,6 +18,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.service import Server, eventually
 
+pytestmark = pytest.mark.slow
+
 NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
 AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
 

@@ -22,7 +22,7 @@ from tests.postgresql import PROGRAMS, PostgresqlServer
 from tests.server.test_kills import EVENTS, FAR, Editor
 from tests.service import Server, add_key, assert_100_of_150_are_served, at_once, eventually, free_port
 
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.loop import Loop
+from blogapi.post import fold
 from blogapi.storage import documents, keys, posts, tags, upgrades, webhooks
-from blogapi.storage.documents import fold
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Delivery, Post

@@ -14,11 +14,12 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.post import STATUSES
 from blogapi.storage import keys, pages, posts, webhooks
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, BaseModel, Post, PostTag
+from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.postgresql import SCHEMA, VERSION
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
@@ -35,7 +36,7 @@ PAGE = Page("docs/several-machines.md")
 (MOVE,) = PAGE.take("Moving there, and back")
 (BACKUP,) = PAGE.take("Backups")
 
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.storage.models import STATUSES
+from blogapi.post import STATUSES
 from blogapi.storage.search import sqlite
 from tests.conftest import message
 from tests.web.test_list import walk

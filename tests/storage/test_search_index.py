@@ -9,9 +9,10 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.loop import Loop
+from blogapi.post import STATUSES
 from blogapi.storage import posts
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, Post
+from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from blogapi.storage.search import queries as search
 from tests.invariants import sound_posts

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from blogapi.post import STATUSES
 from blogapi.storage import pages
-from blogapi.storage.models import STATUSES, Post
+from blogapi.storage.models import Post
 
 UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, fields, q"
 WHOLE = "must be a whole number from 1"

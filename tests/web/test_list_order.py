@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from blogapi.post import FIELDS, STATUSES
 from blogapi.storage import documents, pages, posts
-from blogapi.storage.documents import FIELDS
-from blogapi.storage.models import STATUSES, Post
+from blogapi.storage.models import Post
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.web.test_list import walk

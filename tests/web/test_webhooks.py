@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from blogapi.loop import Loop
 from blogapi.server.log import mask
 from blogapi.storage import outbox, posts, tags, webhooks
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook
@@ -143,13 +144,14 @@ def test_a_bad_change_is_refused(client, webhook, body, expected):
 
 
 def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
-    @contextmanager
-    def timeout(seconds):
-        assert seconds == 3
-        raise TimeoutError
-        yield
+    class SlowLoop(Loop):
+        @contextmanager
+        def timeout(self, seconds):
+            assert seconds == 3
+            raise TimeoutError
+            yield
 
-    app.extensions["blogapi"] = replace(app.extensions["blogapi"], timeout=timeout)
+    app.extensions["blogapi"] = replace(app.extensions["blogapi"], loop=SlowLoop())
     assert webhook(url="http://slow.example")["url"] == "http://slow.example"
 
 

@@ -14,8 +14,8 @@ import logging
 import sqlite3
 from typing import Any
 
+from blogapi.post import fold
 from blogapi.storage import documents
-from blogapi.storage.documents import fold
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Damaged, NeedsThread
 from blogapi.storage.query import Each, Param, Statement

@@ -11,8 +11,9 @@ from typing import Any
 
 from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
 
+from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader
-from blogapi.storage.models import STATUSES, Post
+from blogapi.storage.models import Post
 from blogapi.storage.pages import Cursor, bounded
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import OF_TAG, OF_TITLE, Wanted, phrase, tag_label

@@ -6,8 +6,8 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
+from blogapi.post import fold
 from blogapi.storage import documents
-from blogapi.storage.documents import fold
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule

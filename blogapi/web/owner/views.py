@@ -11,14 +11,14 @@ from blogapi.storage import documents, keys, pages, posts, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
-from blogapi.web.schemas.webhooks import NewWebhookSchema
+from blogapi.web.schemas.webhooks import WebhookInputSchema
 from blogapi.web.service import database, service
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.posts import find_page
 from blogapi.web.views.webhooks import check_address
 
 KEYS, POSTS, DELIVERIES = 100, 10, 10  # that are shown at once
-new_webhook = NewWebhookSchema()
+new_webhook = WebhookInputSchema()
 posts_query = ListQuerySchema(only=("status", "before", "q"))
 
 

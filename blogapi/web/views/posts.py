@@ -9,6 +9,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
+from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
 from blogapi.storage import pages, posts
 from blogapi.storage.documents import etag
 from blogapi.storage.models import SCOPES
@@ -26,15 +27,7 @@ from blogapi.web.responses import (
     prefers_markdown,
     tagged_response,
 )
-from blogapi.web.schemas.posts import (
-    ListedPostSchema,
-    ListQuerySchema,
-    NewPostSchema,
-    PostChangeSchema,
-    PostSchema,
-    PutPostSchema,
-    is_slug,
-)
+from blogapi.web.schemas.posts import ListedPostSchema, ListQuerySchema
 from blogapi.web.scope import in_scope, published_only
 from blogapi.web.service import database
 
@@ -75,7 +68,7 @@ def find_page(query: dict[str, Any], client: Hashable) -> pages.PostPage:
 @operation(
     "POST /v1/posts",
     Answer(201, "The new post.", post_schema, headers=("Location", "ETag")),
-    body=NewPostSchema(),
+    body=PostInputSchema(),
     content_types=(JSON, MARKDOWN),
     request_headers=("Idempotency-Key",),
 )
