@@ -159,7 +159,7 @@ def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(
         begun = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() < begun + 5
-        assert {path.name for path in tmp_path.glob("blog.db*")} == {"blog.db", "blog.db.lock"}
+        assert {path.name for path in tmp_path.glob("blog.db*")} == {"blog.db"}
         assert "Traceback" not in service.log
         hanging.close()
         stopped.set()

@@ -24,7 +24,7 @@ def service(tmp_path):
 
 
 def leftovers(service):
-    return {path.name for path in service.database.parent.glob("blog.db*")} - {"blog.db", "blog.db.lock"}
+    return {path.name for path in service.database.parent.glob("blog.db*")} - {"blog.db"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
