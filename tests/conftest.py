@@ -8,7 +8,8 @@ import sqlite3
 import ssl
 import subprocess
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,12 @@ from selenium.webdriver.chrome.service import Service as ChromeService
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import webhooks
+from blogapi.web.service import EXTENSION, Service
 from blogapi.webhooks import endpoint
 from blogapi.webhooks.sender import Sender
 from tests.postgresql import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver, make_certificate
-from tests.service import Service, add_key
+from tests.service import Server, add_key
 
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 
@@ -70,15 +72,15 @@ def clock():
     return Clock(NOON)
 
 
-SQLITE_ONLY = {"tmp_path", "config", "statements", "plan", "damage"}  # tests with these know of a file
+SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that know of a file
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 
 
 def pytest_generate_tests(metafunc):
-    """Run the tests of the application on both engines if PostgreSQL's programs are found."""
+    """Run the tests of the application and of a server on both engines if PostgreSQL's programs are found."""
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
-    if PROGRAMS and "app" in metafunc.fixturenames and not is_of_sqlite:
+    if PROGRAMS and "backend" in metafunc.fixturenames and not is_of_sqlite:
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
 
@@ -116,11 +118,21 @@ def config(backend, tmp_path, request):
     return Config(database=tmp_path / "blog.db", rate_limit=1_000_000)
 
 
+@cache
+def application(cors_origins):
+    """Return the one application of this process with these origins: the database is each test's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = create_app(Config(database=Path(folder) / "blog.db", cors_origins=cors_origins))
+        app.extensions[EXTENSION].database.close()
+    return app
+
+
 @pytest.fixture
 def app(config, clock):
-    app = create_app(config, clock)
+    app = application(config.cors_origins)
+    app.extensions[EXTENSION] = service = Service.open(config, clock)
     yield app
-    app.extensions["blogapi"].database.close()
+    service.database.close()
 
 
 @pytest.fixture
@@ -207,10 +219,22 @@ def post(client):
 
 
 @pytest.fixture
-def service(tmp_path):
-    """The real server on a real socket, stopped at the end."""
-    with Service(tmp_path / "blog.db") as service:
-        yield service
+def location(backend, tmp_path, request):
+    """The database of a server: a file, or a URL."""
+    return request.getfixturevalue("url") if backend == "postgresql" else tmp_path / "blog.db"
+
+
+@pytest.fixture
+def serve(location, tmp_path):
+    """Start the real server with these settings. It is stopped at the end."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(Server(location, log_file=tmp_path / "blog.log", **settings))
+
+
+@pytest.fixture
+def service(serve):
+    """The real server on a real socket."""
+    return serve()
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import parse, render
-from blogapi.files.sources import SLUG
-
-OWN_NAMES = ("id", "created_at", "title", "slug")
+from blogapi.post import is_slug
 
 
 class Summary(NamedTuple):
@@ -81,10 +79,10 @@ def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
 
 def _is_exported(path: Path) -> bool:
     slug = path.name.removesuffix(".md")
-    if path.suffix != ".md" or not SLUG.fullmatch(slug) or path.is_symlink() or not path.is_file():
+    if path.suffix != ".md" or not is_slug(slug) or path.is_symlink() or not path.is_file():
         return False
     try:
         document = parse(path.read_bytes())
     except MarkdownError:
         return False
-    return document.fields.get("slug") == slug and all(name in document.lines for name in OWN_NAMES)
+    return document.fields.get("slug") == slug and document.is_exported

@@ -40,7 +40,7 @@ def on_starting(server: Any) -> None:
         )
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= files < MIN_FILES:
-        sys.exit(f"blogapi: must be allowed to open {MIN_FILES} files at least, not {files}; see ulimit -Hn")
+        sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(config.database)
         engine.open()  # A failure here is one line and an exit; in the worker, a traceback.

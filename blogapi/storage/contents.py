@@ -9,8 +9,8 @@ from blogapi.storage import documents
 from blogapi.storage.connections import Connection
 from blogapi.storage.copy import columns
 from blogapi.storage.errors import Damaged
-from blogapi.storage.index import changed_parts
-from blogapi.storage.words import UNICODE
+from blogapi.storage.search.index import changed_parts
+from blogapi.storage.search.words import UNICODE
 
 FETCHED_ROWS = 20  # at a time: a post can have 4 MB
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from peewee import Model
 
-from blogapi.storage import index
 from blogapi.storage.backup import new_file
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
+from blogapi.storage.search import index
 from blogapi.storage.upgrades import set_up
 
 

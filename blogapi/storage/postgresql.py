@@ -18,8 +18,8 @@ from blogapi.storage.copy import copy
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.storage.open_transaction import Dialect, OpenTransaction, is_unsayable
 from blogapi.storage.query import Query, Statement
+from blogapi.storage.search.words import UNICODE
 from blogapi.storage.sqlite import Sqlite
-from blogapi.storage.words import UNICODE
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.postgresql.sql"
 VERSION = 5  # as in schema.postgresql.sql

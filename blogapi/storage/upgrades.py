@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.storage import index
+from blogapi.post import fold
 from blogapi.storage.documents import dump, spelling
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.fold import fold
+from blogapi.storage.search import index
 
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql

@@ -19,7 +19,7 @@ from blogapi.config import Config
 from tests.blogs import SAMPLES
 from tests.pages import NAMES, Page
 from tests.receiver import Receiver
-from tests.service import BIN, CHECKOUT, Service, eventually, free_port
+from tests.service import CHECKOUT, Server, eventually, free_port
 
 README = Page("README.md")
 MAKE_RUN, CREATE = README.take("blogapi")
@@ -34,14 +34,15 @@ SUBSCRIBE, PING = README.take("Webhooks")
 
 REFERENCE = Page("docs/reference.md")
 CHANGE, SCHEDULE, DELETE = REFERENCE.take("Changing a post")
-(ONCE,) = REFERENCE.take("Asking and trying again")
+(ONCE,) = REFERENCE.take("Caching, conflicts and retries")
 (TAGS,) = REFERENCE.take("Tags")
 
 WEBHOOKS = Page("docs/webhooks.md")
-(OPENSSL,) = WEBHOOKS.take("Who sent it")
-(IS_GENUINE,) = WEBHOOKS.take("Who sent it", "python")
+(OPENSSL,) = WEBHOOKS.take("Verifying")
+(IS_GENUINE,) = WEBHOOKS.take("Verifying", "python")
 
 RUNNING = Page("docs/running.md")
+WRAPPER = RUNNING.take("systemd", "")[1]
 (PROXY,) = RUNNING.take("A proxy", "")
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
@@ -50,7 +51,6 @@ BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
 
 UPGRADING = Page("docs/upgrading.md")
-(UPGRADE,) = UPGRADING.take("What happens to the database")
 
 ARTICLES = {
     "sourdough.md": ("A sourdough that forgives", "published", ["Baking", "Slow food"]),
@@ -178,13 +178,13 @@ def test_what_the_readme_says_of_keys_and_the_owners_page_works(running, key):
 
 def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
     environ = running[1] | {"HOME": str(home)}
-    summaries = [line for line in shell(MOVE, environ, "").splitlines() if line.startswith("made ")]
-    made = [int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0", line)[1]) for line in summaries]
-    assert len(made) == 8
-    assert all(made)
+    summaries = [line for line in shell(MOVE, environ, "").splitlines() if line.startswith("created ")]
+    created = [int(re.fullmatch(r"created (\d+), updated 0, unchanged 0, refused 0", line)[1]) for line in summaries]
+    assert len(created) == 8
+    assert all(created)
     assert set(re.findall(r": would be (\w+)$", shell(DRY_RUN, environ, ""), re.MULTILINE)) == {"unchanged"}
-    assert shell(LEAVE, environ, "") == f"written {sum(made)}, unchanged 0, deleted 0\n"
-    assert len(list((home / "posts").glob("*.md"))) == sum(made)
+    assert shell(LEAVE, environ, "") == f"written {sum(created)}, unchanged 0, deleted 0\n"
+    assert len(list((home / "posts").glob("*.md"))) == sum(created)
 
 
 def test_what_is_said_of_webhooks_works(running, key, tmp_path):
@@ -221,7 +221,7 @@ def test_the_curl_line_that_the_service_prints_can_be_pasted(running):
 
 
 def test_three_articles_are_created_listed_and_deleted(tmp_path):
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         posts = {}
         for name, (title, status, tags) in ARTICLES.items():
             content = (CHECKOUT / "tests/articles" / name).read_text()
@@ -262,27 +262,14 @@ def test_what_is_said_of_health_metrics_and_backups_works(running, key, tmp_path
         assert connection.execute("SELECT slug FROM post").fetchall() == [("sourdough",)]
 
 
-def test_what_is_said_of_upgrading_works(tmp_path):
-    database, copy = tmp_path / "blog.db", tmp_path / "copy.db"
-    with closing(sqlite3.connect(database)) as connection:
-        connection.executescript((CHECKOUT / "tests/upgrades/4.sql").read_text())
-        posts = connection.execute("SELECT id, slug FROM post").fetchall()
-    environ = os.environ | {"BLOGAPI_DATABASE": str(database), "PORT": str(free_port())}
-
-    def listing():
-        command = [BIN / "blogapi", "keys", "list"]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=30)
-
-    refused = listing()
-    assert refused.returncode == 1
-    assert refused.stderr.endswith("its version is 4 and this program's 5: blogapi init brings it up to date\n")
-    assert shell(f".venv/bin/blogapi backup {copy}", environ, "") == ""
-    shell(UPGRADE, environ, "")
-    assert listing().returncode == 0
-    for path, version in ((database, 5), (copy, 4)):
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (version,)
-            assert connection.execute("SELECT id, slug FROM post").fetchall() == posts
+def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
+    (tmp_path / "env").write_text(f"BLOGAPI_DATABASE={tmp_path}/blog.db\nPORT=1234\n")
+    block = WRAPPER.replace("/usr/local/bin", str(tmp_path)).replace("/etc/blogapi.env", str(tmp_path / "env"))
+    block = block.replace("runuser -u blogapi -- /opt/blogapi", f"env {CHECKOUT}")
+    shell(block, {"PATH": os.environ["PATH"], "PORT": ""}, "")
+    for command in ("init", "keys create laptop", "keys list"):
+        printed = shell(f"{tmp_path}/blogapi {command}", {"PATH": os.environ["PATH"], "PORT": ""}, "")
+    assert [line.split()[0] for line in printed.splitlines()] == ["NAME", "first", "laptop"]
 
 
 def test_the_caddyfile_is_the_one_that_the_page_shows():
@@ -316,7 +303,7 @@ def caddy(tmp_path):
 @pytest.fixture
 def behind(tmp_path, caddy):
     """Let a service be reached through Caddy, which knows other addresses, too."""
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         direct = service.port
 
         def start(*others):

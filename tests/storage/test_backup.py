@@ -16,6 +16,8 @@ from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
 from tests.service import CHECKOUT
 
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+
 
 def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
     stop = threading.Event()

@@ -13,10 +13,10 @@ import pytest
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.loop import Loop
+from blogapi.post import fold
 from blogapi.storage import documents, keys, posts, tags, upgrades, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.fold import fold
 from blogapi.storage.models import BaseModel, Delivery, Post
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import APPLICATION_ID, SCHEMA, VERSION

@@ -14,12 +14,14 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import idempotency, keys, orders, patterns, posts, webhooks
+from blogapi.post import STATUSES
+from blogapi.storage import keys, pages, posts, webhooks
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, BaseModel, Post, PostTag
+from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.postgresql import SCHEMA, VERSION
+from blogapi.storage.search import patterns
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import VERSION as SQLITE_VERSION
 from tests.conftest import NOON, Clock
@@ -33,7 +35,7 @@ PAGE = Page("docs/several-machines.md")
 (MOVE,) = PAGE.take("Moving there, and back")
 (BACKUP,) = PAGE.take("Backups")
 
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
 @pytest.fixture
@@ -79,12 +81,12 @@ def test_a_key_that_was_used_can_be_replaced_and_revoked(url):
     database = Database(engine_for(url))
     old, new = keys.new_key(), keys.new_key()
     database.write(keys.add, "mine", old)
-    keys.find_and_count(database, keys.digest_of(old))
+    keys.authenticate(database, keys.digest_of(old))
     database.write(keys.replace, "mine", new)
-    assert keys.find_and_count(database, keys.digest_of(old)) is None
-    assert keys.find_and_count(database, keys.digest_of(new))[0].name == "mine"
+    assert keys.authenticate(database, keys.digest_of(old)) is None
+    assert keys.authenticate(database, keys.digest_of(new))[0].name == "mine"
     database.write(keys.remove, "mine")
-    assert keys.find_and_count(database, keys.digest_of(new)) is None
+    assert keys.authenticate(database, keys.digest_of(new)) is None
     database.close()
 
 
@@ -123,10 +125,10 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
         for status in (None, *STATUSES):
             for by_tag in (True, False):
                 queries = [
-                    (orders._newest(status, by_tag), values),
-                    (orders._latest(status, by_tag, False, False), values),
+                    (pages._newest(status, by_tag), values),
+                    (pages._latest(status, by_tag, False), values),
                 ]
-                queries.append((orders._latest(status, by_tag, True, False), values | of_second))
+                queries.append((pages._latest(status, by_tag, True), values | of_second))
                 if analyzed:  # as PostgreSQL does within a minute
                     for query in (patterns._newest, patterns._latest):
                         queries.append((query(1, status, by_tag, among_first=False), values | rare))
@@ -165,7 +167,7 @@ def filled(url, tmp_path):
         "published_at": "2030-01-01T00:00:00Z",
     }
     database.write(posts.put, "later", later)
-    database.write(posts.remove, 50, lambda document: None)
+    database.write(posts.delete, 50, lambda document: None)
     yield app, key
     database.close()
 
@@ -201,7 +203,7 @@ def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
         number += 1
         assert source_database.write(posts.add, new).id == number
-        source_database.write(posts.remove, number, lambda document: None)
+        source_database.write(posts.delete, number, lambda document: None)
         before = answers(other, key)
         source = source_database.engine
     source.close()
@@ -330,7 +332,7 @@ def round_trips(url, tmp_path):
 
 def test_a_creation_takes_four_round_trips(round_trips):
     fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
-    counts = [round_trips(idempotency.add_post, fields | {"title": title}, None) for title in ("A", "B", "C")]
+    counts = [round_trips(posts.add_once, fields | {"title": title}, None) for title in ("A", "B", "C")]
     assert counts[1:] == [4, 4]  # The first one prepares statements.
 
 

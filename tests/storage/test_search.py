@@ -15,10 +15,13 @@ from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.loop import Loop
-from blogapi.storage import index, lists, posts, search, tags
+from blogapi.post import STATUSES
+from blogapi.storage import posts, tags
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, Post
-from blogapi.storage.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
+from blogapi.storage.models import Post
+from blogapi.storage.search import index
+from blogapi.storage.search import queries as search
+from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
 from blogapi.web.scope import GRAIN_SECONDS
 from tests.conftest import message
 from tests.invariants import sound_posts
@@ -292,7 +295,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         post_id = database.write(posts.add, fields).id
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, post_id)
-    page = lists.page(database, 1000, q=q)
+    page = search.page(database, q, 1000)
     ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
     assert [each for each in ids if each >= first] == expected
 

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
+from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, posts
 from blogapi.storage import tags as stored_tags
 from blogapi.storage.engine import Database
-from blogapi.storage.fold import fold
-from blogapi.storage.models import STATUSES, PostTag, Tag
+from blogapi.storage.models import PostTag, Tag
 from blogapi.storage.sqlite import Sqlite
 from tests.conftest import NOON
 from tests.invariants import sound_posts
