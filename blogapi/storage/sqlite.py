@@ -57,7 +57,7 @@ class Sqlite:
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.path = path.absolute()
         self.name = str(self.path)
-        self._wal = Path(f"{self.path}-wal")
+        self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite has it beside the file itself, not beside a link.
         self._wait_seconds = wait_seconds
         self.connection: sqlite3.Connection | None = None
         self._dialect = SqliteDatabase(None)  # builds the text of queries, and is never connected

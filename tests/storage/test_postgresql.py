@@ -1,13 +1,9 @@
 """PostgreSQL as an engine: its tables, the round trips of a write, and copies from one engine to the other."""
 
-import os
 import re
-import signal
 import sqlite3
-import subprocess
 import threading
 from contextlib import closing
-from subprocess import PIPE, STDOUT
 
 import psycopg
 import pytest
@@ -21,19 +17,12 @@ from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.postgresql import SCHEMA, VERSION
-from blogapi.storage.search import patterns
-from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.search import index
+from blogapi.storage.search import postgresql as patterns
 from blogapi.storage.upgrades import VERSION as SQLITE_VERSION
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
-from tests.pages import Page
-from tests.postgresql import PROGRAMS, PostgresqlServer
-from tests.service import CHECKOUT, add_key, free_port
-
-PAGE = Page("docs/several-machines.md")
-(SET_UP,) = PAGE.take("Setting it up")
-(MOVE,) = PAGE.take("Moving there, and back")
-(BACKUP,) = PAGE.take("Backups")
+from tests.postgresql import PROGRAMS
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
@@ -105,6 +94,11 @@ FILL = """
 """
 
 
+FILL_SEARCH = """
+    INSERT INTO search SELECT id, ' common rare' || id || ' ', ' ¬616c6c ', status = 'published' FROM post
+"""
+
+
 def rows_read(plan):
     """The most rows that a step of a plan gives."""
     return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(each) for each in plan.get("Plans", [])), 0)
@@ -115,11 +109,12 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
     engine = engine_for(url)
     values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
     of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
-    rare = {"text0": "% rare4711 %", "labels0": "% ¶rare4711 %", "label": "% ¬616c6c %", "first": 100}
-    common = rare | {"text0": "% common %", "labels0": "% ¶common %"}
+    values |= {"after": ""}
+    rare = patterns._patterns(index.wanted("rare4711")) | {"label": f"% {index.tag_label('all')} %", "first": 100}
+    common = rare | patterns._patterns(index.wanted("common"))
     with closing(engine.connections.connect()) as connection:
         connection.execute(FILL)
-        connection.execute("INSERT INTO search SELECT id, ' common rare' || id || ' ', ' ¬616c6c ' FROM post")
+        connection.execute(FILL_SEARCH)
         if analyzed:
             connection.execute("ANALYZE")
         for status in (None, *STATUSES):
@@ -131,8 +126,8 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
                 queries.append((pages._latest(status, by_tag, True), values | of_second))
                 if analyzed:  # as PostgreSQL does within a minute
                     for query in (patterns._newest, patterns._latest):
-                        queries.append((query(1, status, by_tag, among_first=False), values | rare))
-                        queries.append((query(1, status, by_tag, among_first=True), values | common))
+                        queries.append((query(1, None, status, by_tag, among_first=False), values | rare))
+                        queries.append((query(1, None, status, by_tag, among_first=True), values | common))
                 for query, given in queries:
                     statement = engine._dialect.statement(query)
                     explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
@@ -239,72 +234,6 @@ def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
         assert connection.execute("SELECT count(*) FROM post").fetchone() == (50,)
     assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
     assert len(sound_posts(tmp_path / "backup.db")) == 50
-
-
-# The page
-
-
-@pytest.fixture
-def page_server():
-    """A server of PostgreSQL with an empty database, as the page takes it for granted."""
-    with PostgresqlServer() as server:
-        server.execute("CREATE DATABASE blogapi")
-        yield server
-
-
-@pytest.fixture
-def shell(page_server, tmp_path):
-    """Start lines of the page in a shell; their files are the test's."""
-    environ = os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "PORT": str(free_port())}
-    environ |= {"PGHOST": "127.0.0.1", "PGPORT": str(page_server.port), "PGUSER": "blogapi"}
-
-    def start(script):
-        script = script.replace("@db.example.org/", f"@127.0.0.1:{page_server.port}/")
-        script = re.sub(r"\b(\w+\.(?:db|sql))", rf"{tmp_path}/\1", script)
-        return subprocess.Popen(
-            ["bash", "-euc", script], cwd=CHECKOUT, env=environ, stdout=PIPE, stderr=STDOUT, text=True
-        )
-
-    return start
-
-
-def test_what_the_page_says_of_setting_it_up_works(shell):
-    *_, serve = SET_UP.splitlines()
-    process = shell(SET_UP.replace(serve, f"export {serve.replace(' ', '; exec ', 1)}"))
-    lines = []
-    while sum("Booting worker" in line for line in lines) < 2:
-        lines.append(process.stdout.readline())
-        assert lines[-1], lines
-    process.send_signal(signal.SIGTERM)
-    assert "PASSWORD" not in "".join(lines) + process.communicate(timeout=10)[0]
-    assert process.returncode == 0
-
-
-def test_what_the_page_says_of_moving_and_backups_works(shell, page_server, tmp_path):
-    def run(script):
-        process = shell(script)
-        output, _ = process.communicate(timeout=30)
-        assert process.returncode == 0, output
-
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    database = Database(engine)
-    add_key(database, "mine")
-    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]})
-    database.close()
-    page_server.execute("DROP DATABASE blogapi")
-    run(MOVE)
-    dump, restore = BACKUP.splitlines()
-    run(dump)
-    page_server.execute("DROP DATABASE blogapi")
-    run(restore)
-    expected = sound_posts(tmp_path / "blog.db")
-    assert len(expected) == 1
-    assert sound_posts(tmp_path / "back.db") == sound_posts(page_server.url("blogapi")) == expected
-
-
-def test_every_block_of_the_page_is_run():
-    assert PAGE.forgotten == []
 
 
 # Round trips
