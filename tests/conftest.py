@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import tempfile
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,12 @@ from selenium.webdriver.chrome.service import Service as ChromeService
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import webhooks
+from blogapi.web.service import EXTENSION, Service
 from blogapi.webhooks import endpoint
 from blogapi.webhooks.sender import Sender
 from tests.postgresql import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver, make_certificate
-from tests.service import Service, add_key
+from tests.service import Server, add_key
 
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 
@@ -116,11 +118,21 @@ def config(backend, tmp_path, request):
     return Config(database=tmp_path / "blog.db", rate_limit=1_000_000)
 
 
+@cache
+def application(cors_origins):
+    """Return the one application of this process with these origins: the database is each test's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = create_app(Config(database=Path(folder) / "blog.db", cors_origins=cors_origins))
+        app.extensions[EXTENSION].database.close()
+    return app
+
+
 @pytest.fixture
 def app(config, clock):
-    app = create_app(config, clock)
+    app = application(config.cors_origins)
+    app.extensions[EXTENSION] = service = Service.open(config, clock)
     yield app
-    app.extensions["blogapi"].database.close()
+    service.database.close()
 
 
 @pytest.fixture
@@ -169,8 +181,9 @@ def plan(database):
     """Return the steps by which SQLite runs a query."""
 
     def plan(query):
-        text, parameters, _ = database.engine.statement(query)
-        steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {text}", [1] * len(parameters))
+        statement = database.engine.statement(query)
+        values = [1] * len(statement.parameters)
+        steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)
         return [row[3] for row in steps]
 
     return plan
@@ -209,7 +222,7 @@ def post(client):
 @pytest.fixture
 def service(tmp_path):
     """The real server on a real socket, stopped at the end."""
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         yield service
 
 

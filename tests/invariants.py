@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psycopg
 
-from blogapi.storage import index
-from blogapi.storage.fold import fold
+from blogapi.post import fold
+from blogapi.storage.search import index
 
 
 def sound_posts(database):

@@ -10,7 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.web.schemas.fields import SLUG
+from blogapi.post import SLUG
 
 number = itertools.count()
 

@@ -38,7 +38,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Service:
+class Server:
     """A gunicorn with a database; its log is kept in a file, beside that where it is one.
 
     It makes a key, unless it is given the `key` of another. `measured` lets coverage look on, where it does so at all;

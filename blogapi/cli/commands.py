@@ -12,7 +12,6 @@ from blogapi.cli.output import show, with_progress
 from blogapi.config import Config
 from blogapi.server.start import become_server, refuse_taken_address
 from blogapi.storage import keys as api_keys
-from blogapi.storage import sessions
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import KeyName, Unavailable
@@ -37,7 +36,7 @@ CURL = (
 def opened() -> Iterator[Database]:
     """Open the database of the environment. It is neither created nor upgraded."""
     engine = engine_for(Config.from_environ(os.environ).database)
-    engine.open(create=False, upgrade=False)
+    engine.open(create=False)
     try:
         yield Database(engine)
     finally:
@@ -159,6 +158,6 @@ def settings(end: bool) -> None:
     url = Config.from_environ(os.environ).url
     with opened() as database:
         if end:
-            database.write(sessions.end_all)
+            database.write(api_keys.end_sessions)
         else:
-            show(f"{url}/settings/open?link={database.write(sessions.add_link)}")
+            show(f"{url}/settings/open?link={database.write(api_keys.add_link)}")

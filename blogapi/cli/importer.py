@@ -7,11 +7,10 @@ from typing import Literal, NamedTuple
 from marshmallow import ValidationError
 
 from blogapi.files.sources import Item, Refused
+from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, Unavailable
-from blogapi.web.errors import sentences
-from blogapi.web.schemas.posts import PutPostSchema
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise

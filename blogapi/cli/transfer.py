@@ -15,8 +15,8 @@ from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import with_progress
 from blogapi.files.export import export
 from blogapi.files.sources import open_sources, shown
-from blogapi.storage import lists
-from blogapi.storage.slugs import slug_of
+from blogapi.storage import pages
+from blogapi.storage.posts import slug_of
 from blogapi.web.openapi.description import describe
 from blogapi.web.views import blueprint
 
@@ -42,7 +42,7 @@ def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
     read is named with the reason, and the others go on; the exit status is then 1. What was interrupted goes on when
     the same command is given again.
     """
-    counts = Counter(made=0, changed=0, unchanged=0, refused=0)
+    counts = Counter(created=0, updated=0, unchanged=0, refused=0)
     dropped: Counter[str] = Counter()
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of) as sources:
         results = foresee(database, sources) if dry_run else store(database, sources, events)
@@ -62,7 +62,7 @@ def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. What is there with the same content is not touched."""
     with opened() as database:
-        summary = export(lists.every(database), folder, delete=delete)
+        summary = export(pages.every(database), folder, delete=delete)
     for failure in summary.failed:
         click.echo(shown(failure), err=True)
     failed = f", failed {len(summary.failed)}" if summary.failed else ""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import parse, render
-from blogapi.files.sources import SLUG
+from blogapi.post import is_slug
 
 OWN_NAMES = ("id", "created_at", "title", "slug")
 
@@ -81,7 +81,7 @@ def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
 
 def _is_exported(path: Path) -> bool:
     slug = path.name.removesuffix(".md")
-    if path.suffix != ".md" or not SLUG.fullmatch(slug) or path.is_symlink() or not path.is_file():
+    if path.suffix != ".md" or not is_slug(slug) or path.is_symlink() or not path.is_file():
         return False
     try:
         document = parse(path.read_bytes())

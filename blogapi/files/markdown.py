@@ -2,12 +2,12 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
+from blogapi.post import is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
@@ -163,11 +163,6 @@ def _heading(content: str) -> str:
     text = (heading[1] or "").rstrip(" \t")
     opened = text.rstrip("#")  # a closing sequence
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
-
-
-def is_visible(character: str) -> bool:
-    """Return whether a character is neither white space nor of category Z, Cc or Cf."""
-    return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def _written(name: str, value: Any) -> str:

@@ -17,6 +17,7 @@ from blogapi.clock import rfc3339
 from blogapi.files.exports import EXPORTS, markdown_of
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 from blogapi.files.markdown import Document, parse
+from blogapi.post import is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
 # What was built or installed, not written. Hidden folders are not entered either.
@@ -33,7 +34,6 @@ PATH_NAMES = ("permalink", "path", "url")
 PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
 LAST = "~"  # after every time
 
-SLUG = re.compile("(?=.{1,100}$)[a-z0-9]+(-[a-z0-9]+)*")
 ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
@@ -304,7 +304,7 @@ def make_item(
 
 def make_slug(text: str, slug_of: Callable[[str], str]) -> str:
     """Return `text` where it is a slug, else the one that `slug_of` makes of it."""
-    return text if SLUG.fullmatch(text) else slug_of(text)
+    return text if is_slug(text) else slug_of(text)
 
 
 def shown(text: str) -> str:

@@ -124,7 +124,8 @@ class ServerLogger(Logger):
         super().setup(cfg)
         for handler in self.error_log.handlers:
             handler.setFormatter(Formatter(self.error_fmt))
-        logging.getLogger("blogapi").handlers = self.error_log.handlers
+        logger = logging.getLogger("blogapi")
+        logger.handlers, logger.level = self.error_log.handlers, self.error_log.level
 
 
 def timestamp(seconds: float) -> str:

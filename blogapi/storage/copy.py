@@ -11,10 +11,11 @@ from typing import Any
 
 from peewee import Model
 
-from blogapi.storage import documents, index
+from blogapi.storage import documents
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.words import UNICODE
+from blogapi.storage.search import index
+from blogapi.storage.search.words import UNICODE
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
@@ -38,7 +39,7 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
 
 def check_version(version: int, tables: set[str]) -> None:
     """Raise Unavailable unless this program knows the tables of a database of ours."""
-    if version in UNRELEASED or "post" not in tables:
+    if version in UNRELEASED or not {model._meta.table_name for model in BaseModel.__subclasses__()} <= tables:
         raise Unavailable(
             "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
         )

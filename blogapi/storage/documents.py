@@ -10,24 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from blogapi.post import FIELDS, REQUIRED, fold
 from blogapi.storage.errors import Damaged
-from blogapi.storage.fold import fold
 
-# The fields of a post, in the order in which they are written
-FIELDS = (
-    "id",
-    "title",
-    "status",
-    "slug",
-    "content",
-    "excerpt",
-    "tags",
-    "cover_image",
-    "published_at",
-    "created_at",
-    "updated_at",
-)
-NEEDED = {"id", "title", "status", "slug", "content", "tags", "created_at", "updated_at"}  # fields that every post has
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
 PUBLISHED_AT = b'"published_at":"'
 UPDATED_AT = '"updated_at":"'
@@ -45,12 +30,12 @@ def _name(field: str) -> tuple[bytes, Callable[[bytes, bytes], int]]:
 def _followers(field: str) -> list[tuple[bytes, Callable[[bytes, bytes], int]]]:
     """Return what can follow a field: the next that every post has, and those before it."""
     following = FIELDS[FIELDS.index(field) + 1 :]
-    last = next((index for index, each in enumerate(following) if each in NEEDED), 0)
+    last = next((index for index, each in enumerate(following) if each in REQUIRED), 0)
     return [_name(each) for each in following[: last + 1]]
 
 
 # How each field is found: its name, whether every post has it, and what follows it
-PLACES = {field: (*_name(field), field in NEEDED, _followers(field)) for field in FIELDS}
+PLACES = {field: (*_name(field), field in REQUIRED, _followers(field)) for field in FIELDS}
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +148,7 @@ def load(document: bytes) -> dict[str, Any]:
     """Return the post that a document stands for; raise Damaged."""
     try:
         post = json.loads(document)
-        if post.keys() >= NEEDED:
+        if post.keys() >= REQUIRED:
             return post
     except (ValueError, AttributeError) as error:
         raise Damaged from error

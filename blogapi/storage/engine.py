@@ -159,7 +159,7 @@ class Database(Reader):
     ) -> T:
         """Run an operation as `write` does, on a connection of its own in a thread: others can read meanwhile.
 
-        For what takes longer than 100 ms. One runs at a time; before the next, the writes that waited have as much time.
+        For what takes longer than 100 ms. One runs at a time; writes that waited have as much time before the next one.
         """
 
         def commit(engine: Any) -> T:

@@ -1,18 +1,22 @@
-"""The API keys."""
+"""The API keys, and the sessions of the owner's page."""
 
 import hashlib
 import secrets
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import NamedTuple
 
+from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import KeyName
-from blogapi.storage.models import FULL, ApiKey
+from blogapi.storage.errors import KeyName, NotFound
+from blogapi.storage.models import FULL, ApiKey, Session
 from blogapi.storage.query import Each, Param, Prepared, Statement
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit
+LINK, SESSION = "link", "session"
+PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
 class KnownKey(NamedTuple):
@@ -43,13 +47,7 @@ def digest_of(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def find(reader: Reader, digest: bytes) -> KnownKey | None:
-    """Return the key with this SHA-256, if it is in force."""
-    found = find_and_count(reader, digest)
-    return found and found[0]
-
-
-def find_and_count(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
+def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
     """Return the key with this SHA-256, if it is in force; where several processes serve, count a request of it."""
     found = reader.row(_key, digest=digest)
     if found is None:
@@ -76,7 +74,6 @@ _key = Each(
     SELECT {_names}, hits, number, floor(extract(epoch FROM clock_timestamp()))::bigint FROM key, hit
     """,
         [Param("digest")],
-        ["digest"],
     ),
 )
 
@@ -98,7 +95,6 @@ _counted = Each(
     ) AS present
     """,
         [Param("digest")],
-        ["digest"],
     ),
 )
 
@@ -156,3 +152,53 @@ def check_known(reader: Reader, name: str) -> None:
 
 def _is_known(reader: Reader, name: str) -> bool:
     return reader.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name)) is not None
+
+
+# Sessions of the owner's page, and the links that open them
+
+
+def add_link(tx: Transaction) -> str:
+    """Make a link; return its token."""
+    return _add(tx, LINK)
+
+
+def check_link(reader: Reader, token: str) -> None:
+    """Raise NotFound if there is no link with this token, or no more."""
+    if not is_valid(reader, LINK, token):
+        raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
+
+
+def open_session(tx: Transaction, link: str) -> str:
+    """Make a session by the token of a link, which is used up; return its own. Raises NotFound as `check_link` does."""
+    check_link(tx, link)
+    end_session(tx, link)
+    return _add(tx, SESSION)
+
+
+def is_valid(reader: Reader, kind: str, token: str) -> bool:
+    """Return whether there is a link or a session with this token."""
+    return reader.row(_valid, digest=digest_of(token), kind=kind, now=reader.now) is not None
+
+
+_valid = Prepared(
+    Session.select(Session.kind).where(
+        Session.digest == Param("digest"), Session.kind == Param("kind"), Session.ends_at > Param("now")
+    )
+)
+
+
+def end_session(tx: Transaction, token: str) -> None:
+    """End a session, or a link."""
+    tx.execute(Session.delete().where(Session.digest == digest_of(token)))
+
+
+def end_sessions(tx: Transaction) -> None:
+    """End all sessions and links."""
+    tx.execute(Session.delete())
+
+
+def _add(tx: Transaction, kind: str) -> str:
+    tx.execute(Session.delete().where(Session.ends_at <= tx.now))
+    token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
+    tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))
+    return token

@@ -4,7 +4,6 @@ from peewee import AutoField, BlobField, CompositeKey, Expression, IntegerField,
 
 from blogapi.storage.query import AsBytes, Param
 
-STATUSES = ("published", "draft", "scheduled", "archived")
 FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = ("full", "read-only", "published-only")  # of keys, each less than the last
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
 EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
 
-from blogapi.storage import documents, search, webhooks
+from blogapi.post import STATUSES, fold
+from blogapi.storage import documents, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
-from blogapi.storage.fold import fold
-from blogapi.storage.models import STATUSES, Post, PostTag, Schedule, Tag
+from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
+from blogapi.storage.search import index
 
 
 class CountedTag(NamedTuple):
@@ -23,14 +24,14 @@ class CountedTag(NamedTuple):
     posts: int
 
 
-class Page(NamedTuple):
+class TagPage(NamedTuple):
     """Some tags of a list, and the folded name of the last one if more follow."""
 
     tags: list[CountedTag]
     last: str | None
 
 
-def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page:
+def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> TagPage:
     """Return the tags whose folded names follow `after`, by these; at most `limit`. Costs O(limit).
 
     With `status` only posts that have it now count, and spell the tags. While posts are due that are not published in
@@ -38,7 +39,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     """
     limits = {"limit": len(STATUSES) * (limit + 1), "after": after}
     rows = list(islice(_merged(reader.rows(_tags_after(status), now=reader.now, **limits)), limit + 1))
-    return Page(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
+    return TagPage(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
 
 
 Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, how many there are
@@ -95,7 +96,7 @@ _rows = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts)
 def _due() -> Select:
     """Return the query for the tags of the posts, mostly none, that are to be published by now."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
-    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in orders.py
+    carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
     query = Schedule.select(PostTag.tag, Value(None), newest, posts).join(PostTag, on=carries)
     is_due = Schedule.published_at <= Param("now")
     return query.where(is_due, PostTag.tag > Param("after")).group_by(PostTag.tag)
@@ -255,7 +256,7 @@ def _counts(tag: str, name: str) -> Select:
     return PostTag.select(*columns).where(PostTag.tag == tag).group_by(PostTag.tag, PostTag.status)
 
 
-def remove(tx: Transaction, tag: str) -> None:
+def delete(tx: Transaction, tag: str) -> None:
     """Remove a tag, folded, from every post; raise NotFound if none carries it."""
     name = find(tx, tag).name
     _rewrite(tx, tag, partial(_without, tag))
@@ -277,7 +278,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed)
                 old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
-                search.reindex(tx, post_id, old, new, at_once=True)
+                index.reindex(tx, post_id, old, new, at_once=True)
                 any_changed = True
     return any_changed
 

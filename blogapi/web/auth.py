@@ -24,7 +24,7 @@ def key_required(view: Callable) -> Callable:
         environ, db = request.environ, database()
         match = AUTHORIZATION.fullmatch(environ.get("HTTP_AUTHORIZATION", ""))
         digest = keys.digest_of(match[1]) if match else None
-        found = digest and keys.find_and_count(db, digest)
+        found = digest and keys.authenticate(db, digest)
         if found is None:
             raise Unauthorized(
                 "Authorization: must be 'Bearer' and an API key that is in force", www_authenticate=["Bearer"]

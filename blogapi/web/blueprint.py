@@ -4,9 +4,9 @@ from flask import Blueprint
 from flask.blueprints import BlueprintSetupState
 from werkzeug.routing import BaseConverter
 
-from blogapi.storage.fold import fold
+from blogapi.post import CONTROL_OR_BREAK, ID, SLUG, WHITE_SPACE, fold
 from blogapi.storage.models import MAX_ID
-from blogapi.web.schemas.fields import DELIVERY_ID, ID, SLUG, UNUSABLE_IN_A_LINE, WHITE_SPACE
+from blogapi.web.schemas.webhooks import DELIVERY_ID
 
 blueprint = Blueprint("api", __name__)
 
@@ -48,7 +48,7 @@ class TagConverter(BaseConverter):
     example = "travel"
 
     def to_python(self, value: str) -> str:
-        return "" if UNUSABLE_IN_A_LINE.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
+        return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
 CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}

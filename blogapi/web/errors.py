@@ -2,18 +2,16 @@
 
 import json
 import logging
-from collections.abc import Iterator
-from typing import Any
 
 from flask import Flask, Response, g, request
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, NotFound, ServiceUnavailable
 
+from blogapi.post import sentences
 from blogapi.storage import errors as storage
 from blogapi.web.responses import JSON
 
 MAX_MESSAGE = 500
-MAX_NAME = 60
 MESSAGES = {
     404: "no such path",
     405: "the method is not allowed for this path; the Allow header names those that are",
@@ -89,13 +87,3 @@ def crash(error: Exception) -> Response:
     """Answer 500; the log gets the traceback."""
     log.exception("unexpected error")
     return error_response(InternalServerError())
-
-
-def sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
-    """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
-    for key, value in messages.items():
-        name = f"{prefix}[{key}]" if isinstance(key, int) else key[:MAX_NAME] or '""'
-        if isinstance(value, dict):
-            yield from sentences(value, name)
-        else:
-            yield f"{name}: {', '.join(value)}"

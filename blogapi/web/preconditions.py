@@ -12,7 +12,7 @@ from werkzeug.exceptions import PreconditionFailed
 
 from blogapi.files.markdown import render
 from blogapi.storage.documents import etag
-from blogapi.storage.idempotency import IdempotencyKey
+from blogapi.storage.posts import IdempotencyKey
 
 IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 

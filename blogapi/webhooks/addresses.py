@@ -1,10 +1,10 @@
-"""Which addresses webhooks may go to: none that only this machine or its network can reach, unless that is allowed."""
+"""The addresses that webhooks may call: public ones only, unless private ones are allowed."""
 
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-# Where clouds have their metadata, beside the link-local 169.254.169.254: Alibaba, Oracle and Azure; by IPv6 Amazon,
-# Google, Oracle and Scaleway.
+# Metadata of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon, Google, Oracle
+# and Scaleway.
 METADATA = [
     ip_address(address)
     for address in (
@@ -17,7 +17,7 @@ METADATA = [
         "fd00:42::42",
     )
 ]
-# Not public, but global to ipaddress in some of Python 3.11 to 3.13 at least (IANA's special-purpose registries, 2025).
+# Not public, but global to `ipaddress` in some versions of Python (IANA's special-purpose registries, 2025).
 NOT_PUBLIC = [
     ip_network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
     ip_network("192.88.99.0/24"),  # relays of 6to4, deprecated (RFC 7526)
@@ -25,25 +25,27 @@ NOT_PUBLIC = [
     ip_network("2002::/16"),  # 6to4, deprecated (RFC 7526)
     ip_network("3fff::/20"),  # documentation (RFC 9637)
 ]
-GLOBAL_UNICAST = ip_network("2000::/3")  # what IANA has given out of IPv6
-TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses, reached through NAT64 (RFC 6052)
+GLOBAL_UNICAST = ip_network("2000::/3")  # allocated by IANA
+TRANSLATED = ip_network("64:ff9b::/96")  # public IPv4 addresses through NAT64 (RFC 6052)
+PREFIXES = (16, 32, 40, 48, 56, 64)  # bits before an IPv4 address: 6to4 (RFC 3056), and RFC 6052 but for 96
+LOW_32, LOW_56 = (1 << 32) - 1, (1 << 56) - 1
 
 
 class AddressError(OSError):
-    """There is no address that may be called; says why to a person."""
+    """A host has no address that may be called; the message tells a person why."""
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
     """Return the addresses of `host` that may be called, in the resolver's order.
 
-    Raises AddressError if there is none, OSError if the host cannot be found. What is checked is what the resolver
-    makes of every spelling (127.1, 0x7f000001), and what is to be connected to: a second look-up may say otherwise.
+    Raises AddressError if there are none, OSError if the host cannot be found. The resolver reads every spelling
+    (127.1, 0x7f000001). Connect to these addresses: a second look-up could give others.
     """
     try:
-        host.encode("idna")  # what getaddrinfo does; but under gevent its failure would be in the log, too
+        host.encode("idna")  # getaddrinfo does the same, but gevent would log its failure
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
-        raise AddressError("no valid name of a host") from None
+        raise AddressError("not a valid host name") from None
     refusals = {address[0]: refusal(address[0], private) for *_, address in found}
     allowed = [address for address, reason in refusals.items() if reason is None]
     if not allowed:
@@ -52,28 +54,30 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
 
 
 def refusal(text: str, private: bool) -> str | None:
-    """Return why an address must not be called, None if it may."""
-    meant = meanings(ip_address(text))
-    if any(each.is_link_local or each.is_multicast or each in METADATA for each in meant):
+    """Return why an address must not be called, or None if it may."""
+    address = ip_address(text)
+    if address.version == 6 and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    embedded = embedded_in(address) if address.version == 6 else []
+    if address.is_multicast or any(each.is_link_local or each in METADATA for each in (address, *embedded)):
         return f"{text} is a link-local, multicast or metadata address, which is never called"
-    if not private and not all(map(is_public, meant)):
+    if not private and not is_public(address):
         return f"{text} is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these"
     return None
 
 
-def meanings(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
-    """Return the address, and the IPv4 address that it stands for or may be translated to."""
-    if address.version == 4:
-        return [address]
-    if address.ipv4_mapped:
-        return [address.ipv4_mapped]
-    if address in GLOBAL_UNICAST:
-        return [address, address.sixtofour] if address.sixtofour else [address]
-    return [address, ip_address(int(address) & 0xFFFFFFFF)]
+def embedded_in(address: IPv6Address) -> list[IPv4Address]:
+    """Return the IPv4 addresses that an IPv6 address can lead to, by 6to4, Teredo or NAT64 with any prefix."""
+    bits = int(address)
+    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which are never part of it
+    found = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
+    return [*map(IPv4Address, found), *(address.teredo or ())]
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether an address is one that the whole Internet can reach."""
+    """Return whether the whole Internet can reach an address."""
+    if address in TRANSLATED:
+        return is_public(IPv4Address(int(address) & LOW_32))
     if not address.is_global or any(address in network for network in NOT_PUBLIC):
         return False
-    return address.version == 4 or address in GLOBAL_UNICAST or address in TRANSLATED
+    return address.version == 4 or address in GLOBAL_UNICAST

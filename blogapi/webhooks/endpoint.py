@@ -1,9 +1,10 @@
-"""The endpoint of a webhook: signed messages are posted to it (Standard Webhooks), and the status of its answer kept.
+"""The endpoint of a webhook: posting signed messages to it (Standard Webhooks).
 
-In a gevent process, whoever imports this must have had it patched before: urllib3 binds parts of ssl at its import.
+With gevent, import this after patching: urllib3 binds parts of ssl when it is imported.
 """
 
 import base64
+import calendar
 import hashlib
 import hmac
 import http.client
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from urllib3.connection import HTTPConnection
@@ -24,16 +26,18 @@ from urllib3.util.ssltransport import SSLTransport
 
 from blogapi.webhooks.addresses import AddressError, addresses_of
 
-RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and what TLS adds
+RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
+REDIRECTS = (301, 302, 303, 307, 308)
+BUSY = (429, 503)  # statuses that ask to come later
 FAILURES = (OSError, HTTPError, http.client.HTTPException)
 
 log = logging.getLogger(__name__)
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after RECEIVED_BYTES, whatever they are, and lets others have a turn before each read.
+    """A socket that ends after RECEIVED_BYTES, and lets other threads run before each read.
 
-    A receiver that has always more to say would keep this process busy otherwise.
+    A receiver that never stops sending would keep this process busy otherwise.
     """
 
     left = RECEIVED_BYTES
@@ -52,17 +56,17 @@ class ShortSocket(socket.socket):
 
 
 class FinalResponse(http.client.HTTPResponse):
-    """An answer without the interim ones before it (RFC 9110, section 15.2), of which http.client knows 100 only."""
+    """A response that skips all interim ones (RFC 9110, section 15.2); http.client skips 100 only."""
 
     def _read_status(self) -> tuple[str, int, str]:
         version, status, phrase = super()._read_status()
         return version, 100 if 100 < status < 200 else status, phrase
 
 
-class Connection(HTTPConnection):
-    """A connection to an address, with TLS if there is a `tls_host` to expect there.
+class EndpointConnection(HTTPConnection):
+    """A connection to an address, with TLS if the certificate of a `tls_host` is expected there.
 
-    TLS takes its bytes from memory: OpenSSL, reading from a socket, stays in it while there is anything but data.
+    TLS reads its bytes from memory: OpenSSL would not leave a socket that keeps sending anything but data.
     """
 
     response_class = FinalResponse
@@ -79,19 +83,27 @@ class Connection(HTTPConnection):
             self.sock = SSLTransport(self.sock, tls(), self.tls_host)
 
 
+class Result(NamedTuple):
+    """The result of an attempt: the status of the answer, or an error."""
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: int = 0  # seconds
+
+
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a webhook's messages go."""
+    """The URL of a webhook, with the key that signs its messages."""
 
     url: str
-    key: bytes  # that signs the messages
-    private: bool  # whether it may be at a private or loopback address
-    seconds: int  # that an attempt may take
+    key: bytes
+    private: bool  # whether private and loopback addresses are allowed
+    seconds: int  # for an attempt
     # timeout(seconds) raises TimeoutError in its block when they are over
     timeout: Callable[[int], AbstractContextManager]
 
-    def send(self, message_id: str, body: bytes, now: float) -> tuple[int | None, str | None]:
-        """Send a message once; return the status of the answer, or what went wrong in its place."""
+    def send(self, message_id: str, body: bytes, now: float) -> Result:
+        """Send a message once."""
         deadline = time.monotonic() + self.seconds
         try:
             headers = {
@@ -102,16 +114,17 @@ class Endpoint:
                 "webhook-signature": signature(self.key, message_id, int(now), body),
             }
             with self.timeout(self.seconds):
-                status = self.post(headers, body, deadline)
-            return status, "redirects are not followed; change the url" if 300 <= status < 400 else None
-        except FAILURES as error:  # also what urllib3 makes of a TimeoutError
-            return None, self.reason(TimeoutError() if time.monotonic() >= deadline else error)
-        except Exception:  # An attempt that came to nothing would be made again at once, and for ever.
+                status, retry_after = self.post(headers, body, deadline)
+            error = "redirects are not followed; change the url" if status in REDIRECTS else None
+            return Result(status, error, seconds_until(retry_after, now) if status in BUSY else 0)
+        except FAILURES as error:  # including those that urllib3 raises from a TimeoutError
+            return Result(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
+        except Exception:  # Without a result, the attempt would be repeated at once, and forever.
             log.exception("unexpected error in sending to a webhook")
-            return None, "unexpected error; the log says more"
+            return Result(error="unexpected error; the log says more")
 
-    def post(self, headers: dict[str, str], body: bytes, deadline: float) -> int:
-        """POST, following no redirects; return the status. Raises one of FAILURES."""
+    def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
+        """POST without following redirects; return the status and Retry-After. Raises one of FAILURES."""
         target = parse_url(self.url)
         headers = headers | {"Host": target.netloc, "Connection": "close"}
         if target.auth:
@@ -122,20 +135,21 @@ class Endpoint:
         try:
             connection.request("POST", target.request_uri, body, headers, preload_content=False, decode_content=False)
             response = connection.getresponse()
-            with suppress(Exception):  # The status has come; to read the rest only spares the receiver a reset.
+            with suppress(Exception):  # Reading the rest only spares the receiver a reset.
                 response.read()
-            return response.status
+            return response.status, response.headers.get("Retry-After", "")
         finally:
             connection.close()
 
-    def connect(self, target: Url, deadline: float) -> Connection:
-        """Connect to an address that was checked: to connect by the name would be to look up another one."""
+    def connect(self, target: Url, deadline: float) -> EndpointConnection:
+        """Connect to an address that was checked; connecting by the name would look it up again."""
         host = target.host.strip("[]")
         port = target.port or (443 if target.scheme == "https" else 80)
         addresses = addresses_of(host, port, self.private)
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
-            seconds = max(0.1, (deadline - time.monotonic()) / left)  # Where nobody answers, the others have time left.
-            connection = Connection(address, port, seconds, host.rstrip(".") if target.scheme == "https" else None)
+            seconds = max(0.1, (deadline - time.monotonic()) / left)  # A silent address leaves time for the others.
+            tls_host = host.rstrip(".") if target.scheme == "https" else None
+            connection = EndpointConnection(address, port, seconds, tls_host)
             try:
                 connection.connect()
                 connection.timeout = self.seconds
@@ -151,7 +165,7 @@ class Endpoint:
         raise failure
 
     def reason(self, error: Exception) -> str:
-        """Say to a person what went wrong, and nothing of what the receiver sent."""
+        """Tell a person the reason of a failure, without anything that the receiver sent."""
         if isinstance(error, AddressError | LocationValueError):
             return f"url: {error}"
         if isinstance(error, socket.gaierror):
@@ -162,17 +176,28 @@ class Endpoint:
             return f"no answer within {self.seconds} s"
         if isinstance(error, ssl.SSLError):
             return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
-        return "the connection broke off, or the answer was none in HTTP"
+        return "the connection broke off, or the answer was not HTTP"
+
+
+def seconds_until(retry_after: str, now: float) -> int:
+    """Return the seconds that a Retry-After asks to wait (RFC 9110, section 10.2.3), 0 if it is invalid."""
+    if retry_after.isdecimal():
+        return int(retry_after[:9])
+    try:
+        date = time.strptime(retry_after, "%a, %d %b %Y %H:%M:%S GMT")
+    except ValueError:
+        return 0
+    return max(0, calendar.timegm(date) - int(now))
 
 
 @cache
 def tls() -> ssl.SSLContext:
-    """Return what is asked of receivers with https: a certificate for their host that this system trusts."""
+    """Return the context that receivers with https are checked by: this system must trust their certificate."""
     return ssl.create_default_context()
 
 
 def signing_key(secret: str | None) -> bytes:
-    """Return the key that a webhook's secret stands for; raise ValueError if it is damaged."""
+    """Return the key in a webhook's secret. Raises ValueError if the secret is damaged."""
     key = base64.b64decode((secret or "").removeprefix("whsec_"), validate=True)
     if not key:
         raise ValueError("no secret")

@@ -14,14 +14,14 @@ from contextlib import suppress
 
 from blogapi.clock import rfc3339
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage import idempotency, outbox, posts, webhooks
+from blogapi.storage import outbox, posts, webhooks
 from blogapi.storage.engine import Database
-from blogapi.storage.errors import Unavailable
+from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.outbox import GONE, Attempt, DueWebhook, Message
-from blogapi.webhooks.endpoint import Endpoint, signing_key
+from blogapi.webhooks.endpoint import Endpoint, Result, signing_key
 
-MINUTE, HOUR = 60, 3600
-RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)  # seconds
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
 JITTER = 0.1  # the share of a delay that is added at random: a receiver that was down is not asked for all at once
 POLL_SECONDS = 0.1  # between two looks at the outbox
 PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
@@ -60,6 +60,7 @@ class Sender:
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
         self.damaged: set[int] = set()  # webhooks that the log has named
+        self.clock_is_behind = False
         self.prune_at = 0.0  # Unix time
 
     def start(self) -> None:
@@ -130,8 +131,11 @@ class Sender:
     def publish(self) -> None:
         """Publish the posts that are due, some at a time: others write in between."""
         while not self.stopping.is_set() and posts.next_due(self.database) is not None:
-            for post_id in self.database.write(posts.publish_due):
-                log.error("post %s is damaged, and cannot be published", post_id)
+            for post_id, published in self.database.write(posts.publish_due).items():
+                if published:
+                    log.info("post %s is published as scheduled", post_id)
+                else:
+                    log.error("post %s is damaged, and cannot be published", post_id)
             time.sleep(0)
 
     def prune(self) -> None:
@@ -144,8 +148,18 @@ class Sender:
             self.drop(webhook.id)
             while not self.stopping.is_set() and (event_ids := outbox.outdated(self.database, webhook.id)):
                 self.database.write(outbox.remove, webhook.id, event_ids)
-        self.database.write(idempotency.forget)
+        self.database.write(posts.forget_idempotency_keys)
+        self.check_clock()
         self.prune_at = self.clock() + MINUTE
+
+    def check_clock(self) -> None:
+        """Log once that the clock is behind."""
+        latest = None
+        with suppress(Damaged):
+            latest = posts.later_than_now(self.database)
+        if latest and not self.clock_is_behind:
+            log.warning("the clock is behind: it is %s, but the newest post is of %s", self.database.now, latest)
+        self.clock_is_behind = bool(latest)
 
     def drop(self, webhook_id: int) -> None:
         """Drop the oldest pending deliveries of a webhook that has too many."""
@@ -179,18 +193,28 @@ class Sender:
         """Send a message once, unless it is damaged; return the result."""
         if message.payload is None:
             log.error("webhook %s is not sent %s: the event is damaged", webhook_id, message.id)
-            result = None, "the event is damaged", "failed", None
+            result, state = Result(error="the event is damaged"), ("failed", None)
         else:
-            status, error = endpoint.send(message.id, message.payload, self.clock())
-            result = status, error, *outcome(message.attempts, status, self.clock())
-        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, *result)
+            result = endpoint.send(message.id, message.payload, self.clock())
+            state = outcome(message.attempts, result, self.clock())
+            if state[0] == "failed":
+                log.warning("webhook %s fails for good: %s", webhook_id, failure(message, result))
+        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error, *state)
 
 
-def outcome(attempts: int, status: int | None, now: float) -> tuple[str, str | None]:
+def outcome(attempts: int, result: Result, now: float) -> tuple[str, str | None]:
     """Return the state after an attempt that `attempts` others preceded, and the time of the next one, if any."""
-    if status is not None and 200 <= status < 300:
+    if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
-    if status == GONE or attempts >= len(RETRIES):
+    if result.status == GONE or attempts >= len(RETRIES):
         return "failed", None
     seconds = RETRIES[attempts] * random.uniform(1, 1 + JITTER)
-    return "pending", rfc3339(math.ceil(now + seconds))
+    return "pending", rfc3339(math.ceil(now + max(seconds, min(result.retry_after, DAY))))
+
+
+def failure(message: Message, result: Result) -> str:
+    """Return a line for the log about a message that is not sent again."""
+    reason = result.error or f"status {result.status}"
+    if result.status == GONE:
+        return f"{reason}; it is turned off"
+    return f"{message.id} after {message.attempts + 1} attempts, at last {reason}"

@@ -59,7 +59,7 @@ def known(tmp_path):
     def known(key):
         engine = Sqlite(tmp_path / "blog.db")
         engine.open(create=False)
-        found = keys.find(Database(engine), keys.digest_of(key.strip()))
+        found = keys.authenticate(Database(engine), keys.digest_of(key.strip()))
         engine.close()
         return found is not None
 

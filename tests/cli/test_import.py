@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.cli import importer
-from blogapi.storage import lists, tags, webhooks
+from blogapi.storage import pages, tags, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.models import Event
 from blogapi.storage.sqlite import Sqlite
@@ -71,7 +71,7 @@ def folder(tmp_path):
 
 def stored(database):
     """All posts by their slugs, newest first."""
-    return {post["slug"]: post for post in lists.every(database)}
+    return {post["slug"]: post for post in pages.every(database)}
 
 
 def many(folder, count):
@@ -96,11 +96,11 @@ def many(folder, count):
 def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog, made, dropped):
     status, output, error = run("import", SAMPLES / blog)
     count = len(stored(storage))
-    assert (status, output[0], error) == (0, f"made {count}, changed 0, unchanged 0, refused 0", [])
+    assert (status, output[0], error) == (0, f"created {count}, updated 0, unchanged 0, refused 0", [])
     if dropped is not None:
         assert (count, output[1:]) == (made, dropped)
     before = stored(storage)
-    assert run("import", SAMPLES / blog)[1] == [f"made 0, changed 0, unchanged {count}, refused 0", *output[1:]]
+    assert run("import", SAMPLES / blog)[1] == [f"created 0, updated 0, unchanged {count}, refused 0", *output[1:]]
     assert stored(storage) == before
 
 
@@ -114,17 +114,19 @@ def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder
         f="---\ntitle: F\nstatus: gone\n---\nF",
     )
     status, output, error = run("import", top, top / "none.md", "/nonexistent")
-    assert (status, output) == (1, ["made 1, changed 0, unchanged 0, refused 7"])
-    assert sorted(error) == [
-        "/nonexistent: no such file or folder",
-        f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
-        f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
-        f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
-        f"{top}/d.md: content: must contain a visible character",
-        f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
-        f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
-        f"{top}/none.md: no such file or folder",
-    ]
+    assert (status, output) == (1, ["created 1, updated 0, unchanged 0, refused 7"])
+    assert sorted(error) == sorted(
+        [
+            "/nonexistent: no such file or folder",
+            f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
+            f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
+            f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
+            f"{top}/d.md: content: must contain a visible character",
+            f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
+            f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
+            f"{top}/none.md: no such file or folder",
+        ]
+    )
     assert list(stored(storage)) == ["a"]
 
 
@@ -134,7 +136,7 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run
     path.write_text(json.dumps({"data": {"posts": rows}}))
     assert run("import", path) == (
         1,
-        ["made 1, changed 0, unchanged 0, refused 2"],
+        ["created 1, updated 0, unchanged 0, refused 2"],
         [f"{path} (b): content: missing", f"{path} (post-3, id 3): content: missing"],
     )
     assert list(stored(storage)) == ["a"]
@@ -156,18 +158,18 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(run, folder, storag
     assert status == 1
     assert sorted(output) == [
         f"{top}/a.md: would be unchanged",
-        f"{top}/b.md: would be changed",
-        f"{top}/c.md: would be made",
-        "would be made 1, changed 1, unchanged 1, refused 1",
+        f"{top}/b.md: would be updated",
+        f"{top}/c.md: would be created",
+        "would be created 1, updated 1, unchanged 1, refused 1",
     ]
     assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
     assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
-    assert run("import", top)[1] == ["made 1, changed 1, unchanged 1, refused 1"]
+    assert run("import", top)[1] == ["created 1, updated 1, unchanged 1, refused 1"]
 
 
 def test_a_line_every_thousand_files_says_how_far_it_has_come(run, folder):
     assert run("import", many(folder, 1001))[1:] == (
-        ["made 1001, changed 0, unchanged 0, refused 0"],
+        ["created 1001, updated 0, unchanged 0, refused 0"],
         ["1000 of 1001"],
     )
 
@@ -180,7 +182,7 @@ def test_on_a_terminal_there_is_a_bar_and_a_refused_file_has_a_line_of_its_own(f
     os.close(terminal)
     shown = os.read(main, 65536).decode()
     os.close(main)
-    assert ended.stdout == b"made 1, changed 0, unchanged 0, refused 1\n"
+    assert ended.stdout == b"created 1, updated 0, unchanged 0, refused 1\n"
     assert "100%" in shown
     assert f"\x1b[K{top}/b.md:1: the front matter never ends: a line --- is missing after it\r\n" in shown
 
@@ -199,7 +201,7 @@ def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
 def test_a_dry_run_says_what_would_be_dropped(run, folder):
     top = folder(a="---\nlayout: b\n---\nA")
     assert run("import", "--dry-run", top)[1][1:] == [
-        "would be made 1, changed 0, unchanged 0, refused 0",
+        "would be created 1, updated 0, unchanged 0, refused 0",
         "would be dropped: layout 1",
     ]
 
@@ -229,7 +231,7 @@ def test_a_post_is_made_what_the_file_says(run, folder, storage):
     run("import", folder(a="---\ndate: 2020-01-01\ntags: [x]\nexcerpt: E\n---\nA"))
     (before,) = stored(storage).values()
     top = folder(a="---\ndate: 2020-01-01\ntitle: New\n---\nA")
-    assert run("import", top)[1] == ["made 0, changed 1, unchanged 0, refused 0"]
+    assert run("import", top)[1] == ["created 0, updated 1, unchanged 0, refused 0"]
     (after,) = stored(storage).values()
     assert after == {name: before[name] for name in before if name != "excerpt"} | {"title": "New", "tags": []} | {
         "updated_at": after["updated_at"]
@@ -256,7 +258,7 @@ def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
     folder(a="New", b="New")
     assert run("import", top) == (
         1,
-        ["made 0, changed 1, unchanged 0, refused 1"],
+        ["created 0, updated 1, unchanged 0, refused 1"],
         [f"{top}/a.md: a post is damaged"],
     )
 
@@ -269,7 +271,7 @@ def test_a_post_a_transaction_where_time_is_short_and_the_lock_is_free_between_t
     items = [importer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
         for number, result in enumerate(importer.store(storage, items, events=False), 1):
-            assert result.outcome == "made"
+            assert result.outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)
             other.execute("ROLLBACK")
@@ -309,11 +311,11 @@ def test_what_is_interrupted_leaves_whole_posts_and_goes_on(run, folder, path, s
     made = count_of(path)
     assert 200 < made < 2000
     if number == signal.SIGINT:
-        assert output == f"made {made}, changed 0, unchanged 0, refused 0\n"
+        assert output == f"created {made}, updated 0, unchanged 0, refused 0\n"
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
     assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
-    assert run("import", top)[1] == [f"made {2000 - made}, changed 0, unchanged {made}, refused 0"]
+    assert run("import", top)[1] == [f"created {2000 - made}, updated 0, unchanged {made}, refused 0"]
     assert len(stored(storage)) == 2000
 
 
@@ -324,7 +326,7 @@ def test_a_busy_database_is_waited_for(folder, path):
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(4)  # longer than a request waits
         other.execute("ROLLBACK")
-    assert process.communicate(timeout=30)[0] == "made 1, changed 0, unchanged 0, refused 0\n"
+    assert process.communicate(timeout=30)[0] == "created 1, updated 0, unchanged 0, refused 0\n"
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
@@ -334,7 +336,7 @@ def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])
     assert (str(result.exception), result.stdout) == (
         "database is locked",
-        "made 0, changed 0, unchanged 0, refused 0\n",
+        "created 0, updated 0, unchanged 0, refused 0\n",
     )
 
 
@@ -351,7 +353,7 @@ def test_a_terminal_that_is_stopped_holds_no_transaction(folder, path):
         other.execute("ROLLBACK")
     assert process.poll() is None
     output, error = process.communicate(timeout=30)
-    assert (output, len(error.splitlines())) == ("made 1, changed 0, unchanged 0, refused 500\n", 500)
+    assert (output, len(error.splitlines())) == ("created 1, updated 0, unchanged 0, refused 500\n", 500)
 
 
 def test_a_running_server_shows_what_is_imported_and_goes_on_writing(service, tmp_path):
@@ -366,7 +368,7 @@ def test_a_running_server_shows_what_is_imported_and_goes_on_writing(service, tm
     while process.poll() is None:
         assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
         created += 1
-    assert process.communicate()[0] == b"made 500, changed 0, unchanged 0, refused 0\n"
+    assert process.communicate()[0] == b"created 500, updated 0, unchanged 0, refused 0\n"
     assert count_of(service.database) == 500 + created
     assert service.request("GET", "/v1/posts/by-slug/post-499")[2]["title"] == "Post 499"
 
@@ -399,9 +401,9 @@ def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_pat
 def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):
     fields = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}
     client.put("/v1/posts/by-slug/a", json=fields)
-    assert [post["status"] for post in lists.every(database)] == ["scheduled"]
+    assert [post["status"] for post in pages.every(database)] == ["scheduled"]
     clock.now += 3600
-    assert list(lists.every(database)) == client.get("/v1/posts").json
+    assert list(pages.every(database)) == client.get("/v1/posts").json
 
 
 def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):

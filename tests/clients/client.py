@@ -28,13 +28,13 @@ from blogclient.api.webhooks import (
 from blogclient.models import (
     Error,
     EventType,
-    NewPost,
-    NewWebhook,
     PostChange,
+    PostInput,
     PutPost,
     Status,
     TagChange,
     WebhookChange,
+    WebhookInput,
 )
 
 client = AuthenticatedClient(os.environ["BASE"], os.environ["KEY"], raise_on_unexpected_status=True)
@@ -47,7 +47,7 @@ def do(operation, *path, **arguments):
     return answer
 
 
-post = do(create_post, body=NewPost("Käse", "Words.", tags=["a", "b"]))
+post = do(create_post, body=PostInput("Käse", "Words.", tags=["a", "b"]))
 assert do(get_post, post.id) == do(get_post_by_slug, post.slug) == post
 post = do(change_post, post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
 do(change_post_by_slug, post.slug, body=PostChange(excerpt="Short."))
@@ -59,7 +59,7 @@ do(change_tag, "a", body=TagChange("c"))
 do(delete_tag, "b")
 do(delete_post, post.id)
 do(delete_post_by_slug, "other")
-webhook = do(create_webhook, body=NewWebhook("http://127.0.0.1:1/"))
+webhook = do(create_webhook, body=WebhookInput("http://127.0.0.1:1/"))
 assert webhook.secret.startswith("whsec_")
 assert do(list_webhooks) == [do(get_webhook, webhook.id)]
 do(change_webhook, webhook.id, body=WebhookChange(events=[EventType.POST_PUBLISHED, EventType.PING]))

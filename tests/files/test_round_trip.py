@@ -12,9 +12,9 @@ from blogapi.cli.importer import store
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.sources import open_sources
-from blogapi.storage import lists
-from blogapi.storage.slugs import slug_of
-from blogapi.web.schemas.fields import is_visible
+from blogapi.post import is_visible
+from blogapi.storage import pages
+from blogapi.storage.posts import slug_of
 from tests.conftest import NOON, Clock
 from tests.service import add_key
 
@@ -118,8 +118,8 @@ def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug):
         top = Path(folder)
         with blog(top / "old.db", clock) as (old, client), blog(top / "new.db", clock) as (new, new_client):
             fill(client, clock, fields_by_slug)
-            export(lists.every(old), top / "posts")
-            assert set(load(new, top / "posts", clock)) == {"made"}
+            export(pages.every(old), top / "posts")
+            assert set(load(new, top / "posts", clock)) == {"created"}
             assert listed(new_client, "id", "updated_at") == listed(client, "id", "updated_at")
             before = listed(new_client)
             clock.now += 60

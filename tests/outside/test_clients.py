@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate_url
 from openapi_spec_validator.readers import read_from_filename
 
-from tests.service import BIN, CHECKOUT, Service, eventually, unmeasured
+from tests.service import BIN, CHECKOUT, Server, eventually, unmeasured
 
 CLIENTS = CHECKOUT / "tests/clients"
 NODE = (20, 19)  # what the linters ask for
@@ -24,7 +24,7 @@ def run(*command, cwd, **environ):
 
 @pytest.fixture
 def service(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         yield service
 
 
@@ -100,7 +100,7 @@ def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
     npm("openapi-ts")
     npm("tsc", "--outDir", "built")
     for client in ("hey", "fetch"):
-        with Service(tmp_path / f"{client}.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+        with Server(tmp_path / f"{client}.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
             base = f"http://127.0.0.1:{service.port}"
             ended = run("node", f"built/{client}.js", cwd=folder, BASE=base, KEY=service.key)
             assert ended == (0, "")

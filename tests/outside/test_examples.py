@@ -15,7 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.pages import Page
-from tests.service import BIN, CHECKOUT, Service, eventually, free_port
+from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
 EXAMPLES = Page("docs/examples.md")
 INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
@@ -64,7 +64,7 @@ def site(tmp_path):
 def blog(tmp_path, site):
     """A service with three published posts and a draft, and the environment of a site's programs."""
     settings = {"BLOGAPI_CORS_ORIGINS": site[1], "BLOGAPI_WEBHOOK_PRIVATE": "true"}
-    with Service(tmp_path / "blog.db", **settings) as service:
+    with Server(tmp_path / "blog.db", **settings) as service:
         for post in POSTS:
             assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
         assert service.request("POST", "/v1/posts", DRAFT)[0] == 201

@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.service import Service, eventually
+from tests.service import Server, eventually
 
 NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
 AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
@@ -70,7 +70,7 @@ class Page:
 
 @pytest.fixture
 def page(browser, tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         yield Page(browser, service)
 
 

@@ -9,9 +9,9 @@ from html import unescape
 import pytest
 
 from blogapi import create_app
-from blogapi.storage import keys, lists, sessions, webhooks
+from blogapi.storage import keys, pages, webhooks
 from blogapi.storage.models import Session, Webhook
-from tests.service import Service, add_key
+from tests.service import Server, add_key
 
 NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
 NO_LINK = "no such link: it works once, for ten minutes; “blogapi settings” prints another"
@@ -22,7 +22,7 @@ FORM = re.compile(r'<form method="post" action="([^"]+)".*?name="form_token" val
 def enter(app, database):
     """A client with a session."""
     client = app.test_client()
-    answer = client.post("/settings/open", data={"link": database.write(sessions.add_link)})
+    answer = client.post("/settings/open", data={"link": database.write(keys.add_link)})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/settings")
     return client
 
@@ -72,7 +72,7 @@ def test_without_a_session_the_page_says_just_that(stranger, client, method, pat
 
 
 def test_a_link_works_once(app, database, stranger):
-    link = database.write(sessions.add_link)
+    link = database.write(keys.add_link)
     for _ in range(2):  # To look at it uses nothing up.
         page = stranger.get(f"/settings/open?link={link}")
         assert (page.status_code, f'name="link" value="{link}"' in page.text) == (200, True)
@@ -87,22 +87,22 @@ def test_a_link_works_once(app, database, stranger):
 
 
 def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, stranger, clock, count):
-    link = database.write(sessions.add_link)
+    link = database.write(keys.add_link)
     clock.now += 600
     assert stranger.post("/settings/open", data={"link": link}).status_code == 404
-    link = database.write(sessions.add_link)
+    link = database.write(keys.add_link)
     clock.now += 599
     assert stranger.post("/settings/open", data={"link": link}).status_code == 303
     clock.now += 12 * 3600 - 1
     assert stranger.get("/settings").status_code == 200
     clock.now += 1
     assert stranger.get("/settings").status_code == 403
-    database.write(sessions.add_link)
+    database.write(keys.add_link)
     assert count(Session) == 1  # What is over is deleted.
 
 
 def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, owner):
-    stranger.set_cookie("blogapi", database.write(sessions.add_link), path="/settings")
+    stranger.set_cookie("blogapi", database.write(keys.add_link), path="/settings")
     assert stranger.get("/settings").status_code == 403
     cookie = owner.get_cookie("blogapi", path="/settings")
     assert stranger.post("/settings/open", data={"link": cookie.value}).status_code == 404
@@ -115,7 +115,7 @@ def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, own
 def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
     app = create_app(replace(config, url=url), clock)
     database = app.extensions["blogapi"].database
-    answer = app.test_client().post("/settings/open", data={"link": database.write(sessions.add_link)})
+    answer = app.test_client().post("/settings/open", data={"link": database.write(keys.add_link)})
     database.close()
     token = r"blog_session_[A-Za-z0-9_-]{43}"
     cookie = re.sub("Expires=[^;]+; ", "", answer.headers["Set-Cookie"])
@@ -138,7 +138,7 @@ def test_sessions_are_known_by_digests_only(database, owner):
 
 
 def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
         link = service.blogapi("settings").stdout
         match = re.fullmatch(r"http://127\.0\.0\.1:81/settings/open\?link=(blog_link_[A-Za-z0-9_-]{43})\n", link)
         unused = service.blogapi("settings").stdout
@@ -183,9 +183,9 @@ def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post, co
         assert (answer.status_code, answer.mimetype) == (403, "text/html")
         assert said(answer) == ["This form is not of this session. Nothing was changed; open the page anew."]
     assert owner.get("/settings/posts/1/delete").status_code == 404
-    assert lists.counts(database)["draft"] == 1
+    assert pages.counts(database)["draft"] == 1
     done(owner, "/settings/posts/1/delete", "It is deleted.")
-    assert lists.counts(database)["draft"] == 0
+    assert pages.counts(database)["draft"] == 0
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -199,7 +199,7 @@ def test_a_page_from_elsewhere_can_send_nothing(owner, database, stranger, site)
         403,
         ["A page from elsewhere has sent this form. Nothing was changed."],
     )
-    link = database.write(sessions.add_link)
+    link = database.write(keys.add_link)
     assert stranger.post("/settings/open", data={"link": link}, headers=headers).status_code == 403
     assert list(keys.listing(database)) == []
 
@@ -406,9 +406,9 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
         post(status=status)
     client.patch("/v1/posts/2", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     client.patch("/v1/posts/1", json={"status": "archived"})
-    assert lists.counts(database) == {"published": 0, "draft": 1, "scheduled": 1, "archived": 1}
+    assert pages.counts(database) == {"published": 0, "draft": 1, "scheduled": 1, "archived": 1}
     clock.now += 3600
-    assert lists.counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
+    assert pages.counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
     page = owner.get("/settings/posts?status=published").text
     assert re.findall(r">(\w+) <b>(\d+)</b>", page) == [
         ("Published", "1"),
@@ -420,9 +420,9 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
 
 
 def test_counting_reads_an_index_and_has_a_bound(plan, database):
-    assert "SEARCH t1 USING COVERING INDEX post_status (status=?)" in plan(lists._count)
-    assert any("INDEX schedule_due (published_at<?)" in step for step in plan(lists._count_due))
-    assert all("LIMIT 100000)" in database.engine.statement(each).text for each in (lists._count, lists._count_due))
+    assert "SEARCH t1 USING COVERING INDEX post_status (status=?)" in plan(pages._count)
+    assert any("INDEX schedule_due (published_at<?)" in step for step in plan(pages._count_due))
+    assert all("LIMIT 100000)" in database.engine.statement(each).text for each in (pages._count, pages._count_due))
 
 
 def test_the_latest_ten_are_shown_and_older_ones_follow(owner, post):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.service import Service, eventually, read_answer
+from tests.service import Server, eventually, read_answer
 
 REQUEST = "POST /v1/posts HTTP/1.1"
 KEY = "Authorization: Bearer {key}"
@@ -20,7 +20,7 @@ BODY = '{"title": "A", "content": "B"}'
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with Service(tmp_path_factory.mktemp("broken") / "blog.db", measured=True) as service:
+    with Server(tmp_path_factory.mktemp("broken") / "blog.db", measured=True) as service:
         yield service
 
 
@@ -138,7 +138,7 @@ def test_a_broken_chunked_body(server, body, end, status, message):
 
 
 def test_many_small_chunks_leave_others_their_turn(tmp_path):
-    with Service(tmp_path / "blog.db") as server:
+    with Server(tmp_path / "blog.db") as server:
         many_small_chunks(server)
 
 

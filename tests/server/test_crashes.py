@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.invariants import sound_posts
-from tests.service import BIN, Service, eventually
+from tests.service import BIN, Server, eventually
 
 POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
 
@@ -146,7 +146,7 @@ def test_a_disk_that_takes_no_more_costs_only_the_writes(service):
 def test_a_full_disk_costs_only_the_writes(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
-    with Service(small_disk / "blog.db") as service:
+    with Server(small_disk / "blog.db") as service:
         acknowledged = fill(service)
         assert {post["id"] for post in service.request("GET", "/v1/posts?limit=1000")[2]} == acknowledged
         assert write(service)[0] == 503
@@ -161,7 +161,7 @@ def test_a_read_only_database_costs_only_the_writes(tmp_path):
         if not shutil.which("setpriv"):
             pytest.skip("root cannot give up its rights without setpriv")
         command = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override", *command]
-    with Service(tmp_path / "blog.db", command=command) as service:
+    with Server(tmp_path / "blog.db", command=command) as service:
         assert write(service)[0] == 201
         service.database.chmod(0o444)
         assert write(service)[0] == 503

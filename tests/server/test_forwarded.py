@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from blogapi.server.requests import client_address
-from tests.service import Service, eventually
+from tests.service import Server, eventually
 
 TRUSTED = tuple(map(ip_network, ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")))
 CLIENT = "203.0.113.7"
@@ -58,7 +58,7 @@ def logged(service, target, **headers):
 
 
 def test_the_log_has_the_client_of_a_trusted_proxy(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1") as service:
         assert logged(service, "/v1/posts?a", X_Forwarded_For=f"198.51.100.1, {CLIENT}") == CLIENT
         assert logged(service, "/v1/posts?b") == "127.0.0.1"
         head = service.head("GET /v1/posts?c HTTP/1.1", f"X-Forwarded-For: {CLIENT}", "X-Forwarded-For: 127.0.0.2")

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.service import Service, eventually, read_answer
+from tests.service import Server, eventually, read_answer
 
 MAX_MEMORY = 250  # MB
 BODY = b'{"title": "A", "content": "B"}'
@@ -21,7 +21,7 @@ def service(tmp_path):
     if hard < 4096:
         pytest.skip("this machine does not allow a process 4,096 files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with Service(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
         yield service
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

@@ -13,7 +13,7 @@ from contextlib import closing
 
 from blogapi.clock import rfc3339
 from tests.invariants import sound_posts
-from tests.service import Service, eventually, free_port
+from tests.service import Server, eventually, free_port
 
 LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not come, or only half of it.
 EVENTS = ["post.created", "post.published", "post.deleted"]  # Nobody wants to be told of the rest.
@@ -203,7 +203,7 @@ def test_killed_amid_everything_it_is_whole_and_has_what_it_acknowledged(tmp_pat
     editors = [Editor(number) for number in range(3)]
     renamer = Renamer()
     workers = [*editors, renamer]
-    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         for url in (receiver.url, f"http://127.0.0.1:{free_port()}"):
             assert service.request("POST", "/v1/webhooks", {"url": url, "events": EVENTS})[0] == 201
         for number in range(kills):

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.service import BIN, CHECKOUT, Service, eventually, free_port, read_answer
+from tests.service import BIN, CHECKOUT, Server, eventually, free_port, read_answer
 
 
 def refusal(tmp_path, *arguments, **environ):
@@ -96,7 +96,7 @@ def test_a_database_with_two_names_is_refused(service, tmp_path):
 
 
 def test_a_database_that_others_may_read_is_warned_of(tmp_path):
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         assert service.stop() == 0
         assert "chmod" not in service.log
         service.database.chmod(0o640)
@@ -121,7 +121,7 @@ def test_it_serves_on_ipv6(tmp_path):
             probe.bind(("::1", 0))
         except OSError:
             pytest.skip("this machine has no IPv6")
-    with Service(tmp_path / "blog.db", host="::1") as service:
+    with Server(tmp_path / "blog.db", host="::1") as service:
         assert service.request("GET", "/v1/posts")[0] == 200
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from blogapi.server.log import printable_target
-from tests.service import BIN, CHECKOUT, Service, eventually, free_port
+from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
 TIME = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 REQUEST_LINE = re.compile(TIME + r' 127\.0\.0\.1 \S+ "(-|[A-Z]+ [^"]*)" \d{3} \d+ \d+\.\dms( \(.*\))?')
@@ -52,7 +52,7 @@ def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
     pipe = tmp_path / "blog.log"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR)
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         target = "/v1/" + "x" * 900
         for _ in range(11_000):  # 64 KiB are in the pipe, 10,000 lines wait
             service.request("GET", target)
@@ -72,7 +72,7 @@ def test_a_log_that_nobody_reads_does_not_delay_the_end(tmp_path):
     pipe = tmp_path / "blog.log"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR)
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         for _ in range(100):
             service.request("GET", "/v1/" + "x" * 900)
         assert service.stop() == 0
@@ -81,7 +81,7 @@ def test_a_log_that_nobody_reads_does_not_delay_the_end(tmp_path):
 
 def test_it_serves_with_closed_standard_files(tmp_path):
     command = ("sh", "-c", f'exec "{BIN / "gunicorn"}" <&- >&- 2>&-')
-    with Service(tmp_path / "blog.db", command=command) as service:
+    with Server(tmp_path / "blog.db", command=command) as service:
         with service.connect() as sock:
             for _ in range(2):
                 sock.sendall(service.head("GET /v1/posts HTTP/1.1"))
@@ -110,7 +110,7 @@ def test_a_log_whose_reader_is_gone_ends_nothing(tmp_path):
     pipe = tmp_path / "blog.log"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR)
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         os.close(reader)
         for _ in range(3):
             service.process.send_signal(signal.SIGHUP)

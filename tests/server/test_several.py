@@ -20,7 +20,7 @@ from blogapi.storage.postgresql import LEADER, WRITER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
 from tests.server.test_kills import EVENTS, FAR, Editor
-from tests.service import Service, add_key, assert_100_of_150_are_served, at_once, eventually, free_port
+from tests.service import Server, add_key, assert_100_of_150_are_served, at_once, eventually, free_port
 
 pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
 
@@ -41,7 +41,7 @@ def serve(url, tmp_path):
         def start(**settings):
             settings = {"WEB_CONCURRENCY": 2, "BLOGAPI_WEBHOOK_PRIVATE": "true"} | settings
             key = services[0].key if services else None
-            service = Service(url, log_file=tmp_path / f"{len(services)}.log", key=key, **settings)
+            service = Server(url, log_file=tmp_path / f"{len(services)}.log", key=key, **settings)
             services.append(stack.enter_context(service))
             eventually(lambda: len(service.workers) == int(settings["WEB_CONCURRENCY"]))
             return service
@@ -211,7 +211,7 @@ def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve, url):
 def test_whoever_waits_for_the_lock_stops_nobody_else(serve, url):
     service = serve(WEB_CONCURRENCY=1)
     engine = engine_for(url)
-    session = engine.begin(1)
+    session = engine.begin(time.time, 1)
     with ThreadPoolExecutor(5) as pool:
         writes = [pool.submit(service.request, "POST", "/v1/posts", {"title": "A", "content": "x"}) for _ in range(5)]
         time.sleep(0.2)
@@ -235,7 +235,7 @@ def own_server():
 
 def test_a_crash_of_postgresql_loses_nothing_and_all_is_well_again_by_itself(own_server, tmp_path):
     url = own_server.create("blog")
-    with Service(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
+    with Server(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
         acknowledged, stopped = [], threading.Event()
 
         def write():
@@ -270,7 +270,7 @@ def test_a_promoted_standby_has_all_that_was_acknowledged(own_server, tmp_path):
     with own_server.standby() as standby:
         hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{standby.port}"
         url = f"postgresql://blogapi@{hosts}/blog?target_session_attrs=read-write"
-        with Service(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
+        with Server(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
             acknowledged = []
             for _ in range(50):
                 status, _, body = service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
@@ -384,7 +384,7 @@ def test_too_many_clients_is_503_with_a_time_to_try_again(postgresql_server, url
 
 
 def test_an_address_in_the_network_that_nobody_has_is_one_line_without_the_password(tmp_path):
-    service = Service(f"postgresql://me:secret@127.0.0.1:{free_port()}/x", log_file=tmp_path / "log", key="none")
+    service = Server(f"postgresql://me:secret@127.0.0.1:{free_port()}/x", log_file=tmp_path / "log", key="none")
     for result in (service.blogapi("init"), service.blogapi("keys", "list")):
         assert result.returncode == 1
         assert result.stderr.count("\n") == 1
@@ -394,7 +394,7 @@ def test_an_address_in_the_network_that_nobody_has_is_one_line_without_the_passw
 
 def test_one_writes_at_a_time_in_the_whole_cluster(url, ask):
     engine, other = engine_for(url), engine_for(url)
-    session = engine.begin(1)
+    session = engine.begin(time.time, 1)
     assert other.begin() is None
     assert ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s", WRITER) == [(1,)]
     session.commit()

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.service import Service, eventually, read_answer
+from tests.service import Server, eventually, read_answer
 
 EACH = 200  # connections of each kind
 
@@ -17,7 +17,7 @@ EACH = 200  # connections of each kind
 @pytest.fixture
 def quick(tmp_path):
     """A server that gives a header and a body two seconds."""
-    with Service(tmp_path / "blog.db", BLOGAPI_HEADER_SECONDS=2, BLOGAPI_BODY_SECONDS=2, measured=True) as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_HEADER_SECONDS=2, BLOGAPI_BODY_SECONDS=2, measured=True) as service:
         yield service
 
 
@@ -25,7 +25,7 @@ def quick(tmp_path):
 def quicker(tmp_path_factory):
     """A server that gives a header and a body one second."""
     database = tmp_path_factory.mktemp("quicker") / "blog.db"
-    with Service(database, BLOGAPI_HEADER_SECONDS=1, BLOGAPI_BODY_SECONDS=1, measured=True) as service:
+    with Server(database, BLOGAPI_HEADER_SECONDS=1, BLOGAPI_BODY_SECONDS=1, measured=True) as service:
         yield service
 
 

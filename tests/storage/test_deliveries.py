@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.receiver import Receiver, make_certificate
-from tests.service import Service, eventually
+from tests.service import Server, eventually
 
 POST = {"title": "A", "content": "B"}
 
 
 @pytest.fixture
 def service(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1") as service:
         yield service
 
 
@@ -141,7 +141,7 @@ def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
 
 
 def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(tmp_path, receiver):
-    with Service(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", measured=True) as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", measured=True) as service:
         hanging = socket.create_server(("127.0.0.1", 0))
         hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
         fine = subscribe(service, receiver.url, "post.created")
@@ -177,7 +177,7 @@ def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     settings = {"BLOGAPI_WEBHOOK_PRIVATE": "true", "SSL_CERT_FILE": certificate}
-    with Receiver(tls=context) as receiver, Service(tmp_path / "blog.db", **settings) as service:
+    with Receiver(tls=context) as receiver, Server(tmp_path / "blog.db", **settings) as service:
         receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(receiver, handler))
         webhook = subscribe(service, f"https://localhost:{receiver.port}", "post.created")
         service.request("POST", "/v1/posts", POST)

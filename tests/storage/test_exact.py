@@ -3,11 +3,11 @@
 import http.client
 import json
 
-from tests.service import Service, assert_100_of_150_are_served, at_once
+from tests.service import Server, assert_100_of_150_are_served, at_once
 
 
 def test_of_150_requests_in_one_window_100_are_served(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=100) as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=100) as service:
         assert_100_of_150_are_served([service])
 
 
@@ -32,7 +32,7 @@ def test_20_deletions_of_one_post_at_once_delete_it_once(service):
 
 
 def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         with service.connect() as sock:
             hammer(sock, range(1000))
             before = service.memory
@@ -55,7 +55,7 @@ def hammer(sock, numbers):
 
 
 def test_refused_texts_leave_no_trace_in_memory(tmp_path):
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         before = service.memory
         for number in range(20):
             post = {"title": "A", "content": "B", "cover_image": f"http://{number}{'a' * 4_000_000}"}
@@ -64,7 +64,7 @@ def test_refused_texts_leave_no_trace_in_memory(tmp_path):
 
 
 def test_memory_stays_flat_and_below_110_mb(tmp_path, scale):
-    with Service(tmp_path / "blog.db") as service:
+    with Server(tmp_path / "blog.db") as service:
         mixed(service, 1000)
         before = service.memory
         mixed(service, 2000 * scale)

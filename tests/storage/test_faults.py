@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service import BIN, Service, eventually
+from tests.service import BIN, Server, eventually
 
 POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
 LATER = "2099-01-01T00:00:00Z"
@@ -57,7 +57,7 @@ def test_another_wal_in_its_place_takes_no_writes_until_a_restart(service):
 def test_a_full_disk_is_told_by_health_until_there_is_room(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
-    with Service(small_disk / "blog.db") as service:
+    with Server(small_disk / "blog.db") as service:
         while create(service)[0] == 201:
             pass
         assert service.request("GET", "/healthz")[0] == 503
@@ -87,7 +87,7 @@ def failing_sync(tmp_path):
 
 def test_where_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp_path, failing_sync):
     environ, switch = failing_sync
-    with Service(tmp_path / "blog.db", **environ) as service:
+    with Server(tmp_path / "blog.db", **environ) as service:
         assert create(service)[0] == 201
         switch.touch()
         status, _, body = create(service)

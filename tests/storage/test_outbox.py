@@ -1,5 +1,6 @@
 """The outbox: what fails is kept, what is damaged is skipped, and what grows is bounded."""
 
+import logging
 from contextlib import contextmanager
 
 import pytest
@@ -17,7 +18,7 @@ def locked(database, monkeypatch):
     """Let another program hold the database's lock, which nobody waits for."""
     monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0)
     other = database.engine.another(0)
-    session = other.begin()
+    session = other.begin(database._clock)
     yield
     session.commit()
     other.close()
@@ -205,3 +206,31 @@ def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sen
     clock.now = NOON + 24 * 3600
     sender.turn()
     assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]
+
+
+def test_a_scheduled_publication_is_logged(client, post, sender, clock, caplog):
+    post()
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    clock.now += 3600
+    with caplog.at_level(logging.INFO):
+        sender.turn()
+    assert caplog.messages == ["post 1 is published as scheduled"]
+
+
+def test_a_clock_that_is_behind_is_logged_once(post, sender, clock, caplog):
+    post()
+    for seconds in (0, -86_400, 60, 60, 86_400):
+        clock.now += seconds
+        sender.prune_at = 0
+        sender.turn()
+    assert caplog.messages == [
+        "the clock is behind: it is 2026-11-19T12:00:00Z, but the newest post is of 2026-11-20T12:00:00Z"
+    ]
+
+
+def test_a_damaged_newest_post_stops_no_message(webhook, post, send, receiver, damage):
+    webhook(events=["post.created"])
+    post()
+    damage("post", "document", "{")
+    send()
+    assert len(receiver.messages) == 1

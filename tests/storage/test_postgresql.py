@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from contextlib import closing
 from subprocess import PIPE, STDOUT
 
@@ -14,14 +15,14 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import idempotency, keys, orders, patterns, posts, webhooks
-from blogapi.storage.copy import copy
+from blogapi.post import STATUSES
+from blogapi.storage import keys, pages, posts, webhooks
+from blogapi.storage.copy import VERSION, copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, BaseModel, Post, PostTag
-from blogapi.storage.postgresql import SCHEMA, VERSION
+from blogapi.storage.models import BaseModel, Post, PostTag
+from blogapi.storage.search import patterns
 from blogapi.storage.sqlite import Sqlite
-from blogapi.storage.upgrades import VERSION as SQLITE_VERSION
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
 from tests.pages import Page
@@ -64,14 +65,29 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
     assert {collation for *_, kind, collation in columns if kind == "text"} <= {"C"}
 
 
-def test_the_schema_says_its_version_which_is_that_of_sqlite():
-    assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", SCHEMA.read_text())[1] == str(VERSION)
-    assert VERSION == SQLITE_VERSION
+def test_the_schema_says_its_version():
+    schema = (CHECKOUT / "schema.postgresql.sql").read_text()
+    assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", schema)[1] == str(VERSION)
 
 
-def test_a_newer_database_is_refused(url, connection):
-    connection.execute("UPDATE blogapi SET version = version + 1")
-    with pytest.raises(Unavailable, match=f"its version {VERSION + 1} is newer than this program's {VERSION}"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            "UPDATE blogapi SET version = 9",
+            f"its version 9 is newer than this program's {VERSION}",
+        ),
+        ("UPDATE blogapi SET version = 4", "export its posts with the old program, and import them with this one"),
+        ("DROP TABLE session", "export its posts with the old program, and import them with this one"),
+        ("DROP TABLE blogapi", "it belongs to another program"),
+    ],
+)
+def test_a_database_of_another_version_is_refused(postgresql_server, change, message):
+    name = f"refused_{abs(hash(change))}"
+    url = postgresql_server.create(name)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(change)
+    with pytest.raises(Unavailable, match=message):
         engine_for(url).open()
 
 
@@ -79,12 +95,12 @@ def test_a_key_that_was_used_can_be_replaced_and_revoked(url):
     database = Database(engine_for(url))
     old, new = keys.new_key(), keys.new_key()
     database.write(keys.add, "mine", old)
-    keys.find_and_count(database, keys.digest_of(old))
+    keys.authenticate(database, keys.digest_of(old))
     database.write(keys.replace, "mine", new)
-    assert keys.find_and_count(database, keys.digest_of(old)) is None
-    assert keys.find_and_count(database, keys.digest_of(new))[0].name == "mine"
+    assert keys.authenticate(database, keys.digest_of(old)) is None
+    assert keys.authenticate(database, keys.digest_of(new))[0].name == "mine"
     database.write(keys.remove, "mine")
-    assert keys.find_and_count(database, keys.digest_of(new)) is None
+    assert keys.authenticate(database, keys.digest_of(new)) is None
     database.close()
 
 
@@ -123,16 +139,16 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
         for status in (None, *STATUSES):
             for by_tag in (True, False):
                 queries = [
-                    (orders._newest(status, by_tag), values),
-                    (orders._latest(status, by_tag, False, False), values),
+                    (pages._newest(status, by_tag), values),
+                    (pages._latest(status, by_tag, False), values),
                 ]
-                queries.append((orders._latest(status, by_tag, True, False), values | of_second))
+                queries.append((pages._latest(status, by_tag, True), values | of_second))
                 if analyzed:  # as PostgreSQL does within a minute
                     for query in (patterns._newest, patterns._latest):
                         queries.append((query(1, status, by_tag, among_first=False), values | rare))
                         queries.append((query(1, status, by_tag, among_first=True), values | common))
                 for query, given in queries:
-                    statement = engine._dialect.statement(query)
+                    statement = engine.statement(query)
                     explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
                     (((plan,),),) = [connection.execute(explained, statement.bind(given)).fetchone()]
                     assert rows_read(plan["Plan"]) <= 120, (statement.text, plan)
@@ -165,7 +181,7 @@ def filled(url, tmp_path):
         "published_at": "2030-01-01T00:00:00Z",
     }
     database.write(posts.put, "later", later)
-    database.write(posts.remove, 50, lambda document: None)
+    database.write(posts.delete, 50, lambda document: None)
     yield app, key
     database.close()
 
@@ -201,7 +217,7 @@ def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
         number += 1
         assert source_database.write(posts.add, new).id == number
-        source_database.write(posts.remove, number, lambda document: None)
+        source_database.write(posts.delete, number, lambda document: None)
         before = answers(other, key)
         source = source_database.engine
     source.close()
@@ -330,7 +346,7 @@ def round_trips(url, tmp_path):
 
 def test_a_creation_takes_four_round_trips(round_trips):
     fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
-    counts = [round_trips(idempotency.add_post, fields | {"title": title}, None) for title in ("A", "B", "C")]
+    counts = [round_trips(posts.add_once, fields | {"title": title}, None) for title in ("A", "B", "C")]
     assert counts[1:] == [4, 4]  # The first one prepares statements.
 
 
@@ -354,11 +370,11 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
         except Exception as error:
             outcomes[slug, len(outcomes)] = type(error).__name__
 
-    other = engine.begin(1)  # all wait for this one, and share the next transaction
+    other = engine.begin(time.time, 1)  # all wait for this one, and share the next transaction
     threads = [threading.Thread(target=add, args=[slug]) for slug in ("a", "a", "b", "b", "c")]
     for thread in threads:
         thread.start()
-    while len(database._group._waiting) < len(threads):
+    while len(database._group.waiting) < len(threads):
         pass
     other.commit()
     for thread in threads:

@@ -15,10 +15,13 @@ from blogapi import create_app
 from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.loop import Loop
-from blogapi.storage import index, lists, posts, search, tags
+from blogapi.post import STATUSES
+from blogapi.storage import posts, tags
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import STATUSES, Post
-from blogapi.storage.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
+from blogapi.storage.models import Post
+from blogapi.storage.search import index
+from blogapi.storage.search import queries as search
+from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
 from blogapi.web.scope import GRAIN_SECONDS
 from tests.conftest import message
 from tests.invariants import sound_posts
@@ -292,7 +295,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         post_id = database.write(posts.add, fields).id
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, post_id)
-    page = lists.page(database, 1000, q=q)
+    page = search.page(database, q, 1000)
     ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
     assert [each for each in ids if each >= first] == expected
 
@@ -378,9 +381,9 @@ def test_large_posts_end_a_page(client, post):
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", [None, *STATUSES])
 def test_no_search_scans_or_sorts(database, status):
-    text, parameters, _ = database.engine.statement(search._newest(status))
-    values = [{"words": '"a"', "due": '"a"'}.get(getattr(each, "name", None), 1) for each in parameters]
-    steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    statement = database.engine.statement(search._newest(status))
+    values = [{"words": '"a"', "due": '"a"'}.get(getattr(each, "name", None), 1) for each in statement.parameters]
+    steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)]
     if status == "published":  # The ids of the few that are due and not yet published are sorted.
         steps.remove("USE TEMP B-TREE FOR ORDER BY")
         steps.remove("SCAN t4 VIRTUAL TABLE INDEX 0:=M1")  # a search for one id
@@ -482,14 +485,14 @@ def test_a_search_takes_a_published_only_key_even_time(client, database, post):
 # The index
 
 
-def test_words_of_another_unicode_are_made_anew(config, database, client, found, post):
+def test_words_of_another_unicode_are_indexed_again(config, database, client, found, post):
     post(title="Fog")
     database.close()
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
         other.execute("UPDATE search_made SET unicode = '1.0'")
         other.execute("INSERT INTO search (rowid, words) VALUES (1, 'left')")
     with pytest.raises(Unavailable, match="blogapi init"):
-        database.engine.open(upgrade=False)
+        database.engine.open(create=False)
     assert database.engine.open() is False
     assert (found("fog"), found("left")) == ("1", "")
 

@@ -9,7 +9,7 @@ from blogapi import create_app
 from blogapi.web import cors
 from blogapi.web.openapi.components import REQUEST_HEADERS
 from tests.conftest import NOON, message
-from tests.service import BIN, CHECKOUT, Service, add_key, unmeasured
+from tests.service import BIN, CHECKOUT, Server, add_key, unmeasured
 
 PAGE, OTHER = "https://blog.example.org", "http://localhost:3000"
 EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
@@ -163,7 +163,7 @@ def test_without_the_setting_nothing_changes(clients, config):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     database = tmp_path_factory.mktemp("cors") / "blog.db"
-    with Service(database, measured=True, BLOGAPI_CORS_ORIGINS=f"{PAGE},{OTHER}") as service:
+    with Server(database, measured=True, BLOGAPI_CORS_ORIGINS=f"{PAGE},{OTHER}") as service:
         yield service
 
 
@@ -195,7 +195,7 @@ def test_where_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path
     line = f"GET /{'x' * 9000} HTTP/1.1"
     status, headers, _ = server.raw(server.head(line, f"Origin: {PAGE}"))
     assert (status, by_cors(headers), headers["Vary"]) == (414, {}, "Origin")
-    with Service(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
         status, headers, _ = service.raw(service.head(line))
     assert (status, by_cors(headers)) == (414, READABLE | {"Access-Control-Allow-Origin": "*"})
 

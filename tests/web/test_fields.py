@@ -1,8 +1,7 @@
 """The fields of a post, which are named in several rooms, are the same in all of them."""
 
 from blogapi.files.markdown import IGNORED, NAMES, WRITTEN
-from blogapi.storage.documents import FIELDS
-from blogapi.web.schemas.posts import NewPostSchema, PostSchema, PutPostSchema
+from blogapi.post import FIELDS, PostInputSchema, PostSchema, PutPostSchema
 
 MADE_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
 
@@ -12,7 +11,7 @@ def test_what_is_stored_is_what_is_answered_in_the_same_order():
 
 
 def test_what_is_taken_is_all_that_the_service_does_not_make():
-    for schema in (NewPostSchema(), PutPostSchema()):
+    for schema in (PostInputSchema(), PutPostSchema()):
         assert set(schema.fields) == set(FIELDS) - MADE_BY_THE_SERVICE
 
 

@@ -61,10 +61,12 @@ def test_posts_and_tags_can_be_read_and_all_else_is_403(app, reader, scope):
             assert answer.json == {"error": 403, "message": MAY[scope]}
 
 
-def test_a_new_view_is_forbidden_until_it_says_otherwise(app, scope):
+def test_a_new_view_is_forbidden_until_it_says_otherwise(config, clock, scope):
+    app = create_app(config, clock)
     app.add_url_rule("/v1/posts/new", view_func=lambda: "all of it")
     reader = with_key(app, scope)
     assert message(reader.get("/v1/posts/new"), 403) == MAY[scope]
+    app.extensions["blogapi"].database.close()
 
 
 def test_a_path_that_there_is_not_is_404_to_a_reader_and_403_to_all_else(reader, scope):

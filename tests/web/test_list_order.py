@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.storage import documents, lists, posts
-from blogapi.storage.documents import FIELDS
-from blogapi.storage.models import STATUSES, Post
+from blogapi.post import FIELDS, STATUSES
+from blogapi.storage import documents, pages, posts
+from blogapi.storage.models import Post
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
@@ -246,8 +246,8 @@ def test_damaged_posts_are_passed_over_and_the_link_leads_on(client, post, datab
 
 
 def test_a_page_of_some_fields_ends_by_what_is_read(client, post, monkeypatch):
-    monkeypatch.setattr(lists, "READ_SHARE", 2)
-    monkeypatch.setattr(lists, "PAGE_BYTES", 1500)
+    monkeypatch.setattr(pages, "READ_SHARE", 2)
+    monkeypatch.setattr(pages, "PAGE_BYTES", 1500)
     for number in range(6):
         post(title=str(number), content="x" * 1000)
     assert walk(client, "/v1/posts?fields=title") == [["5", "4", "3"], ["2", "1", "0"]]

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogapi.web.metrics import BUCKETS, Metrics
-from tests.service import Service
+from tests.service import Server
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_the_limit_and_the_size_of_the_database_are_told(client, config):
 
 
 def test_a_scrape_is_a_request_like_any_other(tmp_path):
-    with Service(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=3) as service:
+    with Server(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=3) as service:
         service.key, key = None, service.key
         assert service.request("GET", "/metrics")[0] == 401
         assert service.raw(b"GET /v1/posts\r\n\r\n")[0] == 400

@@ -12,14 +12,14 @@ import time
 
 import pytest
 
-from tests.service import CHECKOUT, Service, eventually, read_answer
+from tests.service import CHECKOUT, Server, eventually, read_answer
 
 RUNNING = (CHECKOUT / "docs/running.md").read_text()
 
 
 @pytest.fixture
 def service(tmp_path):
-    with Service(tmp_path / "blog.db", measured=True) as service:
+    with Server(tmp_path / "blog.db", measured=True) as service:
         yield service
 
 

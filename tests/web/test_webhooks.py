@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from blogapi.loop import Loop
 from blogapi.server.log import mask
 from blogapi.storage import outbox, posts, tags, webhooks
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook
@@ -143,13 +144,14 @@ def test_a_bad_change_is_refused(client, webhook, body, expected):
 
 
 def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
-    @contextmanager
-    def timeout(seconds):
-        assert seconds == 3
-        raise TimeoutError
-        yield
+    class SlowLoop(Loop):
+        @contextmanager
+        def timeout(self, seconds):
+            assert seconds == 3
+            raise TimeoutError
+            yield
 
-    app.extensions["blogapi"] = replace(app.extensions["blogapi"], timeout=timeout)
+    app.extensions["blogapi"] = replace(app.extensions["blogapi"], loop=SlowLoop())
     assert webhook(url="http://slow.example")["url"] == "http://slow.example"
 
 
@@ -356,7 +358,7 @@ def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webh
     webhook()
 
     def fail(tx):
-        tags.rename(tx, "a", "b", False) if write == "rename" else tags.remove(tx, "a")
+        tags.rename(tx, "a", "b", False) if write == "rename" else tags.delete(tx, "a")
         assert tx.row(Event.select(Event.type))
         raise ValueError("rolled back")
 

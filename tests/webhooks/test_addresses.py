@@ -1,4 +1,4 @@
-"""Where webhooks may go."""
+"""The addresses that webhooks may call."""
 
 import socket
 
@@ -66,9 +66,20 @@ NEVER = [
     "::ffff:a9fe:a9fe",
     "64:ff9b::a9fe:a9fe",
     "2002:a9fe:a9fe::",
+    "2002:a9fe:a9fe::1",
     "fe80::1",
     "fe80::1%1",
     "64:ff9b:1::169.254.169.254",
+    "64:ff9b:1:a9fe:a9:fe00::",  # RFC 8215, by the forms of RFC 6052
+    "64:ff9b:1:a9fe:a9:fe00:ffff:ffff",
+    "2001:db8:a9fe:a9fe::",
+    "2001:db8:1a9:fea9:fe::",
+    "2001:db8:122:a9fe:a9:fe00::",
+    "2001:db8:122:3a9:fe:a9fe::",
+    "2001:db8:122:344:a9:fea9:fe00::",
+    "2001:db8:122:344::a9fe:a9fe",
+    "2001:0:a9fe:a9fe::1",  # Teredo: the server, and the client with its bits inverted
+    "2001:0:4136:e378:8000:63bf:5601:5601",
     "::ffff:0:169.254.169.254",
     "100.100.100.200",
     "192.0.0.192",
@@ -103,8 +114,8 @@ def test_public_addresses_are_called(host):
 
 
 @pytest.mark.parametrize("host", ["a" * 64, "a..b", "ü" * 64])
-def test_what_is_no_name_of_a_host_cannot_be_found(host):
-    with pytest.raises(AddressError, match="no valid name of a host"):
+def test_an_invalid_host_name_is_refused(host):
+    with pytest.raises(AddressError, match="not a valid host name"):
         addresses_of(host, 80, private=False)
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from blogapi.webhooks.endpoint import RECEIVED_BYTES, Endpoint
+from blogapi.webhooks.endpoint import RECEIVED_BYTES, Endpoint, Result
 
 
 def closed_port():
@@ -22,7 +22,7 @@ def closed_port():
     [
         ("http://127.0.0.1:{closed}/", "cannot connect: Connection refused"),
         ("http://☃☃.invalid/", "url: Failed to parse: Name '☃☃' is not a valid IDNA label"),
-        (f"http://{'a' * 64}/", "url: no valid name of a host"),
+        (f"http://{'a' * 64}/", "url: not a valid host name"),
         (
             "http://169.254.169.254/",
             "url: 169.254.169.254 is a link-local, multicast or metadata address, which is never called",
@@ -166,7 +166,7 @@ def test_the_limit_of_time_counts_while_connecting_too(scheme, full):
     with listener("127.0.0.1", full=full) as port:
         begun = time.monotonic()
         result = Endpoint(f"{scheme}://127.0.0.1:{port}", b"key", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == (None, "no answer within 1 s")
+    assert result == Result(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
 
 
@@ -179,7 +179,7 @@ def test_nothing_is_called_once_the_limit_of_time_is_reached(
     with listener("127.0.0.2", receiver.port, full):
         begun = time.monotonic()
         result = Endpoint(two_addresses, b"key", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == (None, "no answer within 1 s")
+    assert result == Result(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
     assert receiver.messages == []
 
@@ -202,7 +202,7 @@ def test_a_silent_receiver_is_given_up(webhook, post, send, delivery):
 
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 FINAL = b"HTTP/1.1 200 OK\r\n\r\n"
-ENDED = "the connection broke off, or the answer was none in HTTP"
+ENDED = "the connection broke off, or the answer was not HTTP"
 
 
 @pytest.mark.parametrize(

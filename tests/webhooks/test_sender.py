@@ -11,6 +11,7 @@ from blogapi.storage import webhooks
 from blogapi.storage.models import Delivery, Event
 from blogapi.webhooks import sender as sender_module
 from blogapi.webhooks.sender import RETRIES
+from tests.conftest import NOON
 
 # Messages
 
@@ -103,6 +104,55 @@ def test_a_message_is_retried_for_four_days_and_then_failed(client, webhook, pos
     assert len({message.id for message in receiver.messages}) == 1
     assert len({message.headers["webhook-timestamp"] for message in receiver.messages}) == 10
     assert RETRIES == (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "seconds"),
+    [
+        (503, "120", 120),
+        (429, "Fri, 20 Nov 2026 12:10:00 GMT", 600),
+        (503, "99999999999999999999", 86_400),
+        (503, "Fri, 20 Nov 2099 12:10:00 GMT", 86_400),
+        (503, "1", 5),
+        (503, "Thu, 19 Nov 2026 12:00:00 GMT", 5),
+        (503, "-120", 5),
+        (503, "soon", 5),
+        (500, "120", 5),
+    ],
+)
+def test_a_busy_receiver_is_tried_again_when_it_asks_for_that_but_within_a_day(
+    webhook, post, send, receiver, delivery, status, retry_after, seconds
+):
+    webhook()
+    receiver.status, receiver.headers = status, {"Retry-After": retry_after}
+    post()
+    send()
+    due = datetime.fromisoformat(delivery()["next_attempt_at"]).timestamp()
+    assert NOON + seconds <= due <= NOON + seconds + 1
+
+
+def test_what_fails_for_good_is_logged(webhook, post, send, receiver, database, caplog):
+    webhook(events=["post.created"])
+    post()
+    database.write(lambda tx: tx.execute(Delivery.update(attempts=9)))
+    receiver.status = 500
+    send()
+    receiver.status = 410
+    post()
+    send()
+    assert caplog.messages == [
+        f"webhook 1 fails for good: {receiver.messages[0].id} after 10 attempts, at last status 500",
+        "webhook 1 fails for good: status 410; it is turned off",
+    ]
+
+
+def test_a_304_is_no_redirect(webhook, post, send, receiver, delivery):
+    webhook()
+    receiver.status = 304
+    post()
+    send()
+    state = delivery()
+    assert (state["state"], state["last_status"], "last_error" in state) == ("pending", 304, False)
 
 
 def test_jitter_spreads_what_failed_at_the_same_time(webhook, post, send, receiver, clock, database):

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from blogapi.storage import models
+from blogapi.post import STATUSES
+from blogapi.storage.models import EVENTS as EVENT_TYPES
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
@@ -55,10 +56,10 @@ OWN_ERRORS = {  # with an example of their messages
 # Enumerations that recur, by name: their words, and what they are
 SHAPES = {
     "Status": (
-        models.STATUSES,
+        STATUSES,
         "What a post is: `published`, `draft`, `scheduled` (it publishes itself at `published_at`) or `archived`.",
     ),
-    "EventType": (models.EVENTS, "What happened: something to a post or a tag, or a `ping` that was asked for."),
+    "EventType": (EVENT_TYPES, "What happened: something to a post or a tag, or a `ping` that was asked for."),
 }
 
 # What receivers of webhooks are sent, by event

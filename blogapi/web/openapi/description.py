@@ -14,6 +14,7 @@ from flask import Flask
 from marshmallow import Schema, fields
 from werkzeug.routing import Rule
 
+from blogapi.post import StrictSchema
 from blogapi.web.blueprint import CONVERTERS
 from blogapi.web.openapi.components import (
     ERRORS,
@@ -28,8 +29,8 @@ from blogapi.web.openapi.components import (
 )
 from blogapi.web.openapi.operation import Operation
 from blogapi.web.responses import JSON, MARKDOWN
-from blogapi.web.schemas.base import ErrorSchema, StrictSchema
-from blogapi.web.schemas.webhooks import PingSchema, PostEventSchema, TagDeletedSchema, TagUpdatedSchema
+from blogapi.web.schemas.fields import ErrorSchema
+from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
 
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
@@ -43,8 +44,6 @@ Any operation may answer these, and what else HTTP defines:
 | status | when |
 | --- | --- |
 """
-POST_EVENT = PostEventSchema()
-PAYLOADS = {"tag.updated": TagUpdatedSchema(), "tag.deleted": TagDeletedSchema(), "ping": PingSchema()}
 TAGS = {
     "posts": "Posts, each named by its id or by its slug.",
     "tags": "The tags of all posts. There is a tag while a post carries it; letter case makes no difference.",
@@ -97,7 +96,7 @@ def describe(app: Flask) -> dict[str, Any]:
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
     spec.options["webhooks"] = {
-        name: describe_event(name, description, plugin.converter.resolve_nested_schema(PAYLOADS.get(name, POST_EVENT)))
+        name: describe_event(name, description, plugin.converter.resolve_nested_schema(EVENT_SCHEMAS[name]))
         for name, description in EVENTS.items()
     }
     return spec.to_dict()

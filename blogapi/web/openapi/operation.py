@@ -12,7 +12,7 @@ from blogapi.storage.models import FULL
 from blogapi.web.blueprint import blueprint
 from blogapi.web.request import load_query
 from blogapi.web.responses import JSON
-from blogapi.web.schemas.base import NoQuerySchema
+from blogapi.web.schemas.fields import NoQuerySchema
 
 MERGE_PATCH = "application/merge-patch+json"  # RFC 7396
 no_query = NoQuerySchema()

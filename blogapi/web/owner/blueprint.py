@@ -8,7 +8,7 @@ from flask import Blueprint, Response, g, render_template, request
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, NotFound
 
-from blogapi.storage import sessions
+from blogapi.storage import keys
 from blogapi.web.guard import OWNER, PUBLIC
 from blogapi.web.request import check_content_type, cookie, read_body
 from blogapi.web.responses import JSON
@@ -35,7 +35,7 @@ def check_request() -> None:
     """Demand a session, and of a change the token of its own form: no view has to remember it."""
     if request.path not in PUBLIC:
         token = cookie(cookie_name())
-        if not sessions.is_in_force(database(), sessions.SESSION, token):
+        if not keys.is_valid(database(), keys.SESSION, token):
             raise Forbidden("There is no session. On the server, “blogapi settings” prints a link that opens one.")
         g.session = token
     if request.method not in ("GET", "HEAD"):

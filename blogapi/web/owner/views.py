@@ -7,18 +7,18 @@ from urllib.parse import urlencode
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import BadRequest
 
-from blogapi.storage import documents, keys, lists, posts, sessions, webhooks
+from blogapi.storage import documents, keys, pages, posts, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import blueprint, cookie_name, notices
 from blogapi.web.schemas.posts import ListQuerySchema
-from blogapi.web.schemas.webhooks import NewWebhookSchema
+from blogapi.web.schemas.webhooks import WebhookInputSchema
 from blogapi.web.service import database, service
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.posts import find_page
 from blogapi.web.views.webhooks import check_address
 
 KEYS, POSTS, DELIVERIES = 100, 10, 10  # that are shown at once
-new_webhook = NewWebhookSchema()
+new_webhook = WebhookInputSchema()
 posts_query = ListQuerySchema(only=("status", "before", "q"))
 
 
@@ -33,15 +33,15 @@ def send_file() -> Response:
 def offer_session() -> str:
     """Ask before a link is used up, or a program that looks at it beforehand would do that."""
     link = request.args.get("link", "")
-    sessions.check_link(database(), link)
+    keys.check_link(database(), link)
     return render_template("owner/open.html", link=link)
 
 
 @blueprint.post("/open")
 def open_session() -> Response:
     """Open a session by a link; its cookie is strict, and sent on from here because a form of ours led here."""
-    token, name = database().write(sessions.open_session, g.form.get("link", "")), cookie_name()
-    response, period = redirect("/settings", 303), sessions.PERIODS[sessions.SESSION]
+    token, name = database().write(keys.open_session, g.form.get("link", "")), cookie_name()
+    response, period = redirect("/settings", 303), keys.PERIODS[keys.SESSION]
     secure = name.startswith("__Secure-")
     response.set_cookie(name, token, period, path="/settings", secure=secure, httponly=True, samesite="Strict")
     return response
@@ -50,7 +50,7 @@ def open_session() -> Response:
 @blueprint.post("/end")
 def end_session() -> Response:
     """End the session."""
-    database().write(sessions.end, g.session)
+    database().write(keys.end_session, g.session)
     return redirect("/settings", 303)
 
 
@@ -106,7 +106,7 @@ def show_posts() -> str:
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
     page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="owner")
     shown, older = list(documents.load_all(page.documents)), page.before and urlencode(asked | {"before": page.before})
-    counts, most = lists.counts(database()), lists.MAX_COUNTED
+    counts, most = pages.counts(database()), pages.MAX_COUNTED
     return render_template("owner/posts.html", posts=shown, older=older, counts=counts, most=most)
 
 
@@ -133,6 +133,6 @@ change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.chang
 change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
 change("/webhooks/<id:webhook_id>/delete", "It is deleted.", webhooks.remove, in_thread=True)
 change("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
-change("/posts/<id:key>/publish", "The post is published.", posts.change, changes={"status": "published"}, check=anyhow)
-change("/posts/<id:key>/unpublish", "The post is a draft.", posts.change, changes={"status": "draft"}, check=anyhow)
-change("/posts/<id:key>/delete", "It is deleted.", posts.remove, check=anyhow)
+change("/posts/<id:ref>/publish", "The post is published.", posts.change, changes={"status": "published"}, check=anyhow)
+change("/posts/<id:ref>/unpublish", "The post is a draft.", posts.change, changes={"status": "draft"}, check=anyhow)
+change("/posts/<id:ref>/delete", "It is deleted.", posts.delete, check=anyhow)

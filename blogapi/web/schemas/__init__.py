@@ -1,1 +1,1 @@
-"""What a request may carry, and what is answered and sent, as marshmallow schemas."""
+"""Schemas of queries, bodies, answers and events."""

@@ -1,12 +1,10 @@
-"""The tags on the wire."""
+"""Schemas of tags."""
 
 from marshmallow import fields
 from marshmallow.validate import Range
 
-from blogapi.storage.models import STATUSES
-from blogapi.web.schemas.base import MAX_PAGE_SIZE, NoQuerySchema, StrictSchema, choice
-from blogapi.web.schemas.fields import Flag, FoldedTag, PageSize
-from blogapi.web.schemas.posts import tag_name
+from blogapi.post import STATUSES, StrictSchema, choice, tag_name
+from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Flag, FoldedTag, NoQuerySchema, PageSize
 
 
 class TagsQuerySchema(NoQuerySchema):
@@ -15,9 +13,9 @@ class TagsQuerySchema(NoQuerySchema):
     limit = PageSize(
         MAX_PAGE_SIZE,
         load_default=MAX_PAGE_SIZE,
-        metadata={"description": "The most tags to return: 1,000 where it is left out, or more."},
+        metadata={"description": "The most tags to return: 1,000 if left out, and never more."},
     )
-    status = choice(*STATUSES, metadata={"description": "Only tags of posts of this status, and only these count."})
+    status = choice(*STATUSES, metadata={"description": "Count only posts of this status, and leave out other tags."})
     after = FoldedTag("Only tags after this one.")
 
 
@@ -38,5 +36,5 @@ class TagChangeSchema(StrictSchema):
     name = tag_name(required=True)
     merge = Flag(
         load_default=False,
-        metadata={"description": "Whether it may become one with another tag of the new name; else that is refused."},
+        metadata={"description": "Whether to merge it with another tag of the new name; otherwise that is refused."},
     )

@@ -1,16 +1,31 @@
-"""The webhooks on the wire, and what their receivers are sent."""
+"""Schemas of webhooks, their deliveries, and the events that receivers are sent."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from marshmallow import fields
+from marshmallow import Schema, fields
 from marshmallow.validate import Range
 
+from blogapi.post import (
+    ID,
+    MAX_URL,
+    URL_DESCRIPTION,
+    Distinct,
+    Pattern,
+    PostSchema,
+    StrictSchema,
+    Text,
+    Time,
+    absolute_url,
+    choice,
+    length,
+    tag_name,
+)
 from blogapi.storage.models import EVENTS, POST_EVENTS
-from blogapi.web.schemas.base import StrictSchema, choice
-from blogapi.web.schemas.fields import DELIVERY_ID, ID, Distinct, Flag, Pattern, Text, Time, length
-from blogapi.web.schemas.posts import POST_EXAMPLE, URL_DESCRIPTION, PostSchema, absolute_url, tag_name
+from blogapi.web.schemas.fields import Flag
 from blogapi.web.schemas.tags import TagSchema
 
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 WEBHOOK_EXAMPLE = {
     "id": "1",
     "url": "https://example.org/hook",
@@ -18,17 +33,17 @@ WEBHOOK_EXAMPLE = {
     "active": True,
     "created_at": "2026-11-20T10:10:00Z",
 }
-POST_DATA_EXAMPLE = {name: value for name, value in POST_EXAMPLE.items() if name != "content"}
+POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 
 
 def url(**kwargs: Any) -> Text:
-    description = f"Where events are sent to. {URL_DESCRIPTION}"
-    return Text(length(1, 2048), absolute_url, metadata={"description": description}, **kwargs)
+    description = f"Where events are sent. {URL_DESCRIPTION}"
+    return Text(length(1, MAX_URL), absolute_url, metadata={"description": description}, **kwargs)
 
 
 def events(**kwargs: Any) -> Distinct:
     event = choice(*EVENTS, metadata={"description": "An event."})
-    description = "The events that are sent there, at least one; of a new webhook all, where they are left out."
+    description = "The events that are sent there, at least one; a new webhook without them is sent all."
     return Distinct(event, length(1, len(EVENTS), "events"), metadata={"description": description}, **kwargs)
 
 
@@ -37,8 +52,8 @@ def active(**kwargs: Any) -> Flag:
     return Flag(metadata={"description": description}, **kwargs)
 
 
-class NewWebhookSchema(StrictSchema):
-    """A webhook to be made."""
+class WebhookInputSchema(StrictSchema):
+    """A new webhook."""
 
     example = {"url": "https://example.org/hook", "events": ["post.published"]}
     url = url(required=True)
@@ -73,12 +88,12 @@ class CreatedWebhookSchema(WebhookSchema):
         length(50, 50),
         Pattern("^whsec_[A-Za-z0-9+/]{43}=$"),
         required=True,
-        metadata={"description": "What the deliveries are signed with; it is shown only once."},
+        metadata={"description": "The key that signs the deliveries; it is shown only once."},
     )
 
 
 class DeliverySchema(StrictSchema):
-    """What became, or is to become, of an event at a webhook."""
+    """The delivery of an event to a webhook."""
 
     example = {
         "id": "msg_p5jXN8AQM9LWM0D4loKWxJ",
@@ -95,103 +110,82 @@ class DeliverySchema(StrictSchema):
         required=True,
         metadata={"description": "What receivers are sent as `webhook-id`: 26 characters."},
     )
-    event = choice(*EVENTS, required=True, metadata={"description": "What it tells of."})
+    event = choice(*EVENTS, required=True, metadata={"description": "The event."})
     created_at = Time(required=True, metadata={"description": "When that happened, in UTC, whole seconds."})
     state = choice(
         "pending", "delivered", "failed", required=True, metadata={"description": "`pending` until it is settled."}
     )
     attempts = fields.Integer(
-        required=True, strict=True, validate=Range(min=0), metadata={"description": "How many were made, from 0."}
+        required=True, strict=True, validate=Range(min=0), metadata={"description": "How many there were, from 0."}
     )
     last_status = fields.Integer(
         strict=True, validate=Range(100, 999), metadata={"description": "What the receiver last answered: 100 to 999."}
     )
-    last_error = fields.String(metadata={"description": "Why the last attempt has failed."})
-    next_attempt_at = Time(metadata={"description": "When the next attempt is due, of one that is pending."})
+    last_error = fields.String(metadata={"description": "Why the last attempt failed."})
+    next_attempt_at = Time(metadata={"description": "When the next attempt is due, if it is pending."})
 
 
-# Sent to receivers
+# Events
 
 
-def timestamp() -> Time:
-    return Time(required=True, metadata={"description": "When it happened, in UTC, whole seconds."})
+def define(name: str, about: str, example: dict[str, Any], /, **described: fields.Field) -> Schema:
+    """Return a schema of the name NAMESchema."""
+    return type(f"{name}Schema", (StrictSchema,), {"__doc__": about, "example": example} | described)()
+
+
+def nested(schema: Schema, description: str) -> fields.Nested:
+    return fields.Nested(schema, required=True, metadata={"description": description})
+
+
+def event(name: str, about: str, types: Sequence[str], example: dict[str, Any], /, **data: fields.Field) -> Schema:
+    """Return the schema of an event of one of these types; `example` is one of its data."""
+    return define(
+        name,
+        about,
+        {"type": types[0], "timestamp": "2026-11-20T10:10:00Z", "data": example},
+        type=choice(*types, required=True, metadata={"description": "What happened."}),
+        timestamp=Time(required=True, metadata={"description": "When it happened, in UTC, whole seconds."}),
+        data=nested(define(f"{name}Data", f"The data of {name}.", example, **data), "What it happened to."),
+    )
 
 
 class PostWithoutContentSchema(PostSchema):
     """A post without its content."""
 
-    example = POST_DATA_EXAMPLE
+    example = POST_EXAMPLE
 
     class Meta:
         exclude = ("content",)
 
 
-class PostDataSchema(StrictSchema):
-    """What an event of a post tells."""
-
-    example = {"post": POST_DATA_EXAMPLE}
-    post = fields.Nested(
-        PostWithoutContentSchema(), required=True, metadata={"description": "The post as it was then, without content."}
-    )
-
-
-class PostEventSchema(StrictSchema):
-    """What a receiver is sent when something has happened to a post."""
-
-    example = {"type": "post.published", "timestamp": "2026-11-20T10:10:00Z", "data": {"post": POST_DATA_EXAMPLE}}
-    type = choice(*POST_EVENTS, required=True, metadata={"description": "What has happened."})
-    timestamp = timestamp()
-    data = fields.Nested(PostDataSchema(), required=True, metadata={"description": "To which post."})
-
-
-class TagUpdateSchema(StrictSchema):
-    """What a tag is now, and how it was spelt before."""
-
-    example = {"tag": TagSchema.example, "previous_name": "Journeys"}
-    tag = fields.Nested(TagSchema(), required=True, metadata={"description": "The tag as it is now."})
-    previous_name = tag_name(required=True)
-
-
-class TagUpdatedSchema(StrictSchema):
-    """What a receiver is sent when a tag was renamed or merged with another."""
-
-    example = {"type": "tag.updated", "timestamp": "2026-11-20T10:10:00Z", "data": TagUpdateSchema.example}
-    type = choice("tag.updated", required=True, metadata={"description": "What has happened."})
-    timestamp = timestamp()
-    data = fields.Nested(TagUpdateSchema(), required=True, metadata={"description": "To which tag."})
-
-
-class TagNameSchema(StrictSchema):
-    """A tag that no post carries any more."""
-
-    example = {"name": "Travel"}
-    name = tag_name(required=True)
-
-
-class TagRemovalSchema(StrictSchema):
-    """What a tag was."""
-
-    example = {"tag": TagNameSchema.example}
-    tag = fields.Nested(TagNameSchema(), required=True, metadata={"description": "The tag as it was."})
-
-
-class TagDeletedSchema(StrictSchema):
-    """What a receiver is sent when a tag was removed."""
-
-    example = {"type": "tag.deleted", "timestamp": "2026-11-20T10:10:00Z", "data": TagRemovalSchema.example}
-    type = choice("tag.deleted", required=True, metadata={"description": "What has happened."})
-    timestamp = timestamp()
-    data = fields.Nested(TagRemovalSchema(), required=True, metadata={"description": "To which tag."})
-
-
-class NothingSchema(StrictSchema):
-    """An object without fields."""
-
-
-class PingSchema(StrictSchema):
-    """What a receiver is sent on request, to see whether it is there."""
-
-    example = {"type": "ping", "timestamp": "2026-11-20T10:10:00Z", "data": {}}
-    type = choice("ping", required=True, metadata={"description": "That it is a ping."})
-    timestamp = timestamp()
-    data = fields.Nested(NothingSchema(), required=True, metadata={"description": "Nothing."})
+EVENT_SCHEMAS = {
+    **dict.fromkeys(
+        POST_EVENTS,
+        event(
+            "PostEvent",
+            "An event of a post.",
+            POST_EVENTS,
+            {"post": POST_EXAMPLE},
+            post=nested(PostWithoutContentSchema(), "The post as it was then, without content."),
+        ),
+    ),
+    "tag.updated": event(
+        "TagUpdated",
+        "A tag was renamed, or merged with another.",
+        ["tag.updated"],
+        {"tag": TagSchema.example, "previous_name": "Journeys"},
+        tag=nested(TagSchema(), "The tag as it is now."),
+        previous_name=tag_name(required=True),
+    ),
+    "tag.deleted": event(
+        "TagDeleted",
+        "A tag was removed from every post.",
+        ["tag.deleted"],
+        {"tag": {"name": "Travel"}},
+        tag=nested(
+            define("TagName", "A tag that no post carries any more.", {"name": "Travel"}, name=tag_name(required=True)),
+            "The tag as it was.",
+        ),
+    ),
+    "ping": event("Ping", "A ping that was asked for.", ["ping"], {}),
+}

@@ -10,9 +10,11 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.files.markdown import render
-from blogapi.storage import idempotency, lists, posts, search
+from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
+from blogapi.storage import pages, posts
 from blogapi.storage.documents import etag
 from blogapi.storage.models import SCOPES
+from blogapi.storage.search import queries as search
 from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
 from blogapi.web.preconditions import idempotency_key, precondition
 from blogapi.web.request import load_body, load_parsed, parse_body
@@ -26,15 +28,7 @@ from blogapi.web.responses import (
     prefers_markdown,
     tagged_response,
 )
-from blogapi.web.schemas.posts import (
-    ListedPostSchema,
-    ListQuerySchema,
-    NewPostSchema,
-    PostChangeSchema,
-    PostSchema,
-    PutPostSchema,
-    is_slug,
-)
+from blogapi.web.schemas.posts import ListedPostSchema, ListQuerySchema
 from blogapi.web.scope import even_time, in_scope, published_only
 from blogapi.web.service import database
 
@@ -57,27 +51,27 @@ def list_posts() -> Response:
     query = g.query
     asked = in_scope(query)
     with even_time() if "q" in query and published_only() else nullcontext():
-        page = lists.Page([], None) if asked is None else find_page(asked, g.api_key)
+        page = pages.PostPage([], None) if asked is None else find_page(asked, g.api_key)
     content = b"[%b]\n" % b",".join(page.documents)
     link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
     return list_response(content, link)
 
 
-def find_page(query: dict[str, Any], client: Hashable) -> lists.Page:
+def find_page(query: dict[str, Any], client: Hashable) -> pages.PostPage:
     """Return a page of a list; a search that may take long is made in a thread, and others are answered meanwhile."""
     db = database()
     if "q" not in query:
-        return lists.page(db, **query)
+        return pages.page(db, **query)
     filtered = "status" in query or "tag" in query
     if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
-        return lists.page(db, **query)
-    return db.read_in_thread(client, lists.page, **query)
+        return search.page(db, **query)
+    return db.read_in_thread(client, search.page, **query)
 
 
 @operation(
     "POST /v1/posts",
     Answer(201, "The new post.", post_schema, headers=("Location", "ETag")),
-    body=NewPostSchema(),
+    body=PostInputSchema(),
     content_types=(JSON, MARKDOWN),
     request_headers=("Idempotency-Key",),
 )
@@ -88,7 +82,7 @@ def create_post() -> Response:
     same names as the fields.
     """
     fields = load_body()
-    post = database().write(idempotency.add_post, fields, idempotency_key())
+    post = database().write(posts.add_once, fields, idempotency_key())
     return post_response(post.document, 201, Location=f"/v1/posts/{post.id}")
 
 
@@ -166,7 +160,7 @@ def put_post(post: str) -> Response:
     if fields.pop("slug", post) != post:
         raise ValidationError("must be the one in the path, or left out", "slug")
     (post_id, document), outcome = database().write(posts.put, post, fields, check)
-    if outcome == "made":
+    if outcome == "created":
         return post_response(document, 201, Location=f"/v1/posts/{post_id}")
     return post_response(document)
 
@@ -183,5 +177,5 @@ def delete_post(post: int | str) -> Response:
 
     Its slug is free again, its id is not.
     """
-    database().write(posts.remove, post, precondition())
+    database().write(posts.delete, post, precondition())
     return no_content()

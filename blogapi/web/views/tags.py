@@ -27,7 +27,7 @@ def list_tags() -> Response:
     """
     query = g.query
     asked = in_scope(query)
-    page = tags.Page([], None) if asked is None else tags.page(database(), **asked)
+    page = tags.TagPage([], None) if asked is None else tags.page(database(), **asked)
     content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
     link = None if page.last is None else next_link("/v1/tags", query | {"after": page.last})
     return list_response(content, link)
@@ -56,5 +56,5 @@ def delete_tag(name: str) -> Response:
 
     All at once. The posts stay.
     """
-    database().write_in_thread(tags.remove, name)
+    database().write_in_thread(tags.delete, name)
     return no_content()

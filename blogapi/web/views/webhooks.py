@@ -14,8 +14,8 @@ from blogapi.web.responses import JSON, json_response, no_content
 from blogapi.web.schemas.webhooks import (
     CreatedWebhookSchema,
     DeliverySchema,
-    NewWebhookSchema,
     WebhookChangeSchema,
+    WebhookInputSchema,
     WebhookSchema,
 )
 from blogapi.web.service import database, service
@@ -36,7 +36,7 @@ def list_webhooks() -> Response:
 @operation(
     "POST /v1/webhooks",
     Answer(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
-    body=NewWebhookSchema(),
+    body=WebhookInputSchema(),
 )
 def create_webhook() -> Response:
     """Create a webhook; its secret is shown only in this answer.

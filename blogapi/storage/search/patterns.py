@@ -10,12 +10,13 @@ from typing import Any
 
 from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
 
+from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader
-from blogapi.storage.index import OF_TAG, START, TAG
-from blogapi.storage.models import MAX_ID, STATUSES, Post, PostTag
-from blogapi.storage.orders import Place, bounded
+from blogapi.storage.models import MAX_ID, Post, PostTag
+from blogapi.storage.pages import LATEST, Cursor, bounded
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.words import sequences
+from blogapi.storage.search.index import OF_TAG, START, TAG
+from blogapi.storage.search.words import sequences
 
 FIRST = 1000  # posts, which are gone through, in 10 ms or so, before the index is asked
 
@@ -27,9 +28,11 @@ def newest(reader: Reader, q: str, status: str | None, before: int | None, value
     return _page(reader, _newest, q, status, values | {"before": before or MAX_ID})
 
 
-def latest(reader: Reader, q: str, status: str | None, before: Place | None, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(
+    reader: Reader, q: str, status: str | None, before: Cursor | None, values: dict[str, Any]
+) -> Iterator[tuple]:
     """Give the rows of the latest published posts that are found, those before a place."""
-    time, post_id = before or ("~", MAX_ID)  # later than any
+    time, post_id = before or (LATEST, MAX_ID)
     return _page(reader, _latest, q, status, values | {"time": time, "id": post_id})
 
 

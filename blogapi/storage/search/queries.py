@@ -6,65 +6,46 @@ from typing import Any
 
 from peewee import JOIN, SQL
 
-from blogapi.storage import orders, patterns
-from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NeedsThread
-from blogapi.storage.index import OF_TAG, START, STATUS, TAG, changed_parts, is_large, joined
+from blogapi.storage import pages
+from blogapi.storage.engine import Reader
 from blogapi.storage.models import MAX_ID, Post, Schedule, Search, match
-from blogapi.storage.orders import COLUMNS, Place, due_ids, ids_to_come
+from blogapi.storage.pages import COLUMNS, LATEST, Cursor, PostPage, due_ids, future_ids, page_of
 from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.words import sequences
+from blogapi.storage.search import patterns
+from blogapi.storage.search.index import OF_TAG, START, STATUS, TAG
+from blogapi.storage.search.words import sequences
 
 QUICK_WORDS = 3  # A long sequence can take half a second, in a single post as well.
 QUICK_POSTS = 20_000  # in which a search for so few words takes a few milliseconds
 SORTED_POSTS = 20_000  # of so many that are found the latest are soon met: each is looked at in some 20 µs
 
 
-def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], at_once: bool = False) -> None:
-    """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
+def page(
+    reader: Reader,
+    q: str,
+    limit: int,
+    status: str | None = None,
+    tag: str | None = None,
+    before: int | Cursor | None = None,
+    sort: str = "created_at",
+    fields: str | None = None,
+) -> PostPage:
+    """Return a page as `pages.page` does, of the posts that have the words of `q`.
 
-    The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
-    Raises NeedsThread for a large text in a transaction that others wait for.
+    Costs more than a list if posts have some of the words and not the rest.
     """
-    if not tx.in_thread and is_large(old, new):
-        raise NeedsThread
-    run = tx.execute if at_once else tx.execute_at_end
-    parts = changed_parts(old, new)
-    removed, added = joined(parts)
-    if removed:
-        run(_remove, id=post_id, words=removed, is_gone=not new)
-    if added:
-        changes = {name: parts[name][1] if name in parts else None for name in ("text", "labels")}
-        run(_add, id=post_id, words=added, **changes)
-
-
-# PostgreSQL has the parts in columns, a space before and after each word.
-_add = Each(
-    sqlite=Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")]),
-    postgresql=Statement(
-        """
-        INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ')
-        ON CONFLICT (post_id) DO UPDATE
-        SET text = coalesce(excluded.text, old.text), labels = coalesce(excluded.labels, old.labels)
-        """,
-        [Param("id"), Param("text"), Param("labels")],
-    ),
-)
-_remove = Each(
-    sqlite=Statement(
-        "INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [Param("id"), Param("words")]
-    ),
-    postgresql=Statement("DELETE FROM search WHERE post_id = %s AND %s::boolean", [Param("id"), Param("is_gone")]),
-)
+    values = {"now": reader.now, "tag": tag, "limit": limit + 1}
+    rows = (newest if sort == "created_at" else latest)(reader, q, status, before, values)
+    return page_of(rows, limit, fields, values["now"])
 
 
 def newest(reader: Reader, *arguments: Any) -> Iterator[tuple]:
-    """Give the rows of the newest posts that are found; with q and otherwise as orders.newest."""
+    """Give the rows of the newest posts that are found; with q and otherwise as pages.newest."""
     return reader.of_engine(Each(_newest_rows, patterns.newest))(reader, *arguments)
 
 
 def latest(reader: Reader, *arguments: Any) -> Iterator[tuple]:
-    """Give the rows of the latest published posts that are found; with q and otherwise as orders.latest."""
+    """Give the rows of the latest published posts that are found; with q and otherwise as pages.latest."""
     return reader.of_engine(Each(_latest_rows, patterns.latest))(reader, *arguments)
 
 
@@ -88,7 +69,7 @@ def _newest(status: str | None) -> Prepared:
     ids = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid < Param("before"))
     ids = ids.join(Post, on=Post.id == Search.c.rowid)
     if status == "scheduled":
-        ids = ids_to_come(ids)
+        ids = future_ids(ids)
     elif status == "published":
         due = due_ids(by_tag=False).join(Search, JOIN.CROSS)  # from the few that are due to the index
         ids += due.where(Search.c.rowid == Schedule.post_id, match("due"))
@@ -97,7 +78,7 @@ def _newest(status: str | None) -> Prepared:
 
 
 def _latest_rows(
-    reader: Reader, q: str, status: str | None, before: Place | None, values: dict[str, Any]
+    reader: Reader, q: str, status: str | None, before: Cursor | None, values: dict[str, Any]
 ) -> Iterator[tuple]:
     """Give the rows of the latest published posts that SQLite finds.
 
@@ -106,11 +87,12 @@ def _latest_rows(
     statuses = ("published", "scheduled") if status == "published" else (status,)
     words = " OR ".join(f"({expression(q, each, values['tag'])})" for each in statuses)
     if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
-        return orders.latest(reader, status, before, values | {"words": expression(q)}, found=True)
-    time, post_id = before or ("~", MAX_ID)  # later than any
+        return pages.latest(reader, status, before, values | {"words": expression(q)}, HAS_WORDS)
+    time, post_id = before or (LATEST, MAX_ID)
     return reader.rows(_latest(status), words=words, time=time, id=post_id, **values)
 
 
+HAS_WORDS = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid == Post.id)
 _some = Prepared(Search.select(Search.c.rowid).where(match("words")).limit(Param("limit")))
 
 

@@ -15,10 +15,12 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from blogapi.post import fold
 from blogapi.storage import documents
-from blogapi.storage.errors import Damaged
-from blogapi.storage.fold import fold
-from blogapi.storage.words import STANDS_ALONE, UNICODE, words
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import Damaged, NeedsThread
+from blogapi.storage.query import Each, Param, Statement
+from blogapi.storage.search.words import STANDS_ALONE, UNICODE, words
 
 START = "§"  # before the first letter of a word: to merge all words that begin with one would take seconds
 OF_TAG = "¶"  # before a word of a tag
@@ -33,6 +35,44 @@ LARGE = 64 * 1024  # characters, from which on indexing a text takes 25 ms and m
 PROGRESS = 100_000  # posts, after which a line says how far it has come
 
 log = logging.getLogger(__name__)
+
+
+def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], at_once: bool = False) -> None:
+    """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
+
+    The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
+    Raises NeedsThread for a large text in a transaction that others wait for.
+    """
+    if not tx.in_thread and is_large(old, new):
+        raise NeedsThread
+    run = tx.execute if at_once else tx.execute_at_end
+    parts = changed_parts(old, new)
+    removed, added = joined(parts)
+    if removed:
+        run(_remove, id=post_id, words=removed, is_gone=not new)
+    if added:
+        changes = {name: parts[name][1] if name in parts else None for name in ("text", "labels")}
+        run(_add, id=post_id, words=added, **changes)
+
+
+# PostgreSQL has the parts in columns, a space before and after each word.
+_add = Each(
+    sqlite=Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")]),
+    postgresql=Statement(
+        """
+        INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ')
+        ON CONFLICT (post_id) DO UPDATE
+        SET text = coalesce(excluded.text, old.text), labels = coalesce(excluded.labels, old.labels)
+        """,
+        [Param("id"), Param("text"), Param("labels")],
+    ),
+)
+_remove = Each(
+    sqlite=Statement(
+        "INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [Param("id"), Param("words")]
+    ),
+    postgresql=Statement("DELETE FROM search WHERE post_id = %s AND %s::boolean", [Param("id"), Param("is_gone")]),
+)
 
 
 def is_large(old: dict[str, Any], new: dict[str, Any]) -> bool:

@@ -1,0 +1,286 @@
+"""Pages of posts, in the order of creation or of publication, and all posts one by one.
+
+The queries of the order of creation give id, status and document, those of publication published_at as well.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, reduce
+from operator import add as union_all
+from typing import Any, NamedTuple
+
+from peewee import SQL, Node, Ordering, Select, Window, fn
+
+from blogapi.post import STATUSES
+from blogapi.storage import documents
+from blogapi.storage.engine import Reader
+from blogapi.storage.errors import Damaged, Unavailable
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
+from blogapi.storage.query import AsBytes, Each, Param, Prepared
+
+PAGE_BYTES = 4 * 1024 * 1024
+READ_BYTES = 32 * 1024 * 1024  # of documents, for a page
+READ_SHARE = 8  # fields that are read but not answered count an eighth: reading 32 MiB takes 15 ms
+MAX_COUNTED = 100_000  # posts of a status: 5 ms
+LATEST = "~"  # sorts after every time
+COLUMNS = (Post.status, DOCUMENT)
+
+Merge = Callable[..., Select]  # merges several lists in an order
+
+
+class Cursor(NamedTuple):
+    """The place of a post in the order of publication."""
+
+    published_at: str
+    id: int
+
+    def __str__(self) -> str:
+        return f"{self.published_at}_{self.id}"
+
+
+class PostPage(NamedTuple):
+    """The documents of a page, and what the next page is `before` if more posts follow."""
+
+    documents: list[bytes]
+    before: int | Cursor | None
+
+
+def page(
+    reader: Reader,
+    limit: int,
+    status: str | None = None,
+    tag: str | None = None,
+    before: int | Cursor | None = None,
+    sort: str = "created_at",
+    fields: str | None = None,
+) -> PostPage:
+    """Return the newest posts before the post with the id `before`, newest first; `tag` is folded.
+
+    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`. `fields` are the only
+    ones to return of each post, in order, separated by commas.
+
+    Costs O(limit): an index gives the order for each combination of filters.
+    """
+    values = {"now": reader.now, "tag": tag, "limit": limit + 1}
+    rows = (newest if sort == "created_at" else latest)(reader, status, before, values)
+    return page_of(rows, limit, fields, values["now"])
+
+
+def page_of(rows: Iterable[tuple], limit: int, fields: str | None, now: str) -> PostPage:
+    """Return a page of the posts in these rows.
+
+    It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are skipped.
+    """
+    names = fields.split(",") if fields else None
+    found: list[bytes] = []
+    size = skipped = 0
+    last: tuple = ()
+    for row in rows:
+        if len(found) == limit or size > PAGE_BYTES:
+            return PostPage(found, _cursor(last))
+        last = row
+        document = row[2]
+        if row[1] == "scheduled" or names or document is None:
+            try:
+                document = documents.as_of(now, row[1], document)
+                if names:
+                    read = len(document)
+                    document = documents.cut(document, names)
+                    size += (read - len(document)) // READ_SHARE
+            except Damaged:
+                skipped += 1
+                continue
+        size += len(document)
+        found.append(document)
+    return PostPage(found, _cursor(last) if len(found) + skipped > limit else None)
+
+
+def _cursor(row: tuple) -> int | Cursor:
+    """Return what the posts after the one in a row are before."""
+    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+
+
+# The order of creation
+
+
+def newest(reader: Reader, status: str | None, before: int | None, values: dict[str, Any]) -> Iterator[tuple]:
+    """Return the rows of the newest posts before the post `before`; `values` has now, tag (folded or None), limit."""
+    return reader.rows(_newest(status, values["tag"] is not None), before=before or MAX_ID, **values)
+
+
+@cache
+def _newest(status: str | None, by_tag: bool) -> Each:
+    """Return the query of a page, with the parameters now, tag, before and limit."""
+    return Each(
+        sqlite=Prepared(_newest_posts(status, by_tag, DOCUMENT, _merged)),
+        postgresql=Prepared(bounded(_newest_posts(status, by_tag, Post.document, _first_merged))),
+    )
+
+
+def _newest_posts(status: str | None, by_tag: bool, document: Node, merged: Merge) -> Select:
+    """Return the query of the newest posts.
+
+    It finds the ids first if it merges several lists: a document can have four megabytes.
+    """
+    newest_first = Post.id.desc()
+    query = Post.select(Post.id, Post.status, document)
+    if status is None and not by_tag:
+        return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
+    lists = [_ids(each, by_tag) for each in ([status] if status else STATUSES)]
+    if status == "published":
+        lists.append(due_ids(by_tag))
+    elif status == "scheduled":
+        lists = [future_ids(*lists)]
+    return query.where(Post.id.in_(merged(lists, SQL("1").desc()))).order_by(newest_first)
+
+
+def _merged(lists: list[Select], *order: Ordering) -> Select:
+    """Return the query of the first of all lists; SQLite takes each row from the list that has the next one."""
+    return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
+
+
+def _first_merged(lists: list[Select], *order: Ordering) -> Select:
+    """Return the same for PostgreSQL, which would read and sort each list that has no limit of its own."""
+    if len(lists) == 1:
+        return _merged(lists, *order)
+    return _merged([query.order_by(*order).limit(Param("limit")) for query in lists], *order)
+
+
+def bounded(query: Select, *others: str) -> Select:
+    """Return the query of the posts that a page can have, and one more: psycopg holds all rows in memory.
+
+    PostgreSQL knows the size of a text without reading it.
+    """
+    rows = query.alias("rows")
+    size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
+    before = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("before")
+    sized = Select([rows], [SQL("rows.*"), before]).alias("sized")
+    columns = [sized.c.id, sized.c.status, AsBytes(sized.c.document), *(sized.c[name] for name in others)]
+    return Select([sized], columns).where(fn.COALESCE(sized.c.before, 0) <= READ_BYTES)
+
+
+def _ids(status: str, by_tag: bool) -> Select:
+    """Return the query of the ids of the posts with a status, and with a tag if one is asked for."""
+    if by_tag:
+        key = PostTag.post_id
+        query = PostTag.select(key).where(PostTag.tag == Param("tag"), PostTag.status == status)
+    else:
+        key = Post.id
+        query = Post.select(key).where(Post.status == status)
+    return query.where(key < Param("before"))
+
+
+def future_ids(ids: Select) -> Select:
+    """Return the query of those ids of scheduled posts whose time has not come."""
+    (key,) = ids.selected_columns
+    return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
+
+
+def due_ids(by_tag: bool) -> Select:
+    """Return the query of the ids of posts whose time has come: usually none."""
+    key = Schedule.post_id + 0  # not the primary key, for SQLite: the time finds the few
+    query = Schedule.select(key).where(Schedule.published_at <= Param("now"), key < Param("before"))
+    if by_tag:
+        carries = (PostTag.tag == Param("tag")) & (PostTag.status == "scheduled")
+        query = query.join(PostTag, on=carries & (PostTag.post_id == Schedule.post_id))
+    return query
+
+
+# The order of publication
+
+
+def latest(
+    reader: Reader, status: str | None, before: Cursor | None, values: dict[str, Any], found: Select | None = None
+) -> Iterator[tuple]:
+    """Return the rows of the posts published latest before a cursor; only of those whose ids `found` selects.
+
+    First those of the same second, then earlier ones. One query for both could not seek: it would read all posts of
+    that second for each page of them.
+    """
+    now, by_tag = values["now"], values["tag"] is not None
+    time = before.published_at if before else LATEST
+    values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
+    if before and not (status == "scheduled" and time <= now):
+        yield from reader.rows(_latest(status, by_tag, True, found), id=before.id, **values)
+    yield from reader.rows(_latest(status, by_tag, False, found), **values)
+
+
+@cache
+def _latest(status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Each:
+    """Return the query of a page, with the parameters now, tag, time, due, id and limit, and those of `found`.
+
+    Memory holds a document of each list that is merged.
+    """
+    filters = status, by_tag, of_second
+    return Each(
+        sqlite=Prepared(_latest_posts(*filters, DOCUMENT, _merged, found)),
+        postgresql=Prepared(bounded(_latest_posts(*filters, Post.document, _first_merged), "published_at")),
+    )
+
+
+def _latest_posts(
+    status: str | None, by_tag: bool, of_second: bool, document: Node, merged: Merge, found: Select | None = None
+) -> Select:
+    """Return the query of the posts published latest."""
+    lists = [_published(each, by_tag, of_second, document) for each in ([status] if status else STATUSES)]
+    if status == "published":
+        lists.append(_published("scheduled", by_tag, of_second, document, before="due"))
+    elif status == "scheduled" and not of_second:
+        lists = [each.where(each.selected_columns[-1] > Param("now")) for each in lists]
+    if found is not None:
+        lists = [each.where(fn.EXISTS(found)) for each in lists]
+    return merged(lists, SQL("4").desc(), SQL("1").desc())
+
+
+def _published(status: str, by_tag: bool, of_second: bool, document: Node, before: str = "time") -> Select:
+    """Return the query of the posts with a status that have a published_at, and a tag if one is asked for."""
+    if by_tag:
+        time, key = PostTag.published_at, PostTag.post_id
+        query = PostTag.select(key.alias("id"), Post.status, document, time).join(Post, on=Post.id == key)
+        query = query.where(PostTag.tag == Param("tag"), PostTag.status == status)
+    else:
+        time, key = Post.published_at, Post.id
+        query = Post.select(key, Post.status, document, time).where(Post.status == status)
+    if of_second:
+        return query.where(time == Param(before), key < Param("id"))
+    return query.where(time < Param(before))
+
+
+# All posts
+
+
+def counts(reader: Reader) -> dict[str, int]:
+    """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
+    now = reader.now
+    found = {status: reader.row(_count, status=status)[0] for status in STATUSES}
+    due = min(reader.row(_count_due, now=now)[0], found["scheduled"])  # in the database they are published later
+    return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
+
+
+def _count_of(query: Select) -> Prepared:
+    return Prepared(Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))]))
+
+
+_count = _count_of(Post.select(Post.id).where(Post.status == Param("status")))
+_count_due = _count_of(Schedule.select(Schedule.post_id).where(Schedule.published_at <= Param("now")))
+
+
+def every(reader: Reader) -> Iterator[dict[str, Any]]:
+    """Yield every post, newest first, each as it is when it is read; memory holds one.
+
+    Raises Unavailable at the end if some are damaged, saying which.
+    """
+    damaged = []
+    before = MAX_ID
+    while found := reader.row(_post_before, before=before):
+        before, status, document = found
+        try:
+            yield documents.load(documents.as_of(reader.now, status, document))
+        except Damaged:
+            damaged.append(before)
+    if damaged:
+        raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")
+
+
+_post_before = Prepared(
+    Post.select(Post.id, Post.status, DOCUMENT).where(Post.id < Param("before")).order_by(Post.id.desc()).limit(1)
+)
