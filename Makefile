@@ -11,10 +11,10 @@ run: .venv/installed
 	@exec $(BIN)/blogapi serve
 
 test: .venv/tested  # a few minutes: run it before each commit
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 test-all: test  # then what takes longer: PostgreSQL, servers that are killed, browsers, generated clients; with coverage
-	$(BIN)/pytest -n auto -m slow --cov
+	$(BIN)/pytest -n auto --dist loadgroup -m slow --cov
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak

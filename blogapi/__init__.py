@@ -10,7 +10,7 @@ from werkzeug.routing import MapAdapter
 from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
 from blogapi.web import cors, errors, guard, limiter
-from blogapi.web.owner.views import blueprint as owner
+from blogapi.web.owner import blueprint as owner
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 

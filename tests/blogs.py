@@ -14,8 +14,8 @@ def slug_of(text):
     return slugify(text, max_length=80, word_boundary=True) or "untitled"
 
 
-def read(*paths, now=NOON):
-    with open_sources(paths, now=now, slug_of=slug_of) as sources:
+def read(*paths, now=NOON, **options):
+    with open_sources(paths, now=now, slug_of=slug_of, **options) as sources:
         items = list(sources)
         assert len(sources) == len(items)
     return items

@@ -8,7 +8,7 @@ import sqlite3
 import ssl
 import subprocess
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -72,15 +72,15 @@ def clock():
     return Clock(NOON)
 
 
-SQLITE_ONLY = {"tmp_path", "config", "statements", "plan", "damage"}  # tests with these know of a file
+SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that know of a file
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 
 
 def pytest_generate_tests(metafunc):
-    """Run the tests of the application on both engines if PostgreSQL's programs are found."""
+    """Run the tests of the application and of a server on both engines if PostgreSQL's programs are found."""
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
-    if PROGRAMS and "app" in metafunc.fixturenames and not is_of_sqlite:
+    if PROGRAMS and "backend" in metafunc.fixturenames and not is_of_sqlite:
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
 
@@ -220,10 +220,22 @@ def post(client):
 
 
 @pytest.fixture
-def service(tmp_path):
-    """The real server on a real socket, stopped at the end."""
-    with Server(tmp_path / "blog.db") as service:
-        yield service
+def location(backend, tmp_path, request):
+    """The database of a server: a file, or a URL."""
+    return request.getfixturevalue("url") if backend == "postgresql" else tmp_path / "blog.db"
+
+
+@pytest.fixture
+def serve(location, tmp_path):
+    """Start the real server with these settings. It is stopped at the end."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(Server(location, log_file=tmp_path / "blog.log", **settings))
+
+
+@pytest.fixture
+def service(serve):
+    """The real server on a real socket."""
+    return serve()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from marshmallow import ValidationError
 
-from blogapi.files.sources import Item, Refused
+from blogapi.files.items import Item, Refused
 from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
 from blogapi.storage.engine import Database, Reader, Transaction
@@ -71,7 +71,7 @@ def _checked(source: Item | Refused) -> Checked:
         return source._replace(fields=schema.load(source.fields))
     except ValidationError as error:
         reasons = [
-            Refused(source.source, source.lines.get(field), sentence)
+            Refused(source.source, source.line_of(field), sentence)
             for field, messages in error.normalized_messages().items()
             for sentence in sentences({field: messages})
         ]
@@ -109,5 +109,5 @@ def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
     try:
         return Result(checked.source, put(checked), dropped=checked.dropped)
     except (Conflict, Damaged) as error:  # raised before anything is written
-        line = checked.lines.get(error.field) if isinstance(error, Conflict) else None
+        line = checked.line_of(error.field) if isinstance(error, Conflict) else None
         return Result(checked.source, "refused", [Refused(checked.source, line, str(error))])

@@ -14,7 +14,8 @@ from blogapi.cli.commands import opened
 from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import with_progress
 from blogapi.files.export import export
-from blogapi.files.sources import open_sources, shown
+from blogapi.files.items import shown
+from blogapi.files.sources import open_sources
 from blogapi.storage import pages
 from blogapi.storage.posts import slug_of
 from blogapi.web.openapi.description import describe

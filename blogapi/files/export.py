@@ -11,8 +11,6 @@ from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import parse, render
 from blogapi.post import is_slug
 
-OWN_NAMES = ("id", "created_at", "title", "slug")
-
 
 class Summary(NamedTuple):
     """How many files an export dealt with."""
@@ -87,4 +85,4 @@ def _is_exported(path: Path) -> bool:
         document = parse(path.read_bytes())
     except MarkdownError:
         return False
-    return document.fields.get("slug") == slug and all(name in document.lines for name in OWN_NAMES)
+    return document.fields.get("slug") == slug and document.is_exported

@@ -30,8 +30,9 @@ HINTS = {
     "Invalid value": "text must be in quotes",
 }
 
+# A quotation without an end goes on to the end of the text, so that this is searched for once.
 TOML_TOKEN = re.compile(
-    r'(?P<text>"""(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')|(?P<comment>\#[^\n]*)'
+    r'(?P<text>"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')|(?P<comment>\#[^\n]*)'
     r"|(?P<mark>[\[\]{}=,\n])|(?P<bare>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
     re.DOTALL | re.ASCII,
 )
@@ -70,20 +71,23 @@ class Entry(NamedTuple):
     line: int
 
 
-def split(data: bytes) -> tuple[bytes, str, str]:
-    """Split a Markdown file into the marks of its front matter, the text between them, and the content."""
+def split(data: bytes) -> tuple[bytes, str, str, int]:
+    """Split a Markdown file: the marks of its front matter, the text between them, the content and its first line."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     opening = OPENING.match(data)
     if not opening:
-        return b"", "", _decode(data, 1)
+        return b"", "", _decode(data, 1), 1
     closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 5)
     if not closing or closing.start() - opening.end() > MAX_BYTES:
         if len(data) - opening.end() > MAX_BYTES:
             raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1)
         raise MarkdownError(f"the front matter never ends: a line {opening[1].decode()} is missing after it", 1)
     text = _decode(data[opening.end() : closing.start()], 2)
-    content = _decode(data[closing.end() :], text.count("\n") + 3)
-    return opening[1], text, content[2:] if content.startswith("\r\n") else content.removeprefix("\n")
+    line = text.count("\n") + 3
+    content = _decode(data[closing.end() :], line)
+    if is_apart := content.startswith(("\n", "\r\n")):
+        content = content[content.index("\n") + 1 :]
+    return opening[1], text, content, line + is_apart
 
 
 def read(marks: bytes, text: str) -> dict[str, Entry]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
-from blogapi.post import is_visible
+from blogapi.post import CONTROL, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
@@ -16,6 +16,16 @@ ADDRESS_NAMES = ("url", "src", "image", "path")
 
 ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
+
+# Front matter that other programs write, which is not read, and what to do about it.
+NOT_READ = {
+    re.compile(r'\{\s*"'): "front matter in JSON is not read: `hugo convert toYAML` converts it",
+    re.compile(
+        r';;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;'
+    ): "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
+    re.compile(r"(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]"): "the headers of Pelican are not read: "
+    "put a line --- before and after them",
+}
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
 # Words that YAML 1.1 or 1.2 takes for something else than text.
@@ -37,19 +47,29 @@ class Document(NamedTuple):
     """The values of other names, texts, and lists and mappings of them."""
     lines: dict[str, int]
     """The lines of the fields and of the other names."""
+    content_line: int = 1
+    """The line in which the content begins."""
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether it has what `render` always writes: then it means exactly what it says."""
+        return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
 def parse(data: bytes, *, strict: bool = False) -> Document:
-    """Read a Markdown file, leaving it to the caller what other names mean. Raise MarkdownError.
+    """Read a Markdown file; its unknown names are left to the caller. Raise MarkdownError.
 
-    Of several images the first counts, but where it is `strict`.
+    Unless it is `strict`, the first of several images counts, and front matter of other forms is refused.
     """
-    marks, text, content = split(data)
+    marks, text, content, line = split(data)
+    for opening, reason in NOT_READ.items() if not marks and not strict else ():
+        if opening.match(content):
+            raise MarkdownError(reason, 1)
     document = _read_short(marks, text, strict) if len(text) <= MAX_KEPT else _read(marks, text, strict)
     fields = {**document.fields, "content": content}
     if "title" not in fields and (title := _heading(content)):
         fields["title"] = title
-    return document._replace(fields=fields)
+    return document._replace(fields=fields, content_line=line)
 
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
@@ -59,9 +79,12 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
     lines = {name: line for name, (_, line) in entries.items()}
     sources: dict[str, str] = {}
     for name in [name for name in KNOWN if name in entries]:
-        field, convert = KNOWN[name]
         value = entries[name].value
+        is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
+        field, convert = KNOWN["published_at" if is_day else name]
         if field == "cover_image" and isinstance(value, list) and not strict:
+            if len(value) > 1:
+                entries[f"further {name}"] = entries[name]
             value = value[0] if value else ""
         try:
             value = convert(value)
@@ -82,6 +105,14 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
 
 
 _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.
+
+
+def line_of(field: str, fields: Mapping[str, Any], lines: Mapping[str, int], content_line: int) -> int | None:
+    """Return the line of a field in a Markdown file; of the content, that of its first control character."""
+    if field != "content" or not content_line:
+        return lines.get(field)
+    control = CONTROL.search(fields["content"])
+    return control and content_line + fields["content"].count("\n", 0, control.start())
 
 
 def parse_strictly(data: bytes) -> Document:

@@ -213,7 +213,7 @@ class Database(Reader):
         self, engine: Any, operation: Callable[..., T], *args: Any, in_thread: bool = False, **kwargs: Any
     ) -> T:
         """Run an operation in a transaction of its own, without waiting for the lock."""
-        tx = engine.begin(self._clock)
+        tx = engine.begin(clock=self._clock)
         if tx is None:
             raise Busy
         tx.in_thread = in_thread
@@ -323,7 +323,7 @@ class GroupCommit:
                     future.set_exception(error)
 
     def _begin(self, deadline: float) -> Transaction:
-        while (tx := self._engine.begin(self._clock, deadline - time.monotonic())) is None:
+        while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
             if time.monotonic() > deadline:
                 raise Busy
             time.sleep(POLL_SECONDS)

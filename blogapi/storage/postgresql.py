@@ -3,6 +3,7 @@
 One transaction of the whole cluster writes at a time: all that rests on SQLite's single writer holds here, too.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -94,7 +95,7 @@ class Postgresql:
             finally:
                 self.connections.give(connection)
 
-    def begin(self, clock: Callable[[], float], wait_seconds: float = 0) -> "PostgresTransaction | None":
+    def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "PostgresTransaction | None":
         """Begin a transaction that writes; return None if the lock was not free in time. Raises Unavailable."""
         text = BEGIN.format(max(1, int(1000 * max(wait_seconds, self._wait_seconds))), WRITER)
         while True:

@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
@@ -136,7 +137,7 @@ class Sqlite:
         except ERRORS as error:
             raise self.failure(error) from error
 
-    def begin(self, clock: Callable[[], float], wait_seconds: float = 0) -> "SqliteTransaction | None":
+    def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "SqliteTransaction | None":
         """Begin a transaction that writes; return None if another program has the lock. Raises Unavailable.
 
         Does not wait: that would stop the whole process.

@@ -1,10 +1,11 @@
 """The folders of the sample blogs, and what in a folder is read."""
 
 import os
+from pathlib import Path
 
 import pytest
 
-from blogapi.files.sources import Item, Refused
+from blogapi.files.items import Item, Refused
 from tests.blogs import SAMPLES, read
 
 
@@ -24,6 +25,8 @@ def test_a_jekyll_blog_is_read():
             ("layout", "cover_image"),
             {"layout": 2, "title": 3, "date": 4, "categories": 5, "tags": 5, "image": 7}
             | {"cover_image": 7, "published_at": 4},
+            content_line=10,
+            notes=(("shortcodes", 12),),
         ),
         Item(
             f"{SAMPLES}/jekyll/_posts/2020-02-29-leap-day.md",
@@ -37,6 +40,7 @@ def test_a_jekyll_blog_is_read():
             "2020-02-29T00:00:00Z",
             ("layout",),
             {"layout": 2, "title": 3, "permalink": 4, "published": 5, "status": 5},
+            content_line=7,
         ),
         Item(
             f"{SAMPLES}/jekyll/_drafts/crackers.md",
@@ -50,6 +54,7 @@ def test_a_jekyll_blog_is_read():
             None,
             ("layout",),
             {"layout": 2, "title": 3, "tags": 4},
+            content_line=6,
         ),
     ]
 
@@ -143,6 +148,18 @@ def test_folders_that_are_links_are_not_entered(tmp_path):
     assert [item.source for item in read(tmp_path)] == [f"{tmp_path}/a.md"]
 
 
+def test_folders_of_any_depth_are_entered(tmp_path):
+    deep = tmp_path
+    for _ in range(1200):
+        deep = deep / "a"
+        deep.mkdir()
+    (deep / "b.md").write_text("# B")
+    assert [item.fields["slug"] for item in read(tmp_path)] == ["b"]
+    (deep / "b.md").unlink()
+    for folder in (deep, *deep.parents[:1199]):  # too deep for pytest to remove
+        folder.rmdir()
+
+
 def test_a_file_that_is_given_twice_is_read_once(tmp_path):
     (tmp_path / "a.md").write_text("# A")
     (tmp_path / "b.md").symlink_to("a.md")
@@ -156,16 +173,19 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(tmp_path):
     (tmp_path / "d.md").mkdir()
     os.mkfifo(tmp_path / "e.md")
     (tmp_path / "f.md").symlink_to("nowhere")
-    (tmp_path / "g\n.md").write_bytes(b"---")
+    (tmp_path / "g\n\u202e.md").write_bytes(b"---")
     (tmp_path / "h.txt").write_bytes(b"")
-    found = read(tmp_path, tmp_path / "missing.md", tmp_path / "h.txt")
+    os.mkfifo(tmp_path / "i.xml")
+    found = read(tmp_path, tmp_path / "missing.md", tmp_path / "h.txt", tmp_path / "i.xml", Path("/dev/zero"))
     assert [str(item) if isinstance(item, Refused) else item.fields["slug"] for item in found] == [
         "a",
         f"{tmp_path}/b.md:2: must be UTF-8",
         f"{tmp_path}/c.md: must have at most 4 MiB",
         f"{tmp_path}/e.md: must be a regular file",
         f"{tmp_path}/f.md: no such file or folder",
-        f"{tmp_path}/g\ufffd.md:1: the front matter never ends: a line --- is missing after it",
+        f"{tmp_path}/g\ufffd\ufffd.md:1: the front matter never ends: a line --- is missing after it",
         f"{tmp_path}/missing.md: no such file or folder",
         f"{tmp_path}/h.txt: must be a folder, or end in .md, .markdown, .mdx, .xml, .json",
+        f"{tmp_path}/i.xml: must be a regular file",
+        "/dev/zero: must be a folder, or end in .md, .markdown, .mdx, .xml, .json",
     ]

@@ -1,13 +1,17 @@
 """The exports of WordPress and Ghost, and HTML made Markdown."""
 
 import json
+import time
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 
-from blogapi.files.exports import markdown_of
-from blogapi.files.sources import Item
-from tests.blogs import SAMPLES, read, slugs_in
+from blogapi.files.content import markdown_of
+from blogapi.files.front_matter import MarkdownError
+from blogapi.files.items import Item, Refused
+from blogapi.files.sources import open_sources
+from tests.blogs import NOON, SAMPLES, read, slug_of, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
 GHOST = SAMPLES / "exports/ghost.json"
@@ -31,6 +35,8 @@ def test_the_posts_of_wordpress_are_read():
             ),
         },
         "2015-02-13T09:00:00Z",
+        old_paths=("/2015/02/13/salt-time/",),
+        notes=(("shortcodes", 0),),
     )
     assert blocks.fields == {
         "title": "ブロック",
@@ -62,6 +68,7 @@ def test_the_posts_of_ghost_are_read():
             "content": 'Hi [there](/about/).\n\n<iframe src="https://video.example/1"></iframe>\n',
         },
         "2023-11-14T10:00:00Z",
+        notes=(("HTML", 0),),
     )
     assert own == Item(
         f"{GHOST} (own-picture)",
@@ -118,12 +125,62 @@ def test_what_is_no_export_of_wordpress_is_refused(tmp_path, data, reason):
         ("{}", "not an export of Ghost"),
         ('{"db": []}', "not an export of Ghost"),
         ('{"db": [{"data": {"posts": [1]}}]}', "not an export of Ghost"),
-        ('{"data": {"posts": [{"id": 1, "html": 2}]}}', "not an export of Ghost"),
     ],
 )
 def test_what_is_no_export_of_ghost_is_refused(tmp_path, text, reason):
     (tmp_path / "a.json").write_text(text, errors="surrogateescape")
     assert [str(item) for item in read(tmp_path / "a.json")] == [f"{tmp_path}/a.json: {reason}"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"title": 5}, "`title` must be text"),
+        ({"title": ["A"]}, "`title` must be text"),
+        ({"slug": 5, "html": "a"}, "`slug` must be text"),
+        ({"markdown": 5}, "`markdown` must be text"),
+        ({"html": 5}, "`html` must be text"),
+        ({"html": "<![<!["}, "its HTML is malformed"),
+        ({"html": "<b>" * 5000}, "its HTML is nested too deep"),
+        ({"mobiledoc": "[]"}, "its fields are not those of a post"),
+        ({"mobiledoc": "{"}, "its fields are not those of a post"),
+        ({"created_at": {"a": 1}}, "its fields are not those of a post"),
+        (
+            {"lexical": '{"root": {"children": [{"text": "a"}]}}'.replace(" ", "")},
+            "its content is `lexical` without HTML: publish it in Ghost, or export it with HTML",
+        ),
+    ],
+)
+def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, reason):
+    rows = [{"id": 7, "slug": "bad"} | row, {"id": 8, "title": "Good", "html": "b"}]
+    (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
+    found = {type(item): item for item in read(tmp_path / "a.json")}
+    assert found[Refused].reason == reason
+    assert found[Item].fields == {"title": "Good", "slug": "good", "status": "draft", "content": "b\n"}
+
+
+@pytest.mark.parametrize("text", ["<pre>" * 25_000, "<p " * 40_000, "<pre></pre" * 12_000, "<![" * 40_000])
+def test_hostile_html_is_read_quickly(text):
+    began = time.process_time()
+    with suppress(MarkdownError):
+        markdown_of(text, bare=True)
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "pages"),
+    [
+        ("wordpress.xml", {"page": 1, "attachment": 1, "post (trash)": 1, "comment": 0}, 1),
+        ("ghost.json", {"page": 1, "comment": 0}, 1),
+    ],
+)
+def test_what_is_not_a_post_is_counted(name, kinds, pages):
+    with open_sources([SAMPLES / "exports" / name], now=NOON, slug_of=slug_of) as sources:
+        assert sources.left_out == kinds
+        posts = len(sources)
+    with open_sources([SAMPLES / "exports" / name], now=NOON, slug_of=slug_of, pages=True) as sources:
+        assert "page" not in sources.left_out
+        assert len(sources) == posts + pages
 
 
 def test_an_export_that_is_missing_is_named(tmp_path):
@@ -157,6 +214,7 @@ def test_a_post_without_a_title_has_its_slug_for_one_and_is_named_with_its_id(tm
     assert found[f"{tmp_path}/b.xml (post-15, id 15)"] == ("post-15", "Post 15")
 
 
+@pytest.mark.slow
 def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
     head = WORDPRESS.read_text().partition("<item>")[0]
     items = "".join(
@@ -196,6 +254,8 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("a<script>b</script><style>c</style><!-- d -->", "a\n"),
         ("<p>a \t  b</p><pre>c  d</pre>", "a b\n\n```\nc  d\n```\n"),
         ("picture.jpg", "picture.jpg\n"),
+        ('<div style="color:red; background-image:url(&quot;a b.png&quot;)"><p>c</p></div>', "![](a%20b.png)\n\nc\n"),
+        ('<figure style="background-image:url(a.png)"><img src="a.png" alt="b"></figure>', "![b](a.png)\n"),
         ("", ""),
     ],
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.files.sources import Refused
+from blogapi.files.items import Item, Refused
 from tests.blogs import read
 
 
@@ -70,17 +70,36 @@ def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(fields, te
     assert fields(text, name)["slug"] == slug
 
 
-def test_a_slug_that_two_files_have_is_refused_for_the_later(tmp_path):
-    for name, day in (("new/a.md", 2), ("old/2020-01-01-a.md", 1)):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(f"---\ntitle: A\ndate: 2020-01-0{day}\n---\n")
-    first, second = read(tmp_path)
-    assert first.source == f"{tmp_path}/old/2020-01-01-a.md"
-    assert second == Refused(
-        f"{tmp_path}/new/a.md",
-        None,
-        f"{tmp_path}/old/2020-01-01-a.md has the slug a, too: one of them needs a `slug` of its own",
-    )
+@pytest.mark.parametrize(
+    ("names", "slugs"),
+    [
+        (("de/a.md", "en/a.md"), ["de-a", "en-a"]),
+        (("x/2020/a.md", "y/2020/a.md", "b.md"), ["b", "x-2020-a", "y-2020-a"]),
+        (("de/a/index.md", "en/a/index.md"), ["de-a", "en-a"]),
+        (("a/index.de.md", "a/index.en.md", "index.md"), ["a-de", "a-en", "posts"]),
+        (("de/a.md", "en/a.md", "de-a.md"), ["de-a", "en-a"]),
+    ],
+)
+def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, names, slugs):
+    for name in names:
+        path = tmp_path / "posts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# A")
+    items = [item for item in read(tmp_path / "posts") if isinstance(item, Item)]
+    assert sorted(item.fields["slug"] for item in items) == slugs
+
+
+def test_a_slug_that_another_file_still_has_is_refused(tmp_path):
+    for name in ("new/a.md", "old/a.md", "old-a.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("# A")
+    assert [item for item in read(tmp_path) if isinstance(item, Refused)] == [
+        Refused(
+            f"{tmp_path}/old/a.md",
+            None,
+            f"{tmp_path}/old-a.md has the slug old-a, too: one of them needs a `slug` of its own",
+        )
+    ]
 
 
 # The title
@@ -132,6 +151,9 @@ def test_a_heading_goes_before_the_name(item):
         ("date: 2026-01-01\nstatus: scheduled", "a.md", "2026-01-01T00:00:00Z", "published"),
         ("date: 2027-01-01\ndraft: true", "a.md", None, "draft"),
         ("status: scheduled", "a.md", None, "scheduled"),
+        ("published: 2020-04-28", "a.md", "2020-04-28T00:00:00Z", "published"),
+        ("published: 2020-04-28 10:00\ndraft: true", "a.md", "2020-04-28T10:00:00Z", "draft"),
+        ("slug: 2019-01-02-a\nstatus: draft\nid: 1\ncreated_at: 2020-01-02", "2019-01-02-a.md", None, "draft"),
     ],
 )
 def test_the_date_and_the_status_follow_from_the_file(fields, text, name, published_at, status):
@@ -190,9 +212,10 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
         ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", ()),
         ("image: /b.png", None, ("cover_image",)),
         ("image: https://a.example/b c.png", None, ("cover_image",)),
-        ("image: ['https://a.example/b', 'https://a.example/c']", "https://a.example/b", ()),
+        ("image: ['https://a.example/b', 'https://a.example/c']", "https://a.example/b", ("further image",)),
         ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", ()),
         ("image: []", None, ()),
+        ("date: 2027-01-01\ndraft: true", None, ("published_at in the future",)),
         ("image: b.png\nlayout: c", None, ("layout", "cover_image")),
         ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),
         ("cover: {image: '', alt: B}", None, ()),
@@ -203,3 +226,78 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
 def test_what_has_no_place_in_a_post_is_dropped_by_name(item, text, cover_image, dropped):
     made = item(f"title: A\n{text}")
     assert (made.fields.get("cover_image"), made.dropped) == (cover_image, dropped)
+
+
+# What is refused, and what its author should look at
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{\n  "title": "A"\n}\n\nWords.', "front matter in JSON is not read: `hugo convert toYAML` converts it"),
+        (
+            '"title": "A"\n;;;\nWords.',
+            "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
+        ),
+        (
+            ';;;\n"title": "A"\n;;;\nWords.',
+            "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
+        ),
+        (
+            "Title: A\nDate: 2020-01-02\n\nWords.",
+            "the headers of Pelican are not read: put a line --- before and after them",
+        ),
+    ],
+)
+def test_front_matter_of_other_forms_is_refused_by_name(tmp_path, text, reason):
+    (tmp_path / "a.md").write_text(text)
+    assert read(tmp_path) == [Refused(f"{tmp_path}/a.md", 1, reason)]
+
+
+@pytest.mark.parametrize(
+    ("content", "notes"),
+    [
+        ("![a](b.png)", [("relative images", 5)]),
+        ("\n<img alt='' src='/b.png'>", [("relative images", 6), ("HTML", 6)]),
+        ("![a]\n\n[a]: b.jpg 'B'", [("relative images", 7)]),
+        ("![a](https://a.example/b.png) ![](//b.example/c) ![](data:,)", []),
+        ("{{< figure src=x >}}", [("shortcodes", 5)]),
+        ("a\n\n{% include x %}", [("shortcodes", 7)]),
+        ("[gallery ids='1'] [caption]", [("shortcodes", 5)]),
+        ("[[Note]] [a](b.md)", [("wiki links", 5), ("links to files", 5)]),
+        ("a<br>b <https://a.example/> 1 < 2", [("HTML", 5)]),
+        ("```\n![a](b.png) {{ c }} <br>\n```\n`[[d]]`", []),
+        ("~~~\n<br>", []),
+    ],
+)
+def test_content_that_works_on_one_site_only_is_noted_with_its_line(item, content, notes):
+    assert list(item("title: A", content=content).notes) == notes
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "made"),
+    [
+        ("image: /b.png", "![a](/c.png)", "![a](https://a.example/x/c.png)"),
+        ("image: ../b.png", '<img src="c.png">\n`![a](b)`', '<img src="https://a.example/x/posts/c.png">\n`![a](b)`'),
+        ("image: https://a.example/x/b.png", "[a]: ./c.png", "[a]: https://a.example/x/posts/c.png"),
+    ],
+)
+def test_relative_images_become_absolute_below_a_base_url(tmp_path, text, content, made):
+    (tmp_path / "posts").mkdir()
+    (tmp_path / "posts/a.md").write_text(f"---\ntitle: A\n{text}\n---\n{content}")
+    (item,) = read(tmp_path, site="https://a.example/x/")
+    assert (item.fields["content"], item.fields["cover_image"]) == (made, "https://a.example/x/b.png")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "old_paths"),
+    [
+        ("aliases: [/old/a, other]", "a.md", ("/old/a",)),
+        ("aliases: [A name, B]", "a.md", ()),
+        ("redirect_from: /old/\npermalink: /2019/a/", "a.md", ("/2019/a/", "/old/")),
+        ("slug: my_post", "a.md", ("/my_post",)),
+        ("", "2020-01-02-Some_Title.md", ("/Some_Title",)),
+    ],
+)
+def test_former_addresses_are_kept(item, text, name, old_paths):
+    assert item(f"title: A\n{text}", name).old_paths == old_paths

@@ -12,6 +12,8 @@ from openapi_spec_validator.readers import read_from_filename
 
 from tests.service import BIN, CHECKOUT, Server, eventually, unmeasured
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clients")]
+
 CLIENTS = CHECKOUT / "tests/clients"
 NODE = (20, 19)  # what the linters ask for
 OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH")

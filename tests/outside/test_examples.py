@@ -17,6 +17,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tests.pages import Page
 from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Page("docs/examples.md")
 INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
 (BUILD,) = EXAMPLES.take("A static site", "python")

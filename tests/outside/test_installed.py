@@ -14,6 +14,8 @@ import pytest
 from blogapi.storage.copy import SCHEMAS
 from tests.service import CHECKOUT, free_port
 
+pytestmark = pytest.mark.slow
+
 NOT_OF_THE_PROJECT = (".*", "*.egg-info", "__pycache__", "*.db*", "bench", "build", "tests")
 
 

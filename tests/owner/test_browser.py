@@ -16,9 +16,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.owner.pages import NO_SESSION
 from tests.service import Server, eventually
 
-NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
+pytestmark = pytest.mark.slow
+
 AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
 
 
@@ -100,13 +102,13 @@ def status(service, key):
 
 def test_a_key_is_made_used_with_curl_regenerated_and_revoked(owner):
     owner.fill("name", "laptop")
-    owner.click("Make key")
+    owner.click("Create key")
     key, line = owner.shown
     owner.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
     ended = subprocess.run([*shlex.split(line), "--silent", "--show-error"], capture_output=True, timeout=20)
     assert [post["title"] for post in json.loads(ended.stdout)] == ["Hello"]
-    owner.open()
-    facts = rf"laptop …{key[-4:]}\nMay do everything.\nMade\n20.* UTC\nLast used\n20.*\nThis minute\n1 of 1000000"
+    owner.open("/settings/keys")
+    facts = rf"laptop …{key[-4:]}\nMay do everything.\nCreated\n20.* UTC\nLast used\n20.*\nThis minute\n1 of 1000000"
     assert re.search(facts, owner.text)
     owner.click("Regenerate laptop")
     assert status(owner.service, key) == 200  # It asks first.
@@ -115,15 +117,15 @@ def test_a_key_is_made_used_with_curl_regenerated_and_revoked(owner):
     assert (status(owner.service, key), status(owner.service, new)) == (401, 200)
     owner.click("Revoke laptop")
     owner.click("Yes, revoke laptop")
-    assert "The key is revoked." in owner.text
-    assert "laptop" not in owner.text
+    assert "“laptop” was revoked." in owner.text
+    assert "laptop …" not in owner.text
     assert status(owner.service, new) == 401
     assert [entry["message"] for entry in owner.browser.get_log("browser")] == []
 
 
 def test_a_key_is_copied(owner):
     owner.fill("name", "laptop")
-    owner.click("Make key")
+    owner.click("Create key")
     rights = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": owner.url}
     owner.browser.execute_cdp_cmd("Browser.grantPermissions", rights)
     for label, text in zip(("Copy Key", "Copy A first request"), owner.shown, strict=True):
@@ -166,6 +168,7 @@ def test_a_webhook_is_added_pinged_sent_again_turned_off_and_deleted(owner, rece
 def test_a_post_is_published_and_deleted(owner):
     post = owner.service.request("POST", "/v1/posts", {"title": "<b>Käse & 'Brot'", "content": "Words."})[2]
     owner.click("Posts")
+    owner.click("<b>Käse & 'Brot'")
     owner.click("Publish <b>Käse & 'Brot'")
     assert owner.service.request("GET", f"/v1/posts/{post['id']}")[2]["status"] == "published"
     owner.click("Unpublish <b>Käse & 'Brot'")
@@ -179,12 +182,12 @@ def test_a_key_is_made_without_scripts(page):
     page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     page.enter()
     page.fill("name", "laptop")
-    page.click("Make key")
+    page.click("Create key")
     assert status(page.service, page.shown[0]) == 200
     assert not page.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed()
     page.click("Revoke laptop")
     page.click("Yes, revoke laptop")
-    assert "The key is revoked." in page.text
+    assert "“laptop” was revoked." in page.text
 
 
 def test_a_key_is_made_and_revoked_with_the_keyboard(owner):
@@ -209,7 +212,7 @@ def test_a_key_is_made_and_revoked_with_the_keyboard(owner):
     reach("Yes, revoke laptop")
     with owner.next_page():
         press(Keys.SPACE)
-    assert "The key is revoked." in owner.text
+    assert "“laptop” was revoked." in owner.text
     assert status(owner.service, key) == 401
 
 
@@ -234,11 +237,18 @@ def test_nobody_is_kept_out_and_nothing_scrolls_sideways(page, axe, receiver):
     page.browser.get(page.service.blogapi("settings").stdout.strip())
     check("a link")
     page.click("Open")
+    page.open("/settings/keys")
     page.fill("name", "n" * 100)
-    page.click("Make key")
+    page.click("Create key")
     page.click(f"Revoke {'n' * 100}")
     check("keys")
-    for path in ("/settings/webhooks", "/settings/posts", "/settings/posts?status=x"):
+    for path in (
+        "/settings/webhooks",
+        "/settings/posts",
+        "/settings/posts/1",
+        "/settings/posts/2/edit",
+        "/settings/posts?status=x",
+    ):
         page.open(path)
         check(path)
 
@@ -252,10 +262,10 @@ def test_a_link_does_not_work_a_second_time(page):
     with page.next_page():
         page.browser.find_element(By.TAG_NAME, "a").click()
     page.click("Open")
-    assert (page.browser.current_url, "Make a key" in page.text) == (f"{page.url}/settings", True)
+    assert (page.browser.current_url, "Create a key" in page.text) == (f"{page.url}/settings/keys", True)
     page.browser.delete_all_cookies()
     page.browser.get(link)
-    assert "no such link" in page.text
+    assert "No such link" in page.text
     page.open()
     assert NO_SESSION in page.text
 
@@ -264,7 +274,7 @@ def test_an_old_session_is_none(owner):
     with closing(sqlite3.connect(owner.service.database, isolation_level=None)) as connection:
         connection.execute("UPDATE session SET ends_at = '2026-01-01T00:00:00Z'")
     owner.fill("name", "laptop")
-    owner.click("Make key")
+    owner.click("Create key")
     assert NO_SESSION in owner.text
     assert "laptop" not in owner.service.blogapi("keys", "list").stdout
 
@@ -275,8 +285,8 @@ def test_a_form_of_another_session_changes_nothing(owner):
     owner.enter()
     owner.browser.switch_to.window(window)
     owner.fill("name", "laptop")
-    owner.click("Make key")
-    assert "This form is not of this session. Nothing was changed; open the page anew." in owner.text
+    owner.click("Create key")
+    assert "This form belongs to an earlier session. Nothing was changed." in owner.text
     assert "laptop" not in owner.service.blogapi("keys", "list").stdout
 
 
@@ -287,10 +297,10 @@ def test_a_form_on_a_page_from_elsewhere_changes_nothing(owner):
     owner.browser.get(f"data:text/html,{form}")
     with owner.next_page():
         owner.browser.find_element(By.TAG_NAME, "button").click()
-    assert NO_SESSION in owner.text  # The cookie stays at home.
+    assert "Another site sent this form. Nothing was changed." in owner.text
     assert "laptop" not in owner.service.blogapi("keys", "list").stdout
     owner.open()
-    assert "Make a key" in owner.text
+    assert "Create a key" in owner.text
 
 
 def test_a_stolen_cookie_is_worth_nothing_after_all_sessions_are_ended(owner):
@@ -299,7 +309,7 @@ def test_a_stolen_cookie_is_worth_nothing_after_all_sessions_are_ended(owner):
 
     def answer():
         connection = http.client.HTTPConnection("127.0.0.1", owner.service.port, timeout=20)
-        connection.request("GET", "/settings", headers={"Cookie": f"blogapi={cookie['value']}"})
+        connection.request("GET", "/settings/keys", headers={"Cookie": f"blogapi={cookie['value']}"})
         with closing(connection):
             return connection.getresponse().status
 

@@ -14,6 +14,8 @@ import pytest
 from tests.invariants import sound_posts
 from tests.service import BIN, Server, eventually
 
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+
 POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
 
 

@@ -8,12 +8,15 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlencode
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.invariants import sound_posts
 from tests.server.test_broken_requests import BROKEN_CHUNKS, CHUNKED, MALFORMED_HEADS
 from tests.web.test_fuzz import bodies, changes, ids, queries, texts, values, words
+
+pytestmark = pytest.mark.slow
 
 CLIENTS = 4
 REQUESTS = 2_500  # of each client, in a quick run

@@ -9,6 +9,8 @@ import pytest
 
 from tests.service import Server, eventually, read_answer
 
+pytestmark = pytest.mark.slow
+
 MAX_MEMORY = 250  # MB
 BODY = b'{"title": "A", "content": "B"}'
 JSON = "Content-Type: application/json"

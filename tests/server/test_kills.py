@@ -11,9 +11,13 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+import pytest
+
 from blogapi.clock import rfc3339
 from tests.invariants import sound_posts
 from tests.service import Server, eventually, free_port
+
+pytestmark = pytest.mark.slow
 
 LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not come, or only half of it.
 EVENTS = ["post.created", "post.published", "post.deleted"]  # Nobody wants to be told of the rest.

@@ -48,6 +48,7 @@ def test_every_line_has_the_same_form_of_time(service):
     assert lines[-1].endswith("Shutting down: Master")
 
 
+@pytest.mark.slow
 def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
     pipe = tmp_path / "blog.log"
     os.mkfifo(pipe)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.service import Server, eventually, read_answer
 
+pytestmark = pytest.mark.slow
+
 EACH = 200  # connections of each kind
 
 

@@ -15,6 +15,8 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
 
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+
 
 def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
     stop = threading.Event()

@@ -14,15 +14,16 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.receiver import Receiver, make_certificate
-from tests.service import Server, eventually
+from tests.service import eventually
+
+pytestmark = pytest.mark.slow
 
 POST = {"title": "A", "content": "B"}
 
 
 @pytest.fixture
-def service(tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1") as service:
-        yield service
+def service(serve):
+    return serve(BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1")
 
 
 def subscribe(service, url, *events):
@@ -140,44 +141,45 @@ def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
             assert "last_status" not in first
 
 
-def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(tmp_path, receiver):
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true", measured=True) as service:
-        hanging = socket.create_server(("127.0.0.1", 0))
-        hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
-        fine = subscribe(service, receiver.url, "post.created")
-        stopped = threading.Event()
+def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(serve, tmp_path, receiver):
+    service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", measured=True)
+    hanging = socket.create_server(("127.0.0.1", 0))
+    hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
+    fine = subscribe(service, receiver.url, "post.created")
+    stopped = threading.Event()
 
-        def hold(handler):
-            if len(receiver.messages) > 50:
-                stopped.wait(10)
-            Receiver.answer(receiver, handler)
+    def hold(handler):
+        if len(receiver.messages) > 50:
+            stopped.wait(10)
+        Receiver.answer(receiver, handler)
 
-        receiver.answer = hold
-        for _ in range(100):
-            service.request("POST", "/v1/posts", POST)
-        eventually(lambda: len(receiver.messages) == 51)
-        begun = time.monotonic()
-        assert service.stop() == 0
-        assert time.monotonic() < begun + 5
-        assert {path.name for path in tmp_path.glob("blog.db*")} == {"blog.db", "blog.db.lock"}
-        assert "Traceback" not in service.log
-        hanging.close()
-        stopped.set()
-        assert len(receiver.messages) == 51
-        service.start()
-        eventually(lambda: states(service, fine) == ["delivered"] * 100)
-        ids = [message.id for message in receiver.messages]
-        assert (len(ids), len(set(ids))) == (101, 100)  # The one that was under way came again.
-        eventually(lambda: deliveries(service, hung)[-1]["attempts"] == 1)
-        assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
+    receiver.answer = hold
+    for _ in range(100):
+        service.request("POST", "/v1/posts", POST)
+    eventually(lambda: len(receiver.messages) == 51)
+    begun = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() < begun + 5
+    assert not list(tmp_path.glob("blog.db-*"))
+    assert "Traceback" not in service.log
+    hanging.close()
+    stopped.set()
+    assert len(receiver.messages) == 51
+    service.start()
+    eventually(lambda: states(service, fine) == ["delivered"] * 100)
+    ids = [message.id for message in receiver.messages]
+    assert (len(ids), len(set(ids))) == (101, 100)  # The one that was under way came again.
+    eventually(lambda: deliveries(service, hung)[-1]["attempts"] == 1)
+    assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
 
 
-def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(tmp_path):
+def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(serve, tmp_path):
     certificate = make_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     settings = {"BLOGAPI_WEBHOOK_PRIVATE": "true", "SSL_CERT_FILE": certificate}
-    with Receiver(tls=context) as receiver, Server(tmp_path / "blog.db", **settings) as service:
+    with Receiver(tls=context) as receiver:
+        service = serve(**settings)
         receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(receiver, handler))
         webhook = subscribe(service, f"https://localhost:{receiver.port}", "post.created")
         service.request("POST", "/v1/posts", POST)
@@ -189,6 +191,7 @@ def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(tmp_path):
         assert "MonkeyPatchWarning" not in service.log
 
 
+@pytest.mark.sqlite
 def test_a_database_that_is_busy_for_long_loses_no_event_and_repeats_none(service, receiver):
     webhook = subscribe(service, receiver.url, "post.created")
     other = sqlite3.connect(service.database, isolation_level=None, check_same_thread=False)

@@ -3,12 +3,13 @@
 import http.client
 import json
 
+import pytest
+
 from tests.service import Server, assert_100_of_150_are_served, at_once
 
 
-def test_of_150_requests_in_one_window_100_are_served(tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=100) as service:
-        assert_100_of_150_are_served([service])
+def test_of_150_requests_in_one_window_100_are_served(serve):
+    assert_100_of_150_are_served([serve(BLOGAPI_RATE_LIMIT=100)])
 
 
 def test_50_creations_of_one_title_at_once_make_50_slugs(service):
@@ -31,6 +32,7 @@ def test_20_deletions_of_one_post_at_once_delete_it_once(service):
     assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
 
 
+@pytest.mark.slow
 def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
     with Server(tmp_path / "blog.db") as service:
         with service.connect() as sock:
@@ -54,6 +56,7 @@ def hammer(sock, numbers):
             answers += received
 
 
+@pytest.mark.slow
 def test_refused_texts_leave_no_trace_in_memory(tmp_path):
     with Server(tmp_path / "blog.db") as service:
         before = service.memory
@@ -63,6 +66,7 @@ def test_refused_texts_leave_no_trace_in_memory(tmp_path):
         assert service.memory < before + 50
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_and_below_110_mb(tmp_path, scale):
     with Server(tmp_path / "blog.db") as service:
         mixed(service, 1000)

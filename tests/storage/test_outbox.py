@@ -18,7 +18,7 @@ def locked(database, monkeypatch):
     """Let another program hold the database's lock, which nobody waits for."""
     monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0)
     other = database.engine.another(0)
-    session = other.begin(database._clock)
+    session = other.begin()
     yield
     session.commit()
     other.close()

@@ -1,14 +1,9 @@
 """PostgreSQL as an engine: its tables, the round trips of a write, and copies from one engine to the other."""
 
-import os
 import re
-import signal
 import sqlite3
-import subprocess
 import threading
-import time
 from contextlib import closing
-from subprocess import PIPE, STDOUT
 
 import psycopg
 import pytest
@@ -17,24 +12,16 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.post import STATUSES
 from blogapi.storage import keys, pages, posts, webhooks
-from blogapi.storage.copy import VERSION, copy
+from blogapi.storage.copy import SCHEMAS, VERSION, copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.search import patterns
-from blogapi.storage.sqlite import Sqlite
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
-from tests.pages import Page
-from tests.postgresql import PROGRAMS, PostgresqlServer
-from tests.service import CHECKOUT, add_key, free_port
+from tests.postgresql import PROGRAMS
 
-PAGE = Page("docs/several-machines.md")
-(SET_UP,) = PAGE.take("Setting it up")
-(MOVE,) = PAGE.take("Moving there, and back")
-(BACKUP,) = PAGE.take("Backups")
-
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
 @pytest.fixture
@@ -66,27 +53,22 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
 
 
 def test_the_schema_says_its_version():
-    schema = (CHECKOUT / "schema.postgresql.sql").read_text()
+    schema = (SCHEMAS / "schema.postgresql.sql").read_text()
     assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", schema)[1] == str(VERSION)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            "UPDATE blogapi SET version = 9",
-            f"its version 9 is newer than this program's {VERSION}",
-        ),
+        ("UPDATE blogapi SET version = 9", f"its version 9 is newer than this program's {VERSION}"),
         ("UPDATE blogapi SET version = 4", "export its posts with the old program, and import them with this one"),
         ("DROP TABLE session", "export its posts with the old program, and import them with this one"),
         ("DROP TABLE blogapi", "it belongs to another program"),
     ],
+    ids=["newer", "older", "incomplete", "foreign"],
 )
-def test_a_database_of_another_version_is_refused(postgresql_server, change, message):
-    name = f"refused_{abs(hash(change))}"
-    url = postgresql_server.create(name)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(change)
+def test_a_database_of_another_version_is_refused(url, connection, change, message):
+    connection.execute(change)
     with pytest.raises(Unavailable, match=message):
         engine_for(url).open()
 
@@ -255,72 +237,6 @@ def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
     assert len(sound_posts(tmp_path / "backup.db")) == 50
 
 
-# The page
-
-
-@pytest.fixture
-def page_server():
-    """A server of PostgreSQL with an empty database, as the page takes it for granted."""
-    with PostgresqlServer() as server:
-        server.execute("CREATE DATABASE blogapi")
-        yield server
-
-
-@pytest.fixture
-def shell(page_server, tmp_path):
-    """Start lines of the page in a shell; their files are the test's."""
-    environ = os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "PORT": str(free_port())}
-    environ |= {"PGHOST": "127.0.0.1", "PGPORT": str(page_server.port), "PGUSER": "blogapi"}
-
-    def start(script):
-        script = script.replace("@db.example.org/", f"@127.0.0.1:{page_server.port}/")
-        script = re.sub(r"\b(\w+\.(?:db|sql))", rf"{tmp_path}/\1", script)
-        return subprocess.Popen(
-            ["bash", "-euc", script], cwd=CHECKOUT, env=environ, stdout=PIPE, stderr=STDOUT, text=True
-        )
-
-    return start
-
-
-def test_what_the_page_says_of_setting_it_up_works(shell):
-    *_, serve = SET_UP.splitlines()
-    process = shell(SET_UP.replace(serve, f"export {serve.replace(' ', '; exec ', 1)}"))
-    lines = []
-    while sum("Booting worker" in line for line in lines) < 2:
-        lines.append(process.stdout.readline())
-        assert lines[-1], lines
-    process.send_signal(signal.SIGTERM)
-    assert "PASSWORD" not in "".join(lines) + process.communicate(timeout=10)[0]
-    assert process.returncode == 0
-
-
-def test_what_the_page_says_of_moving_and_backups_works(shell, page_server, tmp_path):
-    def run(script):
-        process = shell(script)
-        output, _ = process.communicate(timeout=30)
-        assert process.returncode == 0, output
-
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    database = Database(engine)
-    add_key(database, "mine")
-    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]})
-    database.close()
-    page_server.execute("DROP DATABASE blogapi")
-    run(MOVE)
-    dump, restore = BACKUP.splitlines()
-    run(dump)
-    page_server.execute("DROP DATABASE blogapi")
-    run(restore)
-    expected = sound_posts(tmp_path / "blog.db")
-    assert len(expected) == 1
-    assert sound_posts(tmp_path / "back.db") == sound_posts(page_server.url("blogapi")) == expected
-
-
-def test_every_block_of_the_page_is_run():
-    assert PAGE.forgotten == []
-
-
 # Round trips
 
 
@@ -370,7 +286,7 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
         except Exception as error:
             outcomes[slug, len(outcomes)] = type(error).__name__
 
-    other = engine.begin(time.time, 1)  # all wait for this one, and share the next transaction
+    other = engine.begin(1)  # all wait for this one, and share the next transaction
     threads = [threading.Thread(target=add, args=[slug]) for slug in ("a", "a", "b", "b", "c")]
     for thread in threads:
         thread.start()

@@ -4,7 +4,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogapi.web.metrics import BUCKETS, Metrics
-from tests.service import Server
 
 
 @pytest.fixture
@@ -61,22 +60,22 @@ def test_the_limit_and_the_size_of_the_database_are_told(client, config):
     assert samples(text, "blogapi_database_size_bytes") == {"": size}
 
 
-def test_a_scrape_is_a_request_like_any_other(tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_RATE_LIMIT=3) as service:
-        service.key, key = None, service.key
-        assert service.request("GET", "/metrics")[0] == 401
-        assert service.raw(b"GET /v1/posts\r\n\r\n")[0] == 400
-        service.key = key
-        service.request("GET", "/v1/posts?limit=1")
-        service.request("GET", "/v1/nothing")
-        with service.connect() as sock:
-            sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
-            text = sock.makefile("rb").read().decode()
-        assert "Content-Type: text/plain; version=1.0.0; charset=utf-8\r\n" in text
-        counts = samples(text.partition("\r\n\r\n")[2], "blogapi_requests_total")
-        assert counts.pop("healthz 200") >= 1
-        assert counts == {"metrics 401": 1, "none 400": 1, "list_posts 200": 1, "none 404": 1}
-        assert service.request("GET", "/metrics")[0] == 429
+def test_a_scrape_is_a_request_like_any_other(serve):
+    service = serve(BLOGAPI_RATE_LIMIT=3)
+    service.key, key = None, service.key
+    assert service.request("GET", "/metrics")[0] == 401
+    assert service.raw(b"GET /v1/posts\r\n\r\n")[0] == 400
+    service.key = key
+    service.request("GET", "/v1/posts?limit=1")
+    service.request("GET", "/v1/nothing")
+    with service.connect() as sock:
+        sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
+        text = sock.makefile("rb").read().decode()
+    assert "Content-Type: text/plain; version=1.0.0; charset=utf-8\r\n" in text
+    counts = samples(text.partition("\r\n\r\n")[2], "blogapi_requests_total")
+    assert counts.pop("healthz 200") >= 1
+    assert counts == {"metrics 401": 1, "none 400": 1, "list_posts 200": 1, "none 404": 1}
+    assert service.request("GET", "/metrics")[0] == 429
 
 
 def test_what_is_asked_for_does_not_name_what_is_counted(service):

@@ -12,22 +12,22 @@ import time
 
 import pytest
 
-from tests.service import CHECKOUT, Server, eventually, read_answer
+from tests.service import CHECKOUT, eventually, read_answer
 
 RUNNING = (CHECKOUT / "docs/running.md").read_text()
 
 
 @pytest.fixture
-def service(tmp_path):
-    with Server(tmp_path / "blog.db", measured=True) as service:
-        yield service
+def service(serve):
+    return serve(measured=True)
 
 
 def leftovers(service):
-    return {path.name for path in service.database.parent.glob("blog.db*")} - {"blog.db", "blog.db.lock"}
+    return {path.name for path in service.log_file.parent.glob("blog.db*")} - {"blog.db", "blog.db.lock"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.sqlite
 def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, number):
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -59,6 +59,7 @@ def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, numbe
         sock.close()
 
 
+@pytest.mark.sqlite
 def test_a_write_that_cannot_be_had_does_not_hold_up_the_end(service):
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -130,11 +131,13 @@ def test_the_unit_has_the_paths_of_the_page():
         "/var/lib/blogapi/blog.db",
     }
     for said in (
-        "/opt/blogapi/.venv/bin/blogapi keys",
-        "env BLOGAPI_DATABASE=/var/lib/blogapi/blog.db",
+        "/opt/blogapi/.venv/bin/blogapi ",
+        "BLOGAPI_DATABASE=/var/lib/blogapi/blog.db\n",
+        "[ ! -f /etc/blogapi.env ] || . /etc/blogapi.env",
         "system blogapi",
     ):
         assert said in RUNNING
+    assert "EnvironmentFile=-/etc/blogapi.env\n" in unit
     assert "User=blogapi\n" in unit
 
 

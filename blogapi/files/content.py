@@ -1,0 +1,168 @@
+"""Content of other programs: HTML as Markdown, and what works only on their sites."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urljoin
+
+from bs4 import BeautifulSoup, Comment, Tag
+from bs4.exceptions import ParserRejectedMarkup
+from markdownify import ATX, MarkdownConverter
+
+from blogapi.files.front_matter import MarkdownError
+
+# What is not Markdown and stays as it is: [gallery ids="1,2"], [/caption]
+SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
+# What CommonMark would take for markup: within a line, and at its start.
+MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
+LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
+LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
+BLANKS = re.compile("[ \t]{2,}")
+NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
+
+# Elements in which WordPress makes no paragraphs of bare lines, and those that it leaves alone altogether.
+BLOCK = re.compile(
+    r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
+    r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>",
+    re.IGNORECASE,
+)
+PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
+WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
+BLANK_LINES = re.compile(r"\n\s*\n")
+
+# Code, in which nothing counts; one without an end goes on to the end of the text, so that each is searched once.
+CODE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]+`"
+# The address of an image: in an element, as Markdown, as the definition of a reference, as an embed of Obsidian.
+IMAGE = (
+    r"<img\b[^<>]*?\bsrc\s*=\s*[\"']?(?P<src>[^\s\"'<>]+)|!\[[^\]\[\n]*\]\(\s*<?(?P<address>[^\s()<>]+)"
+    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp))"
+)
+CODE_ONLY = re.compile(CODE, re.MULTILINE)
+CODE_OR_IMAGE = re.compile(f"{CODE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
+ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#|\{|$", re.IGNORECASE)
+# What works on one site only.
+STAYING = {
+    "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
+    "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
+    "links to files": re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"),
+    "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
+}
+BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
+
+
+class Converter(MarkdownConverter):
+    """Markdown that means what the HTML meant; what it cannot say stays HTML."""
+
+    def escape(self, text: str, parent_tags: set[str]) -> str:
+        """Escape what Markdown would take for markup, but in shortcodes."""
+        parts = SHORTCODE.split(text)
+        parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
+        return "".join(parts)
+
+    def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Fence a block of code, with more backticks than it has itself."""
+        fence = max(["``", *re.findall("`+", text)], key=len) + "`"
+        code = element.find("code")
+        classes = [*element.get_attribute_list("class"), *(code.get_attribute_list("class") if code else [])]
+        language = LANGUAGE.search(" ".join(filter(None, classes)))
+        text = text.strip("\n")
+        return f"\n\n{fence}{language[1] if language else ''}\n{text}\n{fence}\n\n" if text else ""
+
+    def convert_iframe(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Leave an element as it is, in its own paragraph."""
+        return f"\n\n{' '.join(str(element).split())}\n\n"
+
+    convert_audio = convert_embed = convert_object = convert_video = convert_iframe
+    convert_aside = convert_figure = MarkdownConverter.convert_div
+
+
+def markdown_of(html: str, *, bare: bool = False) -> str:
+    """Convert HTML to Markdown; `bare` lines become paragraphs as in WordPress. Raise MarkdownError if it cannot be."""
+    # Within an element Beautiful Soup takes nothing for the name of a file.
+    soup = _parsed(f"<div>{_paragraphs(html) if bare else html}</div>")
+    try:
+        _prepare(soup)
+        text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
+    except RecursionError:
+        raise MarkdownError("its HTML is nested too deep") from None
+    return f"{text}\n" if text else ""
+
+
+def text_of(html: str) -> str:
+    """Return the text of a little HTML, for example of a title. Raise MarkdownError if it cannot be read."""
+    return _parsed(f"<p>{html}</p>").get_text().strip() if re.search("[<&]", html) else html
+
+
+def absolute(address: str, site: str, folder: str) -> str:
+    """Return the URL of an image whose address is relative to a folder of a site."""
+    if not site or ABSOLUTE.match(address):
+        return address
+    return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
+
+
+def with_absolute_images(content: str, site: str, folder: str) -> str:
+    """Make the addresses of the images in Markdown absolute."""
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match.lastgroup
+        if name is None or name == "fence":
+            return match[0]
+        start, end = match.start(name) - match.start(), match.end(name) - match.start()
+        return match[0][:start] + absolute(match[name], site, folder) + match[0][end:]
+
+    return CODE_OR_IMAGE.sub(replaced, content)
+
+
+def not_portable(content: str) -> Iterator[tuple[str, int]]:
+    """Yield what works only on the site that the Markdown is from, and the line where it begins."""
+    for match in CODE_OR_IMAGE.finditer(content):
+        if match.lastgroup not in (None, "fence") and not ABSOLUTE.match(match[match.lastgroup]):
+            yield "relative images", content.count("\n", 0, match.start()) + 1
+            break
+    text = CODE_ONLY.sub(lambda code: "\n" * code[0].count("\n"), content)
+    for name, pattern in STAYING.items():
+        if match := pattern.search(text):
+            yield name, text.count("\n", 0, match.start()) + 1
+
+
+def _parsed(html: str) -> BeautifulSoup:
+    try:
+        return BeautifulSoup(html, "html.parser")
+    except ParserRejectedMarkup:
+        raise MarkdownError("its HTML is malformed") from None
+
+
+def _prepare(soup: BeautifulSoup) -> None:
+    """Change what markdownify does not take as it is."""
+    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
+        comment.extract()
+    soup.smooth()
+    for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
+        if not text.find_parent("pre"):
+            text.replace_with(BLANKS.sub(" ", text))
+    for element in soup.find_all(style=BACKGROUND):
+        _show_background(soup, element)
+    for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
+        if isinstance(address := element.get(name), str):
+            element[name] = address.strip().translate(NOT_IN_ADDRESS)
+
+
+def _show_background(soup: BeautifulSoup, element: Tag) -> None:
+    """Put the image that is the background of a block into it, unless it is there."""
+    address = BACKGROUND.search(element["style"])[1].strip()
+    if not element.find("img", src=address):
+        element.insert(0, soup.new_tag("img", src=address, alt=""))
+
+
+def _paragraphs(html: str) -> str:
+    """Turn blank lines into paragraphs and other line breaks into `<br>`, as WordPress's wpautop does."""
+    parts = WHOLE.split(html.replace("\r\n", "\n"))
+    whole, rest = parts[1::3], parts[::3]
+    pieces = ["".join(map(_paragraph, BLANK_LINES.split(BLOCK.sub(r"\n\n\g<0>\n\n", text)))) for text in rest]
+    return "".join(piece + kept for piece, kept in zip(pieces, [*whole, ""], strict=True))
+
+
+def _paragraph(text: str) -> str:
+    text = text.strip()
+    if not text or BLOCK.fullmatch(text) or PART.match(text):
+        return text
+    return f"<p>{text.replace(chr(10), '<br>')}</p>"
