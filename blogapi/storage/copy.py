@@ -231,9 +231,11 @@ def index_postgresql(connection: Any) -> None:
         posts.itersize = FETCHED_ROWS
         for post_id, document in posts.execute("SELECT id, document FROM post"):
             with suppress(Damaged):
-                parts = index.changed_parts({}, documents.load(document))
+                post = documents.load(document)
+                parts = index.changed_parts({}, post)
                 text, labels = (f" {parts[name][1]} " for name in ("text", "labels"))
-                connection.execute("INSERT INTO search VALUES (%s, %s, %s)", [post_id, text, labels])
+                published = post["status"] == "published"
+                connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
     connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
 
 
