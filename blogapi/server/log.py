@@ -22,6 +22,8 @@ from gevent.monkey import get_original
 from gunicorn.glogging import Logger
 
 SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
+# Control characters, which a terminal obeys, and those that change the direction of a line
+UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # characters of a request's target that are logged
 MAX_WAITING = 10_000  # lines
 BATCH_SECONDS = 0.02  # lines that come so close together share a write
@@ -97,7 +99,8 @@ class LogWriter:
 
     def write_out(self, text: str) -> None:
         """Write to standard error, however long that takes; do nothing if it is gone."""
-        rest = memoryview(mask(text).encode(errors="backslashreplace"))
+        text = UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], mask(text))
+        rest = memoryview(text.encode(errors="backslashreplace"))
         while rest:
             try:
                 rest = rest[os.write(2, rest) :]

@@ -1,7 +1,7 @@
 """Requests: gunicorn's, with a bounded body; those that the server refuses itself; and who a proxy sends them for."""
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +29,7 @@ from blogapi.server.connection import ClientConnection
 from blogapi.web.request import MAX_BODY_BYTES
 
 RETRY_SECONDS = 1
+KEY_NAME = "blogapi.key_name"  # in the environment, if the request has an API key
 ASCII = bytes(range(128))
 MAX_PROXIES = 16  # in a row
 # An address, and perhaps a port: what proxies write
@@ -131,9 +132,10 @@ class RequestParser(gunicorn_parser.RequestParser):
 class RequestBody:
     """The body of a request, as `wsgi.input`: read when the application asks for it, within its time."""
 
-    def __init__(self, connection: ClientConnection, request: Request):
+    def __init__(self, connection: ClientConnection, request: Request, environ: dict[str, Any]):
         self._connection = connection
         self._request = request
+        self._environ = environ
         self._asked = False
 
     def read(self, size: int) -> bytes:
@@ -167,6 +169,7 @@ class RequestBody:
         length = getattr(self._request.body.reader, "length", 0)
         if length > KEPT_BYTES:
             reserve(self._connection, length)
+        self._connection.set_keyed(KEY_NAME in self._environ)
         self._connection.expect_body()
         if self._request._expected_100_continue:
             self._connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -236,3 +239,11 @@ def parse(hop: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+def network(address: str) -> str:
+    """Return the network of a client: of IPv6 a /64, which one client can have all of; else the address itself."""
+    if ":" not in address:
+        return address
+    parsed = parse(address.partition("%")[0])
+    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else str(parsed)

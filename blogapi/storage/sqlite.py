@@ -64,7 +64,7 @@ class Sqlite:
         self.connection: sqlite3.Connection | None = None
         self.write_failed = False
         self.statement = Dialect("sqlite", SqliteDatabase(None)).statement
-        self._wal = Path(f"{self.path}-wal")
+        self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite has it beside the file itself, not beside a link.
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False

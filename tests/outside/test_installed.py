@@ -65,7 +65,7 @@ def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed,
     finally:
         server.terminate()
         assert server.wait(10) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["blog.db", "blog.db.lock", "log"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blog.db", "log"]
 
 
 def test_installed_it_has_files_of_its_own(installed, tmp_path):

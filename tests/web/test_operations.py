@@ -23,7 +23,7 @@ def service(serve):
 
 
 def leftovers(service):
-    return {path.name for path in service.log_file.parent.glob("blog.db*")} - {"blog.db", "blog.db.lock"}
+    return {path.name for path in service.log_file.parent.glob("blog.db*")} - {"blog.db"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
