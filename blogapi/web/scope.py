@@ -1,8 +1,5 @@
 """What a key may do, and the part of the posts that there is for it."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from flask import current_app, request
@@ -11,7 +8,6 @@ from werkzeug.exceptions import Forbidden
 from blogapi.storage.models import PUBLISHED_ONLY, READ_ONLY
 
 READS = ("GET", "HEAD")
-GRAIN_SECONDS = 0.02
 MESSAGES = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
     PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
@@ -49,11 +45,3 @@ def in_scope(query: dict[str, Any]) -> dict[str, Any] | None:
     if not published_only():
         return query
     return query | {"status": "published"} if query.get("status", "published") == "published" else None
-
-
-@contextmanager
-def even_time() -> Iterator[None]:
-    """Let a block take a multiple of GRAIN_SECONDS: a search takes longer for words that hidden posts have."""
-    started = time.monotonic()
-    yield
-    time.sleep(GRAIN_SECONDS - (time.monotonic() - started) % GRAIN_SECONDS)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Hashable
-from contextlib import nullcontext
 from typing import Any
 
 from flask import Response, g
@@ -29,7 +28,7 @@ from blogapi.web.responses import (
     tagged_response,
 )
 from blogapi.web.schemas.posts import ListedPostSchema, ListQuerySchema
-from blogapi.web.scope import even_time, in_scope, published_only
+from blogapi.web.scope import in_scope, published_only
 from blogapi.web.service import database
 
 post_schema = PostSchema()
@@ -50,8 +49,7 @@ def list_posts() -> Response:
     """
     query = g.query
     asked = in_scope(query)
-    with even_time() if "q" in query and published_only() else nullcontext():
-        page = pages.PostPage([], None) if asked is None else find_page(asked, g.api_key)
+    page = pages.PostPage([], None) if asked is None else find_page(asked, g.api_key)
     content = b"[%b]\n" % b",".join(page.documents)
     link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
     return list_response(content, link)
@@ -62,8 +60,7 @@ def find_page(query: dict[str, Any], client: Hashable) -> pages.PostPage:
     db = database()
     if "q" not in query:
         return pages.page(db, **query)
-    filtered = "status" in query or "tag" in query
-    if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
+    if search.is_quick(db, query):
         return search.page(db, **query)
     return db.read_in_thread(client, search.page, **query)
 
