@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, g, redirect, render_template, request
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
+from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
 from blogapi.web.guard import OWNER, PUBLIC
 from blogapi.web.owner.forms import load_form
@@ -95,10 +96,10 @@ def form_token(action: str) -> str:
 def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
     """Redirect to a page that says once what was done.
 
-    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, so that the
-    server keeps no secret that is shown once.
+    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
+    4 KiB, so that the server keeps no secret that is shown once.
     """
-    notice = json.dumps({"text": text, "title": title} | shown, ensure_ascii=False)
+    notice = json.dumps({"text": text, "title": title[:MAX_TITLE]} | shown, ensure_ascii=False)
     content = urlsafe_b64encode(notice.encode()).decode()
     response = redirect(address(path), 303)
     set_cookie(response, f"{cookie_name()}-notice", f"{form_token(content)}.{content}", NOTICE_SECONDS)
