@@ -28,14 +28,12 @@ from blogapi.server.requests import (
 )
 from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
+from blogapi.web.request import REQUEST
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
 MAX_AUTHORIZED = 1000  # keys in force that are remembered
 KEY_LENGTH = 48  # characters
-CAUSE = "blogapi.cause"  # in the environment, where the application knows more than its response says
-KEY_NAME = "blogapi.key_name"  # in the environment, where the request has a key
-OPERATION = "blogapi.operation"  # in the environment, where the request has come to a view
 
 Headers = list[tuple[str, str]]
 
@@ -131,23 +129,25 @@ class Handler:
         self.turns.wait(connection.turn)
         started = time.perf_counter()
         status, headers, content = self.call(environ)
-        if KEY_NAME in environ:
+        known = environ.pop(REQUEST)
+        if known.key:
             self.authorize(key)
         keep = not self.closing and body.complete and not wants_close(request)
         needed = request.method not in ("GET", "HEAD")  # What was done must be told.
         if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
             status, headers, content = busy(headers)
-            environ[CAUSE] = BUSY[1]
+            known.cause = BUSY[1]
             keep = False
         try:
             self.send_response(connection, status, headers, content, keep)
         except OSError:
-            environ.setdefault(CAUSE, "the client did not take it")
+            known.cause = known.cause or "the client did not take it"
             raise
         finally:
             self.sending.release(connection)
-            self.log_request(address, request, status, len(content), time.perf_counter() - started, environ)
-            environ.clear()  # Werkzeug's request refers to it and is in it: with the body it would stay for long.
+            seconds, key_name = time.perf_counter() - started, known.key.name if known.key else "-"
+            self.metrics.count(known.endpoint, status[:3], seconds)
+            self.log_request(address, request, status, len(content), seconds, key_name, known.cause)
         return keep
 
     def authorize(self, key: str) -> None:
@@ -212,7 +212,8 @@ class Handler:
         try:
             self.send_response(connection, line, headers, content, keep=False)
         finally:
-            self.log_request(address, request, line, len(content), 0.0, {CAUSE: message})
+            self.metrics.count(None, line[:3], 0.0)
+            self.log_request(address, request, line, len(content), 0.0, "-", message)
 
     def tick(self) -> float:
         """Return the time. The date is written anew once a second: it takes longer than a header otherwise."""
@@ -225,15 +226,13 @@ class Handler:
         return now
 
     def log_request(
-        self, address: tuple, request: Request, status: str, size: int, seconds: float, environ: dict[str, Any]
+        self, address: tuple, request: Request, status: str, size: int, seconds: float, key_name: str, cause: str
     ) -> None:
-        """Write the line that the log has for each request, and count it."""
-        self.metrics.count(environ.get(OPERATION), status[:3], seconds)
+        """Write the line that the log has for each request."""
         milliseconds = int((self.tick() - self.second) * 1000)
         what = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
-        key = environ.get(KEY_NAME, "-").replace(" ", "_").replace('"', "_")
+        key = key_name.replace(" ", "_").replace('"', "_")
         line = f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
-        cause = environ.get(CAUSE)
         sys.stderr.write(f"{line} ({cause})\n" if cause else f"{line}\n")
 
 

@@ -22,7 +22,7 @@ from blogapi.storage.models import Post
 from blogapi.storage.search import index
 from blogapi.storage.search import queries as search
 from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, VOICED, sequences, words
-from blogapi.web.scope import GRAIN_SECONDS
+from blogapi.web.access import GRAIN_SECONDS
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.service import add_key

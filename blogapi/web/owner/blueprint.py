@@ -9,9 +9,8 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, NotFound
 
 from blogapi.storage import keys
-from blogapi.web.guard import OWNER, PUBLIC
-from blogapi.web.request import check_content_type, cookie, read_body
-from blogapi.web.responses import JSON
+from blogapi.web.access import OWNER, PUBLIC
+from blogapi.web.request import JSON, check_content_type, cookie, read_body
 from blogapi.web.service import database, service
 
 MAX_FORM_BYTES = 64 * 1024
@@ -34,7 +33,7 @@ notices: dict[str, str] = {}  # what the page says when a change is made, by the
 def check_request() -> None:
     """Demand a session, and of a change the token of its own form: no view has to remember it."""
     if request.path not in PUBLIC:
-        token = cookie(cookie_name())
+        token = cookie(request, cookie_name())
         if not keys.is_valid(database(), keys.SESSION, token):
             raise Forbidden("There is no session. On the server, “blogapi settings” prints a link that opens one.")
         g.session = token
@@ -59,9 +58,9 @@ def form_token(action: str) -> str:
 
 def load_form() -> MultiDict[str, str]:
     """Return the fields of the form that was sent; raise the HTTP error that says what is wrong."""
-    check_content_type(("application/x-www-form-urlencoded",))
+    check_content_type(request, ("application/x-www-form-urlencoded",))
     try:
-        text = read_body(MAX_FORM_BYTES).decode("ascii")
+        text = read_body(request, MAX_FORM_BYTES).decode("ascii")
         return MultiDict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100))
     except ValueError:
         raise BadRequest("the form cannot be read") from None
@@ -89,6 +88,7 @@ def finish(response: Response) -> Response:
     if response.mimetype == JSON:
         response.set_data(render_template("owner/error.html", **response.json))
         response.mimetype = "text/html"
+        del response.headers["Cache-Control"]
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

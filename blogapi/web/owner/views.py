@@ -26,7 +26,7 @@ posts_query = ListQuerySchema(only=("status", "before", "q"))
 @blueprint.get("/owner.js")
 def send_file() -> Response:
     """Send a file of the page, which anybody may have."""
-    return page(STATIC / request.path.rpartition("/")[2])
+    return page(request, STATIC / request.path.rpartition("/")[2])
 
 
 @blueprint.get("/open")
@@ -95,7 +95,7 @@ def show_webhooks(**made: str) -> str:
 def create_webhook() -> str:
     """Create a webhook."""
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
-    check_address(fields["url"])
+    check_address(service(), fields["url"])
     webhook, secret = database().write(webhooks.add, **fields)
     return show_webhooks(new_url=webhook.url, secret=secret)
 
@@ -104,7 +104,7 @@ def create_webhook() -> str:
 def show_posts() -> str:
     """Show how many posts have each status, and the newest posts."""
     asked = {name: value for name, value in request.args.items() if value and name != "done"}
-    page = find_page(posts_query.load(asked) | {"limit": POSTS}, client="owner")
+    page = find_page(database(), posts_query.load(asked) | {"limit": POSTS}, client="owner")
     shown, older = list(documents.load_all(page.documents)), page.before and urlencode(asked | {"before": page.before})
     counts, most = pages.counts(database()), pages.MAX_COUNTED
     return render_template("owner/posts.html", posts=shown, older=older, counts=counts, most=most)
