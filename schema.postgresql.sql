@@ -8,7 +8,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version by which all words of the search were made; '' where they are still to be
 );
 
-INSERT INTO blogapi VALUES (5, '');
+INSERT INTO blogapi VALUES (1, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (
@@ -129,13 +129,17 @@ CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WH
 
 CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
 
--- The words of all posts as storage/index.py makes them, with a space before and after each.
+-- The words of all posts as storage/search/index.py makes them, with a space before and after each.
 CREATE TABLE search (
     post_id bigint NOT NULL PRIMARY KEY,
     text text COLLATE "C",
-    labels text COLLATE "C"
+    labels text COLLATE "C",
+    published boolean NOT NULL
 );
 
-CREATE INDEX search_words ON search USING gin (text gin_trgm_ops, labels gin_trgm_ops);
+-- Two indexes: a search among published posts reads nothing of any other.
+CREATE INDEX search_published ON search USING gin (text gin_trgm_ops, labels gin_trgm_ops) WHERE published;
+
+CREATE INDEX search_others ON search USING gin (text gin_trgm_ops, labels gin_trgm_ops) WHERE NOT published;
 
 ANALYZE;

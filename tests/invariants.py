@@ -37,7 +37,9 @@ def sound_posts(database):
         if is_file:
             index_is_true(rows, posts)
         else:
-            words_are_true(dict(rows("SELECT post_id, text || labels FROM search")), posts)
+            mark = f"CASE WHEN published THEN '{index.PUBLISHED}' ELSE '' END"
+            as_sqlite = f"regexp_replace(text || labels, '(?<= )(?=[^ ])', {mark}, 'g')"
+            words_are_true(dict(rows(f"SELECT post_id, {as_sqlite} FROM search")), posts)
     return {post["id"]: post for post in posts.values()}
 
 
@@ -101,7 +103,7 @@ def index_is_true(rows, posts):
 
 def words_are_true(found, posts):
     expected = {
-        number: by_kind(index.joined(index.changed_parts({}, post))[1].split()) for number, post in posts.items()
+        number: by_kind(index.marked(post, index.changed_parts({}, post), 1).split()) for number, post in posts.items()
     }
     assert {number: by_kind(words.split()) for number, words in found.items()} == expected
 
@@ -110,6 +112,6 @@ def by_kind(words):
     """Return words in sequence: those of the text, those of the labels, and what has no sequence."""
     kinds = ([], [], [])
     for word in words:
-        is_label = word[0] in index.OF_TAG + index.STATUS + index.TAG
+        is_label = word.removeprefix(index.PUBLISHED)[0] in index.OF_TAG + index.STATUS + index.TAG
         kinds[2 if index.START in word or index.TAG in word else is_label].append(word)
     return kinds[0], kinds[1], sorted(kinds[2])

@@ -1,4 +1,4 @@
-"""The import: posts that were read are checked and stored, some at a time: a running server's writes get their turn."""
+"""The import: posts are checked and stored in short transactions, between which a running server can write."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,29 +14,30 @@ from blogapi.storage.errors import Conflict, Damaged, Unavailable
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise
-TRANSACTION_SECONDS = 0.025  # after which it takes no further post; the last one and the disk come on top
+TRANSACTION_SECONDS = 0.025  # after which it takes no more posts; the last post and the disk come on top
 PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
-BUSY_SECONDS = 60.0  # how long to wait for a server that writes all the time
+BUSY_SECONDS = 60.0  # the longest wait for a server that writes all the time
 
 schema = PutPostSchema()
 
 
 class Result(NamedTuple):
-    """What came of a post that was read: what was done with it, or why it was refused."""
+    """What became of a source."""
 
-    source: str
     outcome: posts.Outcome | Literal["refused"]
+    source: str
     reasons: list[Refused] = []
-    dropped: tuple[str, ...] = ()
+    """Why it was refused."""
+    item: Item | None = None
 
 
-Checked = Item | Result  # a post whose fields are valid, or that it was refused
+Checked = Item | Result  # a post whose fields are valid, or a refusal
 
 
 def store(database: Database, sources: Iterable[Item | Refused], events: bool) -> Iterator[Result]:
-    """Make the posts be what the sources say; give what came of each once that is on disk.
+    """Create or update the posts of the sources; yield each result once it is on disk.
 
-    No transaction is open while a result is dealt with. Raises Unavailable.
+    No transaction is open while a result is handled. Raises Unavailable.
     """
     for batch in _batches(sources):
         while batch:
@@ -47,7 +48,7 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool) -
 
 
 def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
-    """Give what `store` would make of each source."""
+    """Yield the results that `store` would yield, without writing."""
     for source in sources:
         yield _result(_checked(source), lambda item: posts.would_put(reader, item.fields["slug"], item.fields))
 
@@ -66,7 +67,7 @@ def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
 
 def _checked(source: Item | Refused) -> Checked:
     if isinstance(source, Refused):
-        return Result(source.source, "refused", [source])
+        return Result("refused", source.source, [source])
     try:
         return source._replace(fields=schema.load(source.fields))
     except ValidationError as error:
@@ -75,7 +76,7 @@ def _checked(source: Item | Refused) -> Checked:
             for field, messages in error.normalized_messages().items()
             for sentence in sentences({field: messages})
         ]
-        return Result(source.source, "refused", reasons)
+        return Result("refused", source.source, reasons)
 
 
 def _write_patiently(database: Database, batch: list[Checked], events: bool) -> list[Result]:
@@ -89,16 +90,16 @@ def _write_patiently(database: Database, batch: list[Checked], events: bool) -> 
 
 
 def _put_some(tx: Transaction, batch: list[Checked], events: bool) -> list[Result]:
-    """Put the first posts of a batch, as many as there is time for, but one at least."""
+    """Put the first posts of a batch, at least one, until the time is over."""
 
     def put(item: Item) -> posts.Outcome:
         return posts.put(tx, item.fields["slug"], item.fields, created_at=item.created_at, with_events=events).outcome
 
-    ends = time.monotonic() + TRANSACTION_SECONDS
+    deadline = time.monotonic() + TRANSACTION_SECONDS
     results: list[Result] = []
     for checked in batch:
         results.append(_result(checked, put))
-        if time.monotonic() > ends:
+        if time.monotonic() > deadline:
             break
     return results
 
@@ -107,7 +108,7 @@ def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
     if isinstance(checked, Result):
         return checked
     try:
-        return Result(checked.source, put(checked), dropped=checked.dropped)
+        return Result(put(checked), checked.source, item=checked)
     except (Conflict, Damaged) as error:  # raised before anything is written
         line = checked.line_of(error.field) if isinstance(error, Conflict) else None
-        return Result(checked.source, "refused", [Refused(checked.source, line, str(error))])
+        return Result("refused", checked.source, [Refused(checked.source, line, str(error))])

@@ -1,19 +1,32 @@
-"""What the command line shows: what is shown only once, and how far it has come."""
+"""The output of the command line: text that is shown only once, progress, and the summary of an import."""
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import click
 
 ITEMS_A_LINE = 1000
+EXAMPLES = 3
+CLEAR_LINE = "\r\x1b[K"  # of a progress bar
+# What its author can do about what an import notes, in the order in which it is printed.
+TODO = {
+    "relative images": "--base-url URL makes them absolute",
+    "shortcodes": "only the old site knows them: replace them",
+    "wiki links": "only the old site knows them: replace them",
+    "links to files": "they should lead to slugs",
+    "HTML": "it stays in the Markdown",
+    "other slugs": "--redirects FILE lists the old ones",
+    "old addresses": "--redirects FILE lists them",
+}
 
 T = TypeVar("T")
 
 
 def show(text: str) -> None:
-    """Print what is shown only once; raise OSError if that cannot be done."""
+    """Print text that is shown only once; raise OSError if that is not possible."""
     if sys.stdout is None:
         raise OSError("standard output is closed: nothing was changed")
     try:
@@ -23,8 +36,13 @@ def show(text: str) -> None:
         raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error
 
 
+def warn(text: str) -> None:
+    """Print a line to standard error, over a progress bar if one is there."""
+    click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{text}", err=True)
+
+
 def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
-    """Show how far it has come: a bar on a terminal, else a line now and then."""
+    """Show the progress: a bar on a terminal, otherwise a line now and then."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr) as bar:
             yield from bar
@@ -33,3 +51,35 @@ def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
         yield result
         if number % ITEMS_A_LINE == 0:
             click.echo(f"{number} of {length}", err=True)
+
+
+class Summary:
+    """Counts of what an import did, and of what is left to do."""
+
+    def __init__(self) -> None:
+        self.outcomes = Counter(created=0, updated=0, unchanged=0, refused=0)
+        self.dropped: Counter[str] = Counter()
+        self.noted: Counter[str] = Counter()
+        self.examples: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, what: str, place: str) -> None:
+        """Count what the author should look at."""
+        self.noted[what] += 1
+        if len(self.examples[what]) < EXAMPLES:
+            self.examples[what].append(place)
+
+    def lines(self, left_out: Mapping[str, int], would_be: str) -> Iterator[str]:
+        """Yield the lines of the summary; `would_be` begins those of a dry run."""
+        yield would_be + _counts(self.outcomes)
+        if left_out:
+            hint = " (--pages imports pages)" if "page" in left_out else ""
+            yield f"{would_be}left out: {_counts(left_out)}{hint}"
+        if self.dropped:
+            yield f"{would_be}dropped: {_counts(dict(self.dropped.most_common()))}"
+        for what in (what for what in TODO if what in self.noted):
+            more = ", …" if self.noted[what] > EXAMPLES else ""
+            yield f"{what} {self.noted[what]} ({TODO[what]}): {', '.join(self.examples[what])}{more}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

@@ -1,60 +1,73 @@
 """The commands that read and write files: import, export and openapi."""
 
 import json
+import re
 import sys
 import time
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from urllib.parse import quote, unquote
 
 import click
 from flask import Flask
 
 from blogapi.cli.commands import opened
 from blogapi.cli.importer import Result, foresee, store
-from blogapi.cli.output import with_progress
+from blogapi.cli.output import Summary, warn, with_progress
 from blogapi.files.export import export
-from blogapi.files.items import shown
+from blogapi.files.items import Item, shown
 from blogapi.files.sources import open_sources
-from blogapi.storage import pages
+from blogapi.post import URL
+from blogapi.storage import pages as storage_pages
 from blogapi.storage.posts import slug_of
 from blogapi.web.openapi.description import describe
 from blogapi.web.views import blueprint
 
-CLEAR_LINE = "\r\x1b[K"  # of a progress bar
-
 
 class GivenPath(click.Path):
-    """A path, and not what an unset shell variable gives, which Path takes for the current folder."""
+    """A path; an empty one, from an unset shell variable, is refused, which Path takes for the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path; refuse an empty text."""
+        """Return the path."""
         return super().convert(value, param, ctx) if value else self.fail("must not be empty", param, ctx)
+
+
+def base_url(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Return the URL of a site."""
+    if value and not re.fullmatch(URL, value):
+        raise click.BadParameter("must be an absolute http or https URL without white space")
+    return value
 
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=GivenPath(path_type=Path), metavar="PATH...")
-@click.option("--dry-run", is_flag=True, help="Say for each file what would happen, and write nothing.")
-@click.option("--events", is_flag=True, help="Tell webhooks of what is made, changed and published.")
-def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
-    """Make posts of Markdown files, of folders of them, and of exports of WordPress (.xml) and Ghost (.json).
+@click.option("--dry-run", is_flag=True, help="Print what would become of each post, and write nothing.")
+@click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
+@click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
+@click.option("--base-url", "site", metavar="URL", default="", callback=base_url, help="Make relative images absolute.")
+@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="Write `/old/path /slug` lines.")
+def import_posts(
+    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
+) -> None:
+    """Import Markdown files, folders of them, and exports of WordPress (.xml) and Ghost (.json).
 
-    A post that has the same slug is made what the file says, so that a second import changes nothing. What cannot be
-    read is named with the reason, and the others go on; the exit status is then 1. What was interrupted goes on when
-    the same command is given again.
+    A post with the same slug becomes what the file says, so that a second import changes nothing. Files that cannot be
+    read are named with the reason; the others are imported, and the exit status is 1. After an interruption, the same
+    command goes on.
     """
-    counts = Counter(created=0, updated=0, unchanged=0, refused=0)
-    dropped: Counter[str] = Counter()
-    with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of) as sources:
+    summary = Summary()
+    with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
         results = foresee(database, sources) if dry_run else store(database, sources, events)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
-                report(result, dry_run)
-                counts[result.outcome] += 1
-                dropped.update(result.dropped)
+                report(result, summary, dry_run)
+                if redirects and result.item and not dry_run:
+                    redirects.writelines(_redirects(result.item))
         finally:
-            summarize(counts, dropped, "would be " if dry_run else "")
-    sys.exit(1 if counts["refused"] else 0)
+            for line in summary.lines(+sources.left_out, "would be " if dry_run else ""):
+                click.echo(shown(line))
+    sys.exit(1 if summary.outcomes["refused"] else 0)
 
 
 @click.command("export")
@@ -63,7 +76,7 @@ def import_posts(paths: tuple[Path, ...], dry_run: bool, events: bool) -> None:
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. What is there with the same content is not touched."""
     with opened() as database:
-        summary = export(pages.every(database), folder, delete=delete)
+        summary = export(storage_pages.every(database), folder, delete=delete)
     for failure in summary.failed:
         click.echo(shown(failure), err=True)
     failed = f", failed {len(summary.failed)}" if summary.failed else ""
@@ -79,16 +92,33 @@ def openapi() -> None:
     click.echo(json.dumps(describe(app), indent=2))
 
 
-def report(result: Result, dry_run: bool) -> None:
-    """Print why a post was refused, or, of what is only tried, what would be done."""
+def report(result: Result, summary: Summary, dry_run: bool) -> None:
+    """Count a result; print why a post was refused and, in a dry run, what would become of it."""
+    summary.outcomes[result.outcome] += 1
     for reason in result.reasons:
-        click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
-    if dry_run and not result.reasons:
-        click.echo(f"{result.source}: would be {result.outcome}")
+        warn(shown(str(reason)))
+    if result.item is None:
+        return
+    summary.dropped.update(result.item.dropped)
+    for what, line in result.item.notes:
+        summary.note(what, f"{result.source}:{line}" if line else result.source)
+    if any(_redirects(result.item)):
+        summary.note("old addresses", result.source)
+    if dry_run:
+        click.echo(shown(f"{result.source}: would be {result.outcome}: {_foreseen(result.item)}"))
 
 
-def summarize(counts: Counter[str], dropped: Counter[str], would_be: str) -> None:
-    """Print what was done, and what of the front matter has no place in a post."""
-    click.echo(would_be + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
-    if dropped:
-        click.echo(f"{would_be}dropped: {', '.join(f'{shown(name)} {count}' for name, count in dropped.most_common())}")
+def _foreseen(item: Item) -> str:
+    fields = item.fields
+    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
+    parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
+    parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
+    parts += [f"{what} in line {line}" if line else what for what, line in item.notes]
+    return "; ".join(filter(None, parts))
+
+
+def _redirects(item: Item) -> Iterator[str]:
+    """Yield a line for each old address of a post that is not its slug."""
+    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
+        if path not in ("", item.fields["slug"]):
+            yield f"/{path} /{item.fields['slug']}\n"

@@ -118,9 +118,8 @@ def slug_in_export(post: Mapping[str, Any], setting: Setting) -> str:
 
 def looked_through(item: Item, slug: str) -> Item:
     """Return an item with the slug that it gets, and notes of what its author should look at."""
-    notes = list(item.notes)
-    if slug != item.fields["slug"] and not notes:
-        notes.append(("other slugs", item.line_of("slug")))
+    has_changed = item.notes or slug != item.fields["slug"]
+    notes = [("other slugs", item.line_of("slug"))] if has_changed else []
     for name, line in not_portable(item.fields.get("content", "")):
         notes.append((name, item.content_line and item.content_line + line - 1))
     return item._replace(fields=item.fields | {"slug": slug}, notes=tuple(notes))

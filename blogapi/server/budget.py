@@ -1,36 +1,38 @@
-"""Budgets: how many bytes all clients together can make the server keep in memory."""
+"""Budgets: bounds on the bytes that all clients together can have the server keep in memory."""
 
 import time
 from collections import Counter
 from typing import Protocol
 
-KEPT_BYTES = 64 * 1024  # what a message may have without being asked for
+MB = 1024 * 1024
+KEPT_BYTES = 64 * 1024  # of a message, for which it need not ask
 
 
 class Client(Protocol):
-    """What a budget needs of a connection."""
+    """A connection, as a budget knows it."""
 
     progress_at: float  # monotonic time
+    keyed: bool  # whether it has an API key
 
     def give_up(self) -> None:
-        """Let its wait for the client end, soon."""
+        """End its wait for the client soon."""
 
 
 class ReceiveBudget:
     """Bounds the bytes of requests that have not come completely.
 
-    A large body has to have its place before it is read. For small ones and headers there is always a place: where
-    there are too many, the one that has been coming for the longest time is ended.
+    A large body needs its place before it is read. Headers and small bodies always have one: if they are too many, the
+    oldest is ended. Clients without a key cannot end requests with one.
     """
 
-    def __init__(self, large: int = 24 * 1024 * 1024, small: int = 8 * 1024 * 1024):
+    def __init__(self, large: int = 24 * MB, small: int = 8 * MB):
         self.large = large  # bytes that are left
-        self.small = small
         self.reserved: dict[Client, int] = {}
-        self.kept: dict[Client, int] = {}  # the one that began first is first
+        self.small = [small, small]  # bytes that are left to clients without a key, and to those with one
+        self.kept: tuple[dict[Client, int], dict[Client, int]] = {}, {}  # the one that began first is first
 
     def reserve(self, client: Client, size: int) -> bool:
-        """Keep a place for a large body; return whether there is one."""
+        """Reserve a place for a large body; return False if none is left."""
         if self.large < size:
             return False
         self.large -= size
@@ -38,34 +40,35 @@ class ReceiveBudget:
         return True
 
     def add(self, client: Client, size: int) -> None:
-        """Count bytes that have come of something small."""
+        """Count bytes of something small."""
         if client in self.reserved:
             return
-        self.kept[client] = self.kept.get(client, 0) + size
-        self.small -= size
-        while self.small < 0:
-            oldest = next(iter(self.kept))
+        kept = self.kept[client.keyed]
+        kept[client] = kept.get(client, 0) + size
+        self.small[client.keyed] -= size
+        while self.small[client.keyed] < 0:
+            oldest = next(iter(kept))
             self.release(oldest)
             oldest.give_up()
 
     def release(self, client: Client) -> None:
-        """Forget what has come from a client."""
+        """Forget the bytes of a client. Its `keyed` must not have changed since they were counted."""
         self.large += self.reserved.pop(client, 0)
-        self.small += self.kept.pop(client, 0)
+        self.small[client.keyed] += self.kept[client.keyed].pop(client, 0)
 
 
 class SendBudget:
-    """Bounds the bytes of responses that clients have not taken yet; those that are sent to many count once."""
+    """Bounds the bytes of responses that clients have not taken yet; one that is sent to many counts once."""
 
-    STALLED_SECONDS = 1.0  # after which a client that takes nothing has to make room for others
+    STALLED_SECONDS = 1.0  # after which a client that takes nothing must make room for others
 
-    def __init__(self, size: int = 64 * 1024 * 1024):
+    def __init__(self, size: int = 64 * MB):
         self.left = size
         self.users: Counter[int] = Counter()  # of each content, by its id()
         self.waiting: dict[Client, bytes] = {}  # the one that has taken nothing for the longest time is first
 
     def reserve(self, client: Client, content: bytes, needed: bool = False) -> bool:
-        """Keep a place for a response; return whether there is one. For one that is `needed`, others are ended."""
+        """Reserve a place for a response; return False if none is left. A response that is `needed` ends others."""
         if client in self.waiting:
             return True
         if not self.users[id(content)]:

@@ -1,8 +1,10 @@
 """A client's connection: reads and sends that end at a deadline."""
 
+import re
 import socket
 import struct
 import time
+from collections import OrderedDict
 from contextlib import suppress
 
 import gevent
@@ -17,25 +19,47 @@ HEADER_BYTES = 64 * 1024
 BODY_BYTES = 8 * 1024 * 1024  # twice the largest body, as chunks cost something
 DISCARDED_BYTES = 64 * 1024 * 1024
 DISCARD_SECONDS = 5
-READS = 2  # without a break: a request in many pieces must not keep the others waiting
+MAX_KEYS = 1000
+KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
+
+
+class Shared:
+    """State that connections share: budgets, turns, and the valid keys that were seen."""
+
+    def __init__(self, config: Config, turns: Turns):
+        self.header_seconds = config.header_seconds
+        self.body_seconds = config.body_seconds
+        self.turns = turns
+        self.receiving = ReceiveBudget()
+        self.sending = SendBudget()
+        self.keys: OrderedDict[str, None] = OrderedDict()  # the one that was used last is last
+
+    def remember(self, key: str) -> None:
+        """Remember a valid key."""
+        self.keys[key] = None
+        self.keys.move_to_end(key)
+        if len(self.keys) > MAX_KEYS:
+            self.keys.popitem(last=False)
 
 
 class ClientConnection:
     """The socket of a client; gunicorn's parser reads from it as from any socket."""
 
-    def __init__(
-        self, sock: socket.socket, config: Config, receiving: ReceiveBudget, sending: SendBudget, turns: Turns
-    ):
+    def __init__(self, sock: socket.socket, address: str, shared: Shared):
         self.sock = sock
-        self.header_seconds = config.header_seconds
-        self.body_seconds = config.body_seconds
-        self.receiving = receiving
-        self.sending = sending
-        self.turns = turns
-        self.turn = ""  # the key of its turns
+        self.address = address  # for the turns of requests without a key
+        self.client = address  # whose turns it takes: an address, or an API key
+        self.keyed = False  # whether that is a key
+        self.had_turn = False  # for this request
+        self.shared = shared
+        self.header_seconds = shared.header_seconds
+        self.body_seconds = shared.body_seconds
+        self.receiving = shared.receiving
+        self.sending = shared.sending
         self.reading = False  # waiting for the client, without a complete request
+        self.ended = False  # it must make room for others
         self.stopped = False  # the service ends, and no longer waits for the client
         self.started = False  # the first byte of a request has come
         self.linger = False  # input may be unread when it is closed
@@ -47,6 +71,7 @@ class ClientConnection:
         self._seconds_a_byte = 0.0
         self._left = 0  # bytes that may still come
         self._reads = 0
+        self._first = 0  # bytes of the first read
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
@@ -57,6 +82,24 @@ class ClientConnection:
         self._seconds_a_byte = 0.0
         self._left = HEADER_BYTES
         self._reads = 0
+        self.had_turn = False
+
+    def identify(self, key: str) -> None:
+        """Take turns by an API key if that is known to be valid, else by address."""
+        keyed = key in self.shared.keys
+        self.client = key if keyed else self.address
+        self.set_keyed(keyed)
+
+    def set_keyed(self, keyed: bool) -> None:
+        """Count the following bytes with those of clients that have a key, or that have none."""
+        if keyed != self.keyed:
+            self.receiving.release(self)
+            self.keyed = keyed
+
+    def wait_turn(self) -> None:
+        """Wait for a turn."""
+        self.shared.turns.wait(self.client, self.keyed)
+        self.had_turn = True
 
     def expect_body(self) -> None:
         """Start the deadline of the body, which moves with the bytes that come."""
@@ -66,19 +109,23 @@ class ClientConnection:
         self._left = BODY_BYTES
 
     def recv(self, size: int) -> bytes:
-        """Return what the client sends next, b"" at its end.
+        """Return the next bytes of the client, b"" at the end.
 
         Raises TimeoutError at the deadline, LimitRequestHeaders if too much has come.
         """
         self._reads += 1
         self.reading = True
         try:
-            if self._reads > READS:
-                self.turns.wait(self.turn)
             self.sock.settimeout(max(0.001, self._deadline - time.monotonic()))
-            data = self.sock.recv(size)
+            # The parser copies a header with each piece: the first piece has most headers, the second the rest.
+            data = self.sock.recv(size if self._reads == 1 or self._seconds_a_byte else HEADER_BYTES)
+            self._count(data)
+            self.wait_turn()
         finally:
             self.reading = False
+        return data
+
+    def _count(self, data: bytes) -> None:
         if self._seconds_a_byte:
             self._deadline = min(self._deadline + len(data) * self._seconds_a_byte, time.monotonic() + self._slack)
         self._left -= len(data)
@@ -90,8 +137,12 @@ class ClientConnection:
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
         if self._reads > 1:  # Most requests come in one piece.
-            self.receiving.add(self, len(data))
-        return data
+            self.receiving.add(self, len(data) + self._first)
+            self._first = 0
+        else:
+            self._first = len(data)
+            key = KEY.search(data)
+            self.identify(key[0].decode() if key else "")
 
     def send(self, head: bytes, content: bytes = b"") -> None:
         """Send a response; raise TimeoutError if the client does not take it, or too slowly."""
@@ -137,11 +188,17 @@ class ClientConnection:
 
     def give_up(self) -> None:
         """Let the wait for the client end soon, as at its deadline."""
-        gevent.get_hub().loop.run_callback(self._interrupt)
+        self.shared.turns.hub.loop.run_callback(self._interrupt, TimeoutError)
 
-    def _interrupt(self) -> None:
+    def end(self) -> None:
+        """End the connection soon, without an answer, if it still waits for the client then."""
+        self.ended = True
+        self.shared.turns.hub.loop.run_callback(self._interrupt, ConnectionAbortedError)
+
+    def _interrupt(self, error: type[OSError]) -> None:
+        self.ended = False
         if self.reading or self._writing:
-            self._greenlet.throw(TimeoutError)
+            self._greenlet.throw(error)
 
     def close(self) -> None:
         """Close; with `linger`, first discard input for a bounded time.

@@ -1,5 +1,6 @@
-"""What happens on a connection: requests are read, given to the application, and answered."""
+"""The handler of connections: it reads requests, calls the application, sends responses and logs them."""
 
+import resource
 import sys
 import time
 from email.utils import formatdate
@@ -12,55 +13,56 @@ from gunicorn.glogging import Logger
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.util import unquote_to_wsgi_str
 
-from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
-from blogapi.server.connection import ClientConnection
+from blogapi.server.budget import KEPT_BYTES
+from blogapi.server.connection import ClientConnection, Shared
 from blogapi.server.log import printable_target
 from blogapi.server.requests import (
     BUSY,
-    RETRY_SECONDS,
     Request,
     RequestBody,
     RequestParser,
     client_address,
+    network,
     refusal_for,
     refusal_of,
     wants_close,
 )
+from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
 from blogapi.web.request import REQUEST
 from blogapi.web.service import EXTENSION
 
-MAX_CONNECTIONS = 4096  # beyond these, each new one ends the oldest of those that wait for their client
-MAX_AUTHORIZED = 1000  # keys in force that are remembered
+MAX_CONNECTIONS = 4096  # beyond these, each new one ends another one that waits for its client
+OTHER_FILES = 192  # that are not such connections: the database, webhooks, and those that are about to end
 KEY_LENGTH = 48  # characters
 
 Headers = list[tuple[str, str]]
 
 
 class Handler:
-    """Serves the connections that come in at one address, `listener`.
+    """Serves connections.
 
     `cfg` and `log` are gunicorn's. Once `closing` is set, no connection is kept for another request.
     """
 
-    def __init__(self, wsgi: Flask, cfg: Any, log: Logger, listener: tuple):
+    def __init__(self, wsgi: Flask, cfg: Any, log: Logger):
         self.wsgi = wsgi
         self.cfg = cfg
         self.log = log
         service = wsgi.extensions[EXTENSION]
         self.config, self.limiter, self.metrics = service.config, service.limiter, service.metrics
         self.connections: dict[ClientConnection, None] = {}  # oldest first
-        self.receiving = ReceiveBudget()
-        self.sending = SendBudget()
-        self.turns = service.loop.turns
-        self.authorized: set[str] = set()
+        self.shared = Shared(self.config, service.loop.turns)
+        self.sending = self.shared.sending
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.closing = False
         self.second = 0
         self.base_environ = {
             "SCRIPT_NAME": "",
-            "SERVER_NAME": listener[0],
-            "SERVER_PORT": str(listener[1]),
+            "SERVER_NAME": self.config.host,
+            "SERVER_PORT": str(self.config.port),
             "wsgi.version": (1, 0),
             "wsgi.url_scheme": "http",
             "wsgi.input_terminated": True,
@@ -72,10 +74,10 @@ class Handler:
 
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side is done with it."""
-        connection = ClientConnection(sock, self.config, self.receiving, self.sending, self.turns)
-        if len(self.connections) >= MAX_CONNECTIONS:
-            self.end_oldest()
+        connection = ClientConnection(sock, network(address[0]), self.shared)
         self.connections[connection] = None
+        if len(self.connections) > self.max_connections:
+            self.make_room()
         parser = RequestParser(self.cfg, connection, address)
         try:
             while self.serve(connection, parser, address):
@@ -84,20 +86,22 @@ class Handler:
             pass
         except OSError as error:
             self.log.debug("connection lost: %s", error)
+        except MemoryError:
+            self.log.error("a connection is closed: out of memory")
         except Exception:
             self.log.exception("unexpected error outside the application")
         finally:
-            del parser  # It has what came of the last request; closing can take some seconds.
+            del parser  # It holds the last request; closing can take some seconds.
             connection.close()
-            self.connections.pop(connection, None)
+            del self.connections[connection]
 
-    def end_oldest(self) -> None:
-        """End the oldest of the connections that wait for their client."""
-        for connection in self.connections:
-            if connection.reading:
-                del self.connections[connection]
-                connection.give_up()
-                return
+    def make_room(self) -> None:
+        """End the oldest connection that waits for its client, if possible one without a key."""
+        for keyed in (False, True):
+            for connection in self.connections:
+                if connection.reading and not connection.ended and connection.keyed is keyed:
+                    connection.end()
+                    return
 
     def serve(self, connection: ClientConnection, parser: RequestParser, address: tuple) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
@@ -110,6 +114,7 @@ class Handler:
             return False
         if self.config.trusted_proxies:
             address = self.client(request, address)
+            connection.address = network(address[0])
         if refusal := refusal_of(request):
             self.refuse(connection, address, *refusal, request)
             return False
@@ -122,18 +127,20 @@ class Handler:
 
     def respond(self, connection: ClientConnection, request: Request, address: tuple) -> bool:
         """Answer a request by the application; return whether another may follow."""
-        body = RequestBody(connection, request)
-        environ = self.environ(request, body, address)
-        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # The key, however the scheme is written
-        connection.turn = key if key in self.authorized else address[0]
-        self.turns.wait(connection.turn)
+        environ = self.environ(request, address)
+        environ["wsgi.input"] = body = RequestBody(connection, request, environ)
+        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # without the scheme
+        client = connection.client
+        connection.identify(key)
+        if not connection.had_turn or connection.client != client:
+            connection.wait_turn()
         started = time.perf_counter()
         status, headers, content = self.call(environ)
         known = environ.pop(REQUEST)
         if known.key:
-            self.authorize(key)
+            self.shared.remember(key)
         keep = not self.closing and body.complete and not wants_close(request)
-        needed = request.method not in ("GET", "HEAD")  # What was done must be told.
+        needed = request.method not in ("GET", "HEAD")  # A client must learn that a change was done.
         if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
             status, headers, content = busy(headers)
             known.cause = BUSY[1]
@@ -150,13 +157,7 @@ class Handler:
             self.log_request(address, request, status, len(content), seconds, key_name, known.cause)
         return keep
 
-    def authorize(self, key: str) -> None:
-        """Remember a key that is in force: its requests take turns with those of others."""
-        if len(self.authorized) >= MAX_AUTHORIZED:
-            self.authorized.clear()
-        self.authorized.add(key)
-
-    def environ(self, request: Request, body: RequestBody, address: tuple) -> dict[str, Any]:
+    def environ(self, request: Request, address: tuple) -> dict[str, Any]:
         """Return the WSGI environment of a request (PEP 3333).
 
         gunicorn's own takes three times as long, and believes a SCRIPT_NAME header.
@@ -169,7 +170,6 @@ class Handler:
             "RAW_URI": request.uri,
             "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
             "REMOTE_ADDR": address[0],
-            "wsgi.input": body,
         }
         for name, value in request.headers:
             key = name.replace("-", "_")
@@ -183,7 +183,7 @@ class Handler:
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         try:
-            content = b"".join(chunks)  # If there is but one it is this, not a copy.
+            content = b"".join(chunks)  # A single one is not copied.
         finally:
             if hasattr(chunks, "close"):
                 chunks.close()
@@ -200,7 +200,7 @@ class Handler:
         connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
 
     def refuse(self, connection: ClientConnection, address: tuple, status: int, message: str, request: Request) -> None:
-        """Answer a request in place of the application with the Error body, and end the connection."""
+        """Answer a request with the Error body, instead of the application, and end the connection."""
         content = error_body(status, message)
         headers = [*error_headers(content), *self.limiter.peek().headers]
         headers += headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
@@ -216,7 +216,7 @@ class Handler:
             self.log_request(address, request, line, len(content), 0.0, "-", message)
 
     def tick(self) -> float:
-        """Return the time. The date is written anew once a second: it takes longer than a header otherwise."""
+        """Return the time. The date is formatted once a second: it takes longer than any other header."""
         now = time.time()
         second = int(now)
         if second != self.second:
@@ -228,16 +228,18 @@ class Handler:
     def log_request(
         self, address: tuple, request: Request, status: str, size: int, seconds: float, key_name: str, cause: str
     ) -> None:
-        """Write the line that the log has for each request."""
+        """Log a request in one line."""
         milliseconds = int((self.tick() - self.second) * 1000)
-        what = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
+        target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
         key = key_name.replace(" ", "_").replace('"', "_")
-        line = f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
-        sys.stderr.write(f"{line} ({cause})\n" if cause else f"{line}\n")
+        sys.stderr.write(
+            f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{target}" '
+            f"{status[:3]} {size} {seconds * 1000:.1f}ms{cause and f' ({cause})'}\n"
+        )
 
 
 def busy(headers: Headers) -> tuple[str, Headers, bytes]:
-    """Return what is sent in place of a large response while too many wait to be taken; `headers` are its own."""
+    """Return the refusal of a large response with these headers, while too many others wait to be taken."""
     status, message = BUSY
     content = error_body(status, message)
     kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
@@ -246,6 +248,6 @@ def busy(headers: Headers) -> tuple[str, Headers, bytes]:
 
 
 def error_headers(content: bytes) -> Headers:
-    """Return the headers that every error has which is not the application's."""
+    """Return the headers of an error that the server answers itself."""
     length = str(len(content))
     return [("Content-Type", "application/json"), ("Content-Length", length), ("Cache-Control", "private, no-cache")]

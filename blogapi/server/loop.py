@@ -1,7 +1,7 @@
 """The event loop: turns, threads, sockets and timeouts, by gevent."""
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -13,24 +13,26 @@ TURN_SECONDS = 0.002  # for requests, before the loop looks at the sockets again
 ANSWER_SECONDS = 10.0  # for a database on another machine
 THREADS = 256  # while some wait for a name server that is slow, others must find a free one
 
+Waiting = OrderedDict[str, deque[greenlet]]
+
 
 class Turns:
-    """Lets greenlets go on in turn: one of each key that some wait with, then the next one of each.
+    """Resumes greenlets by turns: one of a client with a key, then one of a client without, each of the next client.
 
-    gevent's sleep(0) lets them go on in the order of their coming, and up to fifty before it looks at the sockets.
+    gevent's sleep(0) resumes them in the order of arrival, up to fifty before it looks at the sockets.
     """
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
         self.timer = self.hub.loop.timer(0)  # runs after the loop has looked at the sockets
-        self.waiting: dict[str, deque[greenlet]] = {}  # by key, the next one first
+        # By client, without a key and with one, the next ones first
+        self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
+        self.keyed = False  # whether a client with a key is the next
         self.running = False
 
-    def wait(self, key: str) -> None:
-        """Wait for a turn, with all that wait with the same key."""
-        queue = self.waiting.get(key)
-        if queue is None:
-            queue = self.waiting[key] = deque()
+    def wait(self, client: str, keyed: bool) -> None:
+        """Wait for a turn, together with all others of the same client."""
+        queue = self.waiting[keyed].setdefault(client, deque())
         waiter = gevent.getcurrent()
         queue.append(waiter)
         if not self.running:
@@ -39,27 +41,27 @@ class Turns:
         try:
             self.hub.switch()
         except BaseException:  # It was interrupted before its turn.
-            self._remove(key, waiter)
+            queue.remove(waiter)
+            if not queue:
+                del self.waiting[keyed][client]
             raise
-
-    def _remove(self, key: str, waiter: greenlet) -> None:
-        queue = self.waiting[key]
-        queue.remove(waiter)
-        if not queue:
-            del self.waiting[key]
 
     def _give(self) -> None:
         until = time.perf_counter() + TURN_SECONDS
-        while self.waiting and time.perf_counter() < until:
-            key = next(iter(self.waiting))
-            queue = self.waiting.pop(key)
-            waiter = queue.popleft()
-            if queue:
-                self.waiting[key] = queue  # behind the other keys
-            waiter.switch()
-        self.running = bool(self.waiting)
+        while any(self.waiting) and time.perf_counter() < until:
+            self._next().switch()
+        self.running = any(self.waiting)
         if self.running:
             self.timer.start(self._give)
+
+    def _next(self) -> greenlet:
+        waiting = self.waiting[self.keyed] or self.waiting[not self.keyed]
+        self.keyed = not self.keyed
+        client, queue = waiting.popitem(last=False)
+        waiter = queue.popleft()
+        if queue:
+            waiting[client] = queue  # behind the other clients
+        return waiter
 
 
 class EventLoop:
@@ -75,7 +77,7 @@ class EventLoop:
         return self.hub.threadpool.apply(function, arguments)
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready; return for what. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`, and return these. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
         watcher = hub.loop.io(file, events)
         try:
@@ -91,4 +93,4 @@ class EventLoop:
 
     def requests_wait(self) -> bool:
         """Return whether requests wait for their turn."""
-        return self.turns.running
+        return any(self.turns.waiting)

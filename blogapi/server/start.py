@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -16,7 +17,10 @@ from blogapi.storage.errors import Unavailable
 
 SETTINGS = "python:blogapi.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
+MIN_FILES = 256
 OTHERS = 0o077  # the permissions of everybody but the owner
+# struct flock: for writing, from the start of the file, behind the bytes that SQLite locks (from 2**30 on), one byte
+LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
 LOCK_SECONDS = 3.0  # the worker of a master that was killed lives on for a second
 
 
@@ -34,20 +38,22 @@ def on_starting(server: Any) -> None:
             "blogapi: must run as one worker of its own class, or the rate limit would be multiplied; "
             "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
         )
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if 0 <= files < MIN_FILES:
+        sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
-        if isinstance(config.database, Path):
-            server.database_lock = lock(config.database)  # First: a killed server's worker has the address, too.
-        for address in server.cfg.address:
-            refuse_taken_address(*address)
         engine = engine_for(config.database)
         engine.open()  # A failure here is one line and an exit; in the worker, a traceback.
         engine.close()
+        if isinstance(config.database, Path):
+            server.database_lock = lock(config.database)  # A killed server's worker lives on, and has the address, too.
+        for address in server.cfg.address:
+            refuse_taken_address(*address)
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
     if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
         server.log.warning("others may read the database: chmod 600 %s", config.database)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Every connection takes a file.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # Every connection takes a file.
 
 
 def when_ready(server: Any) -> None:
@@ -74,22 +80,18 @@ def refuse_taken_address(host: str, port: int) -> None:
 
 
 def lock(path: Path) -> int:
-    """Return a file whose lock keeps a second server off the database at `path`, until this process and its worker end.
+    """Keep a second server off the database at `path`, until this process and its worker end; return the open file.
 
-    The lock (flock) is on a file of its own: one on the database would go with whatever file is moved into its place,
-    and closing that file would drop the locks that SQLite has on it. It has the database's name, so that must be the
-    only one. Raises OSError if it is not, or if another server has the lock.
+    The lock is on a byte of the database that SQLite does not use, and belongs to the open file, which a worker
+    inherits. It must not be closed: that would drop the locks of SQLite. Raises OSError if another server has the lock.
     """
-    if path.is_file() and path.stat().st_nlink > 1:
+    file = os.open(path, os.O_RDWR)
+    if os.fstat(file).st_nlink > 1:
         raise OSError(f"the database {path} has more than one name (hard link): remove the others, or copy it")
-    try:
-        file = os.open(f"{os.path.realpath(path)}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise OSError(f"cannot lock the database {path}: {error.strerror}") from error
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, LOCK)
             return file
         except BlockingIOError:
             if time.monotonic() > deadline:

@@ -23,26 +23,25 @@ from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
+MAX_ACCEPT = 64  # connections at once: those that make room for them end a moment later
 UNSENT_BYTES = 64 * 1024  # of a response, that the kernel takes before the client has taken any
 
 
 class Worker(GeventWorker):
     """Serves every connection in a greenlet of its own."""
 
-    def __init__(self, *arguments: Any):
-        super().__init__(*arguments)
-        self.handlers: list[Handler] = []  # one for each listening socket
+    handler: Handler | None = None
 
     def init_signals(self) -> None:
         super().init_signals()
-        signal.signal(signal.SIGINT, self.handle_exit)  # All three finish what is complete.
+        signal.signal(signal.SIGINT, self.handle_exit)  # All three finish complete requests.
         signal.signal(signal.SIGQUIT, self.handle_exit)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)
-        for handler in self.handlers:
-            handler.closing = True
+        if self.handler:
+            self.handler.closing = True
 
     def init_process(self) -> None:
         """Start and serve; end with a status that makes gunicorn give up if the start fails."""
@@ -74,11 +73,12 @@ class Worker(GeventWorker):
         self.cfg = self.plain_settings()
         gc.collect()
         gc.freeze()  # Loaded modules stay: the collector need not look at them again.
+        self.handler = Handler(self.wsgi, self.cfg, self.log)
         servers = []
         for sock in self.sockets:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
-            self.handlers.append(Handler(self.wsgi, self.cfg, self.log, sock.getsockname()))
-            servers.append(StreamServer(sock, self.handlers[-1], spawn=Pool(self.worker_connections)))
+            servers.append(StreamServer(sock, self.handler, spawn=Pool(self.worker_connections)))
+            servers[-1].max_accept = MAX_ACCEPT
             servers[-1].start()
         self.sender.start()
         return servers
@@ -94,11 +94,10 @@ class Worker(GeventWorker):
         begun = time.monotonic()
         self.sender.stop()
         while time.monotonic() < begun + SHUTDOWN_SECONDS:
-            connections = [connection for handler in self.handlers for connection in handler.connections]
-            if not connections and not self.sender.thread.is_alive():
+            if not self.handler.connections and not self.sender.thread.is_alive():
                 break
             if time.monotonic() > begun + LAST_REQUEST_SECONDS:
-                for connection in connections:
+                for connection in self.handler.connections:
                     connection.stop_reading()
             self.notify()
             gevent.sleep(0.02)

@@ -28,13 +28,13 @@ Merge = Callable[..., Select]  # merges several lists in an order
 
 
 class Cursor(NamedTuple):
-    """The place of a post in the order of publication."""
+    """The place of a post in an order: its published_at, or which part of it a search found, and its id."""
 
-    published_at: str
+    key: str
     id: int
 
     def __str__(self) -> str:
-        return f"{self.published_at}_{self.id}"
+        return f"{self.key}_{self.id}"
 
 
 class PostPage(NamedTuple):
@@ -52,16 +52,23 @@ def page(
     before: int | Cursor | None = None,
     sort: str = "created_at",
     fields: str | None = None,
+    published_after: str = "",
+    published_before: str = LATEST,
 ) -> PostPage:
     """Return the newest posts before the post with the id `before`, newest first; `tag` is folded.
 
-    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`. `fields` are the only
-    ones to return of each post, in order, separated by commas.
+    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; if given, published from
+    `published_after` on, and before `published_before`. `fields` are the only ones to return of each post, in order,
+    separated by commas.
 
     Costs O(limit): an index gives the order for each combination of filters.
     """
     values = {"now": reader.now, "tag": tag, "limit": limit + 1}
-    rows = (newest if sort == "created_at" else latest)(reader, status, before, values)
+    if sort == "created_at":
+        rows = reader.rows(_newest(status, tag is not None), before=before or MAX_ID, **values)
+    else:
+        last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
+        rows = latest(reader, status, last, values | {"after": published_after})
     return page_of(rows, limit, fields, values["now"])
 
 
@@ -100,11 +107,6 @@ def _cursor(row: tuple) -> int | Cursor:
 
 
 # The order of creation
-
-
-def newest(reader: Reader, status: str | None, before: int | None, values: dict[str, Any]) -> Iterator[tuple]:
-    """Return the rows of the newest posts before the post `before`; `values` has now, tag (folded or None), limit."""
-    return reader.rows(_newest(status, values["tag"] is not None), before=before or MAX_ID, **values)
 
 
 @cache
@@ -189,24 +191,23 @@ def due_ids(by_tag: bool) -> Select:
 
 
 def latest(
-    reader: Reader, status: str | None, before: Cursor | None, values: dict[str, Any], found: Select | None = None
+    reader: Reader, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
 ) -> Iterator[tuple]:
     """Return the rows of the posts published latest before a cursor; only of those whose ids `found` selects.
 
-    First those of the same second, then earlier ones. One query for both could not seek: it would read all posts of
-    that second for each page of them.
+    `values` has now, tag (folded or None), after and limit. The posts of the cursor's second come first, then earlier
+    ones: one query for both could not seek, and would read all posts of that second for each page of them.
     """
-    now, by_tag = values["now"], values["tag"] is not None
-    time = before.published_at if before else LATEST
+    now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
-    if before and not (status == "scheduled" and time <= now):
+    if values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now):
         yield from reader.rows(_latest(status, by_tag, True, found), id=before.id, **values)
     yield from reader.rows(_latest(status, by_tag, False, found), **values)
 
 
 @cache
 def _latest(status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Each:
-    """Return the query of a page, with the parameters now, tag, time, due, id and limit, and those of `found`.
+    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
 
     Memory holds a document of each list that is merged.
     """
@@ -227,7 +228,7 @@ def _latest_posts(
     elif status == "scheduled" and not of_second:
         lists = [each.where(each.selected_columns[-1] > Param("now")) for each in lists]
     if found is not None:
-        lists = [each.where(fn.EXISTS(found)) for each in lists]
+        lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not found by their ids, but in order
     return merged(lists, SQL("4").desc(), SQL("1").desc())
 
 
@@ -242,7 +243,7 @@ def _published(status: str, by_tag: bool, of_second: bool, document: Node, befor
         query = Post.select(key, Post.status, document, time).where(Post.status == status)
     if of_second:
         return query.where(time == Param(before), key < Param("id"))
-    return query.where(time < Param(before))
+    return query.where(time < Param(before), time >= Param("after"))
 
 
 # All posts

@@ -105,6 +105,7 @@ def add(tx: Transaction, fields: dict[str, Any], created_at: str | None = None, 
     It was made now, unless at `created_at`; without `with_events` no event is recorded. Raises SlugTaken,
     PublicationTime.
     """
+    index.check_size(tx, {}, fields)
     post_id, slug = _new(tx, fields)
     made = {
         "id": str(post_id),
@@ -139,9 +140,8 @@ _next = Each(
         "SELECT max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post')) + 1,"
         f" {_is_taken} ?)",
         [Param("slug")],
-        ["slug"],
     ),
-    postgresql=Statement(f"SELECT next_id('post'), {_is_taken} %s)", [Param("slug")], ["slug"]),
+    postgresql=Statement(f"SELECT next_id('post'), {_is_taken} %s)", [Param("slug")]),
 )
 _columns = {getattr(Post, name): Param(name) for name in ("slug", "status", "published_at", "document")}
 _insert = Prepared(Post.insert({Post.id: Param("id"), **_columns}))
@@ -244,6 +244,7 @@ def _replace(
 ) -> bytes:
     """Write a post that was `old` as it is to be; return its document."""
     post_id, document = stored
+    index.check_size(tx, old, new)
     if new != old:
         new = new | {"updated_at": tx.now}
         document = _store(tx, _update, new)
@@ -264,6 +265,7 @@ def delete(tx: Transaction, ref: PostRef, check: Check) -> None:
         document = _current(tx, post_id).document
         check(document)
         post = documents.load(document)
+        index.check_size(tx, post, {})
     except Damaged:  # It can go all the same.
         tx.execute(_delete, id=post_id)
         tags.detach_all(tx, post_id)
@@ -349,11 +351,13 @@ def later_than_now(reader: Reader) -> str | None:
 
 def _publish(tx: Transaction, post_id: int, document: bytes) -> None:
     post = documents.load(document)
+    was = post | {"status": "scheduled"}
+    index.check_size(tx, was, post)
     _store(tx, _update, post)
     tags.publish(tx, post_id, post["tags"])
     tx.defer(_unschedule, post_id=post_id)
     webhooks.record(tx, post, "post.published")
-    index.reindex(tx, post_id, post | {"status": "scheduled"}, post)
+    index.reindex(tx, post_id, was, post)
 
 
 # Slugs

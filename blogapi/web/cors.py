@@ -5,11 +5,11 @@ from typing import Any
 
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
-PREFLIGHT = [
-    ("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE"),
-    ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"),
-    ("Access-Control-Max-Age", "7200"),  # seconds; Chromium takes no more
-]
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
+    "Access-Control-Max-Age": "7200",  # seconds; Chromium takes no more
+}
 
 
 def is_preflight(environ: Mapping[str, Any], origins: Collection[str], path: str) -> bool:

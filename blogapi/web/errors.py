@@ -42,6 +42,7 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(storage.KeyName, lambda error: error_response(BadRequest(str(error))))
     app.register_error_handler(storage.NotFound, lambda error: error_response(NotFound(str(error))))
     app.register_error_handler(storage.Unavailable, unavailable)
+    app.register_error_handler(MemoryError, out_of_memory)
     app.register_error_handler(Exception, crash)
 
 
@@ -82,6 +83,13 @@ def unavailable(error: storage.Unavailable) -> Response:
     else:
         message = "the database cannot do this now; nothing was changed"
     return error_response(ServiceUnavailable(message, retry_after=error.retry_after))
+
+
+def out_of_memory(error: MemoryError) -> Response:
+    """Answer 503: others may give memory back. Where it ran out is not known."""
+    current_request().cause = "out of memory"
+    message = "the service has too little memory for this now; after a change, look before you try again"
+    return error_response(ServiceUnavailable(message, retry_after=storage.RETRY_SECONDS))
 
 
 def crash(error: Exception) -> Response:

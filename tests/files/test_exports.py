@@ -214,6 +214,7 @@ def test_a_post_without_a_title_has_its_slug_for_one_and_is_named_with_its_id(tm
     assert found[f"{tmp_path}/b.xml (post-15, id 15)"] == ("post-15", "Post 15")
 
 
+@pytest.mark.slow
 def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
     head = WORDPRESS.read_text().partition("<item>")[0]
     items = "".join(

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from blogapi.storage import pages
 from blogapi.storage.posts import slug_of
 from tests.conftest import NOON, Clock
 from tests.service import add_key
+
+pytestmark = pytest.mark.slow
 
 # What text can have, and what some reader of YAML, TOML or Markdown makes something else of
 SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"

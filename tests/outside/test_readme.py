@@ -10,16 +10,17 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import pytest
 import yaml
 
-from blogapi.config import Config
 from tests.blogs import SAMPLES
-from tests.pages import NAMES, Page
+from tests.pages import Page
 from tests.receiver import Receiver
 from tests.service import CHECKOUT, Server, eventually, free_port
+
+pytestmark = pytest.mark.slow
 
 README = Page("README.md")
 MAKE_RUN, CREATE = README.take("blogapi")
@@ -43,7 +44,6 @@ WEBHOOKS = Page("docs/webhooks.md")
 
 RUNNING = Page("docs/running.md")
 WRAPPER = RUNNING.take("systemd", "")[1]
-(PROXY,) = RUNNING.take("A proxy", "")
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
 
@@ -272,95 +272,7 @@ def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
     assert [line.split()[0] for line in printed.splitlines()] == ["NAME", "first", "laptop"]
 
 
-def test_the_caddyfile_is_the_one_that_the_page_shows():
-    caddyfile = (CHECKOUT / "Caddyfile").read_text()
-    assert (
-        caddyfile.replace("{$DOMAIN}", "blog.example.org").replace("{$BACKEND:127.0.0.1:8000}", "127.0.0.1:8000")
-        == PROXY
-    )
-
-
-@pytest.fixture
-def caddy(tmp_path):
-    """Start Caddy with the project's Caddyfile in front of some addresses; give its port."""
-    if not shutil.which("caddy"):
-        pytest.skip("caddy is not there")
-    port = free_port()
-    environ = {"DOMAIN": f"http://127.0.0.1:{port}", "CADDY_ADMIN": f"unix/{tmp_path}/admin", "HOME": str(tmp_path)}
-    with ExitStack() as stack:
-
-        def start(*backends):
-            log = stack.enter_context((tmp_path / "caddy.log").open("w"))
-            command = ["caddy", "run", "--config", CHECKOUT / "Caddyfile"]
-            process = subprocess.Popen(command, env=os.environ | environ | {"BACKEND": " ".join(backends)}, stderr=log)
-            stack.callback(process.wait, 10)
-            stack.callback(process.terminate)
-            return port
-
-        yield start
-
-
-@pytest.fixture
-def behind(tmp_path, caddy):
-    """Let a service be reached through Caddy, which knows other addresses, too."""
-    with Server(tmp_path / "blog.db") as service:
-        direct = service.port
-
-        def start(*others):
-            service.port = caddy(*others, f"127.0.0.1:{direct}")
-            eventually(service.answers)
-            return service
-
-        yield start
-        service.port = direct
-
-
-def test_a_compressed_answer_can_be_changed_behind_caddy(behind):
-    service = behind()
-    service.request("POST", "/v1/posts", {"title": "A", "content": "word " * 1000})
-    etag = service.request("GET", "/v1/posts/1", Accept_Encoding="identity")[1]["ETag"]
-    compressed = etag[:-1] + '-gzip"'  # as newer versions of Caddy have it
-    change = ("PATCH", "/v1/posts/1", {"title": "B"})
-    assert service.request(*change, If_Match=compressed)[0] == 200
-    assert service.request(*change, If_Match=compressed)[0] == 412
-    headers = service.request("HEAD", "/v1/posts/1", Accept_Encoding="gzip")[1]
-    assert headers["Content-Encoding"] == "gzip"
-    assert service.request(*change, If_Match=headers["ETag"])[0] == 200
-
-
-def test_behind_caddy_nobody_notices_that_one_of_several_services_is_down(behind):
-    service = behind(f"127.0.0.1:{free_port()}")
-    for _ in range(20):  # Not POST: older versions of Caddy have closed the body when they try again.
-        assert service.request("GET", "/v1/posts")[0] == 200
-
-
-def test_a_container_is_built_from_all_that_it_copies_and_nothing_else():
-    copied = re.findall(r"^COPY (.+) \S+$", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
-    patterns = " ".join(copied).replace("${REQUIREMENTS}", "requirements.txt requirements-postgresql.txt").split()
-    allowed = re.findall("^!(.+)$", (CHECKOUT / ".dockerignore").read_text(), re.MULTILINE)
-    assert {path.name for pattern in patterns for path in CHECKOUT.glob(pattern)} == {*allowed}
-
-
 @pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING])
 def test_every_block_is_run(page):
     assert MAKE_TEST == "make test\n"  # which is what runs this
     assert page.forgotten == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_links_lead_to_a_heading_that_is_there(name):
-    for target, anchor in Page(name).links:
-        path = (CHECKOUT / name).parent / target if target else CHECKOUT / name
-        assert path.is_file(), target
-        assert not anchor or anchor in Page(path).anchors, f"{target}#{anchor}"
-
-
-def test_the_readme_leads_to_every_page():
-    assert {name for name in NAMES if name.startswith("docs/")} <= {target for target, _ in README.links}
-
-
-def test_the_pages_name_every_setting():
-    settings = re.findall(
-        r"^\| `(HOST|PORT|WEB_CONCURRENCY|BLOGAPI_\w+)` \|", Page("docs/settings.md").text, re.MULTILINE
-    )
-    assert settings == list(Config.variables())

@@ -4,92 +4,24 @@ import http.client
 import json
 import re
 import shlex
-import shutil
 import sqlite3
 import subprocess
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing
 
 import pytest
-from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.service import Server, eventually
+from tests.owner.pages import NO_SESSION
+from tests.service import eventually
 
 pytestmark = pytest.mark.slow
 
-NO_SESSION = "There is no session. On the server, “blogapi settings” prints a link that opens one."
-AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
-
-
-class Page:
-    """The owner's page of a service, as it is seen and used."""
-
-    def __init__(self, browser, service):
-        self.browser = browser
-        self.service = service
-        self.url = f"http://127.0.0.1:{service.port}"
-
-    def open(self, path="/settings"):
-        self.browser.get(self.url + path)
-
-    def enter(self):
-        self.browser.get(self.service.blogapi("settings").stdout.strip())
-        self.click("Open")
-
-    def click(self, label):
-        """Click the first button, or what asks again, whose name this is to a screen reader."""
-        buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button, main summary, header button, a")
-        button = next(each for each in buttons if each.is_displayed() and each.accessible_name.strip() == label)
-        leaves = button.tag_name == "a" or (button.tag_name == "button" and button.get_attribute("type") == "submit")
-        with self.next_page() if leaves else nullcontext():
-            button.click()
-
-    @contextmanager
-    def next_page(self):
-        """Wait for the page that what happens in the block leads to."""
-        self.browser.execute_script("document.documentElement.dataset.old = true")
-        yield
-        is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
-        # Between two pages chromedriver has errors of many kinds.
-        wait = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException])
-        wait.until(lambda browser: browser.execute_script(is_new))
-
-    def fill(self, name, text):
-        self.browser.find_element(By.NAME, name).send_keys(text)
-
-    @property
-    def text(self):
-        return self.browser.find_element(By.TAG_NAME, "main").text
-
-    @property
-    def shown(self):
-        """What is shown only once, in order."""
-        return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, ".new code")]
-
 
 @pytest.fixture
-def page(browser, tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
-        yield Page(browser, service)
-
-
-@pytest.fixture
-def owner(page):
-    page.enter()
-    return page
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory):
-    """The script of axe-core, which finds what keeps people out."""
-    folder, npm = tmp_path_factory.mktemp("axe"), shutil.which("npm")
-    command = [npm, "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "axe-core@4.14.1"]
-    if not npm or subprocess.run(command, capture_output=True, timeout=120).returncode:
-        pytest.skip("axe-core is not to be had from npm")
-    return (folder / "node_modules/axe-core/axe.min.js").read_text()
+def owner(window):
+    window.enter()
+    return window
 
 
 def status(service, key):
@@ -102,13 +34,13 @@ def status(service, key):
 
 def test_a_key_is_made_used_with_curl_regenerated_and_revoked(owner):
     owner.fill("name", "laptop")
-    owner.click("Make key")
+    owner.click("Create key")
     key, line = owner.shown
     owner.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
     ended = subprocess.run([*shlex.split(line), "--silent", "--show-error"], capture_output=True, timeout=20)
     assert [post["title"] for post in json.loads(ended.stdout)] == ["Hello"]
-    owner.open()
-    facts = rf"laptop …{key[-4:]}\nMay do everything.\nMade\n20.* UTC\nLast used\n20.*\nThis minute\n1 of 1000000"
+    owner.open("/settings/keys")
+    facts = rf"laptop …{key[-4:]}\nMay do everything.\nCreated\n20.* UTC\nLast used\n20.*\nThis minute\n1 of 1000000"
     assert re.search(facts, owner.text)
     owner.click("Regenerate laptop")
     assert status(owner.service, key) == 200  # It asks first.
@@ -117,15 +49,15 @@ def test_a_key_is_made_used_with_curl_regenerated_and_revoked(owner):
     assert (status(owner.service, key), status(owner.service, new)) == (401, 200)
     owner.click("Revoke laptop")
     owner.click("Yes, revoke laptop")
-    assert "The key is revoked." in owner.text
-    assert "laptop" not in owner.text
+    assert "“laptop” was revoked." in owner.text
+    assert "laptop …" not in owner.text
     assert status(owner.service, new) == 401
     assert [entry["message"] for entry in owner.browser.get_log("browser")] == []
 
 
 def test_a_key_is_copied(owner):
     owner.fill("name", "laptop")
-    owner.click("Make key")
+    owner.click("Create key")
     rights = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": owner.url}
     owner.browser.execute_cdp_cmd("Browser.grantPermissions", rights)
     for label, text in zip(("Copy Key", "Copy A first request"), owner.shown, strict=True):
@@ -168,6 +100,7 @@ def test_a_webhook_is_added_pinged_sent_again_turned_off_and_deleted(owner, rece
 def test_a_post_is_published_and_deleted(owner):
     post = owner.service.request("POST", "/v1/posts", {"title": "<b>Käse & 'Brot'", "content": "Words."})[2]
     owner.click("Posts")
+    owner.click("<b>Käse & 'Brot'")
     owner.click("Publish <b>Käse & 'Brot'")
     assert owner.service.request("GET", f"/v1/posts/{post['id']}")[2]["status"] == "published"
     owner.click("Unpublish <b>Käse & 'Brot'")
@@ -177,96 +110,72 @@ def test_a_post_is_published_and_deleted(owner):
     assert owner.service.request("GET", f"/v1/posts/{post['id']}")[0] == 404
 
 
-def test_a_key_is_made_without_scripts(page):
-    page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    page.enter()
-    page.fill("name", "laptop")
-    page.click("Make key")
-    assert status(page.service, page.shown[0]) == 200
-    assert not page.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed()
-    page.click("Revoke laptop")
-    page.click("Yes, revoke laptop")
-    assert "The key is revoked." in page.text
+def test_a_key_is_made_without_scripts(window):
+    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    window.enter()
+    window.fill("name", "laptop")
+    window.click("Create key")
+    assert status(window.service, window.shown[0]) == 200
+    assert not window.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed()
+    window.click("Revoke laptop")
+    window.click("Yes, revoke laptop")
+    assert "“laptop” was revoked." in window.text
 
 
 def test_a_key_is_made_and_revoked_with_the_keyboard(owner):
-    def press(*keys):
-        ActionChains(owner.browser).send_keys(*keys).perform()
-
-    def reach(name):
-        for _ in range(20):
-            press(Keys.TAB)
-            focused = owner.browser.switch_to.active_element
-            if focused.accessible_name.strip() == name:
-                assert focused.value_of_css_property("outline-style") == "solid"
-                return
-        raise AssertionError(name)
-
-    reach("Name")
+    owner.reach("Name")
     with owner.next_page():
-        press("laptop", Keys.ENTER)
+        owner.press("laptop", Keys.ENTER)
     key, _ = owner.shown
-    reach("Revoke laptop")
-    press(Keys.ENTER)
-    reach("Yes, revoke laptop")
+    owner.reach("Revoke laptop")
+    owner.press(Keys.ENTER)
+    owner.reach("Yes, revoke laptop")
     with owner.next_page():
-        press(Keys.SPACE)
-    assert "The key is revoked." in owner.text
+        owner.press(Keys.SPACE)
+    assert "“laptop” was revoked." in owner.text
     assert status(owner.service, key) == 401
 
 
-def test_nobody_is_kept_out_and_nothing_scrolls_sideways(page, axe, receiver):
-    def check(name):
-        for width, theme in ((400, "light"), (400, "dark"), (1280, "dark"), (1280, "light")):
-            features = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-            page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
-            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-            page.browser.execute_script(axe)
-            assert page.browser.execute_async_script(AXE) == [], (name, width, theme)
-            assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width, name
-
-    for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
-        page.service.request("POST", "/v1/posts", {"title": title, "content": "Words.", "tags": ["x" * 64]})
-    page.service.request("POST", "/v1/webhooks", {"url": receiver.url})
-    page.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
-    page.service.request("POST", "/v1/webhooks/1/ping")
-    page.open()
-    check("without a session")
-    page.browser.get(page.service.blogapi("settings").stdout.strip())
-    check("a link")
-    page.click("Open")
-    page.fill("name", "n" * 100)
-    page.click("Make key")
-    page.click(f"Revoke {'n' * 100}")
-    check("keys")
+def test_nobody_is_kept_out_and_nothing_scrolls_sideways(window, axe, receiver):
+    window.service.request("POST", "/v1/webhooks", {"url": receiver.url})
+    window.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
+    window.service.request("POST", "/v1/webhooks/1/ping")
+    window.open()
+    window.check(axe)
+    window.browser.get(window.service.blogapi("settings").stdout.strip())
+    window.check(axe)
+    window.click("Open")
+    window.fill("name", "n" * 100)
+    window.click("Create key")
+    window.click(f"Revoke {'n' * 100}")
+    window.check(axe)
     for path in ("/settings/webhooks", "/settings/posts", "/settings/posts?status=x"):
-        page.open(path)
-        check(path)
+        window.open(path)
+        window.check(axe)
 
 
 # Others
 
 
-def test_a_link_does_not_work_a_second_time(page):
-    link = page.service.blogapi("settings").stdout.strip()
-    page.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, and there all the same.
-    with page.next_page():
-        page.browser.find_element(By.TAG_NAME, "a").click()
-    page.click("Open")
-    assert (page.browser.current_url, "Make a key" in page.text) == (f"{page.url}/settings", True)
-    page.browser.delete_all_cookies()
-    page.browser.get(link)
-    assert "no such link" in page.text
-    page.open()
-    assert NO_SESSION in page.text
+def test_a_link_does_not_work_a_second_time(window):
+    link = window.service.blogapi("settings").stdout.strip()
+    window.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, and there all the same.
+    with window.next_page():
+        window.browser.find_element(By.TAG_NAME, "a").click()
+    window.click("Open")
+    assert (window.browser.current_url, "Create a key" in window.text) == (f"{window.url}/settings/keys", True)
+    window.browser.delete_all_cookies()
+    window.browser.get(link)
+    assert "No such link" in window.text
+    window.open()
+    assert NO_SESSION in window.text
 
 
 def test_an_old_session_is_none(owner):
     with closing(sqlite3.connect(owner.service.database, isolation_level=None)) as connection:
         connection.execute("UPDATE session SET ends_at = '2026-01-01T00:00:00Z'")
     owner.fill("name", "laptop")
-    owner.click("Make key")
+    owner.click("Create key")
     assert NO_SESSION in owner.text
     assert "laptop" not in owner.service.blogapi("keys", "list").stdout
 
@@ -277,8 +186,8 @@ def test_a_form_of_another_session_changes_nothing(owner):
     owner.enter()
     owner.browser.switch_to.window(window)
     owner.fill("name", "laptop")
-    owner.click("Make key")
-    assert "This form is not of this session. Nothing was changed; open the page anew." in owner.text
+    owner.click("Create key")
+    assert "This form belongs to an earlier session. Nothing was changed." in owner.text
     assert "laptop" not in owner.service.blogapi("keys", "list").stdout
 
 
@@ -289,10 +198,10 @@ def test_a_form_on_a_page_from_elsewhere_changes_nothing(owner):
     owner.browser.get(f"data:text/html,{form}")
     with owner.next_page():
         owner.browser.find_element(By.TAG_NAME, "button").click()
-    assert NO_SESSION in owner.text  # The cookie stays at home.
+    assert "Another site sent this form. Nothing was changed." in owner.text
     assert "laptop" not in owner.service.blogapi("keys", "list").stdout
     owner.open()
-    assert "Make a key" in owner.text
+    assert "Create a key" in owner.text
 
 
 def test_a_stolen_cookie_is_worth_nothing_after_all_sessions_are_ended(owner):
@@ -301,7 +210,7 @@ def test_a_stolen_cookie_is_worth_nothing_after_all_sessions_are_ended(owner):
 
     def answer():
         connection = http.client.HTTPConnection("127.0.0.1", owner.service.port, timeout=20)
-        connection.request("GET", "/settings", headers={"Cookie": f"blogapi={cookie['value']}"})
+        connection.request("GET", "/settings/keys", headers={"Cookie": f"blogapi={cookie['value']}"})
         with closing(connection):
             return connection.getresponse().status
 

@@ -3,11 +3,13 @@
 import resource
 import socket
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.service import Server, eventually, read_answer
+from tests.service import BIN, Server, eventually, read_answer
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +101,7 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     sockets = [send(service, opened, head + b" " * (length - 1)) for _ in range(10)]
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
-    assert body["message"] == "too many large requests are coming at the same time; nothing was changed"
+    assert body["message"] == "too many large requests at the same time; nothing was changed"
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 
@@ -115,6 +117,18 @@ def test_small_requests_that_never_end_are_bounded_together(service, opened, kin
     assert service.memory < MAX_MEMORY
 
 
+def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opened):
+    body = b'{"title": "A", "content": "B"}'.ljust(60_000)
+    head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {len(body)}")
+    upload = send(service, opened, head)
+    upload.sendall(body[:30_000])
+    flood = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
+    sockets = [send(service, opened, flood) for _ in range(300)]
+    eventually(lambda: "408" in statuses(sockets[:100]), 5)
+    upload.sendall(body[30_000:])
+    assert read_answer(upload)[0] == 201
+
+
 def test_a_chunk_that_is_too_large_is_refused_before_it_comes(service):
     head = service.head("POST /v1/posts HTTP/1.1", JSON, "Transfer-Encoding: chunked")
     for chunks in [b"400001\r\n", b"3fffff\r\n" + b" " * 0x3FFFFF + b"\r\n2\r\n"]:
@@ -127,6 +141,27 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
     assert service.request("GET", "/v1/posts")[0] == 200
     assert idle[0].recv(1) == b""
     assert service.memory < MAX_MEMORY
+
+
+@pytest.mark.parametrize("data", [b"", b"G", b"no request\r\n\r\n"])
+def test_more_connections_than_files_make_room_for_others(tmp_path, opened, data):
+    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 256; exec "{BIN / "gunicorn"}"')) as service:
+        sockets = [send(service, opened, data) for _ in range(400)]
+        begun = time.monotonic()
+        assert service.request("GET", "/v1/posts")[0] == 200
+        assert time.monotonic() < begun + 1
+        assert sockets[0].recv(1000)[9:12] in (b"", b"400")
+        assert "Traceback" not in service.log
+
+
+def test_without_memory_it_answers_503(tmp_path):
+    post = {"title": "A", "content": "x" * 900_000}
+    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -v 320000; exec "{BIN / "gunicorn"}"')) as service:
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda _: service.request("POST", "/v1/posts", post), range(48)))
+        assert {status for status, _, _ in answers} == {201, 503}
+        assert service.request("GET", "/healthz")[0] == 200
+        assert "Traceback" not in service.log
 
 
 def test_a_key_that_asks_for_much_waits_for_itself(service):

@@ -11,11 +11,11 @@ import pytest
 from tests.service import BIN, CHECKOUT, Server, eventually, free_port, read_answer
 
 
-def refusal(tmp_path, *arguments, **environ):
+def refusal(tmp_path, *arguments, command=(BIN / "gunicorn",), **environ):
     """Start a server that must not start; return its exit status and the last line it wrote."""
     variables = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())} | environ
     ended = subprocess.run(
-        [BIN / "gunicorn", *arguments], cwd=CHECKOUT, env=variables, capture_output=True, text=True, timeout=20
+        [*command, *arguments], cwd=CHECKOUT, env=variables, capture_output=True, text=True, timeout=20
     )
     assert "Traceback" not in ended.stderr
     return ended.returncode, ended.stderr.rstrip("\n").rpartition("\n")[2]
@@ -38,12 +38,12 @@ ONE_WORKER = (
         ),
         ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1, not 'http'"),
         ([], {"HOST": "a..b"}, "no valid name of a host; set HOST or PORT"),
-        ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is no regular file"),
+        ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is not a regular file"),
         ([], {"HOST": "192.0.2.1"}, "Cannot assign requested address; set HOST or PORT"),
         (
             [],
             {"BLOGAPI_DATABASE": "/no/blog.db"},
-            "blogapi: cannot lock the database /no/blog.db: No such file or directory",
+            "blogapi: cannot set up the database /no/blog.db: its folder is missing",
         ),
         (
             [],
@@ -80,6 +80,11 @@ def test_a_port_in_use_is_named(tmp_path):
         status, last = refusal(tmp_path, PORT=str(port))
     assert status == 1
     assert last == f"blogapi: cannot listen on 127.0.0.1 port {port}: Address already in use; set HOST or PORT"
+
+
+def test_a_server_that_may_open_few_files_is_refused(tmp_path):
+    status, last = refusal(tmp_path, command=("sh", "-c", f'ulimit -n 64; exec "{BIN / "gunicorn"}"'))
+    assert (status, last) == (1, "blogapi: must be allowed to open at least 256 files, not 64; see ulimit -Hn")
 
 
 @pytest.mark.sqlite
@@ -198,7 +203,7 @@ def test_a_change_of_a_tag_that_is_refused_is_one_line_of_the_log(service):
 def test_restarted_it_has_all_posts(service):
     created = service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[2]
     assert service.stop() == 0
-    assert not list(service.log_file.parent.glob("blog.db-*"))
+    assert not list(service.log_file.parent.glob("blog.db?*"))
     service.start()
     assert service.request("GET", "/v1/posts")[2] == [created]
 

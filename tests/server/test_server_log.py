@@ -49,6 +49,13 @@ def test_every_line_has_the_same_form_of_time(service):
 
 
 @pytest.mark.slow
+def test_a_terminal_that_shows_the_log_is_not_told_what_to_do(service):
+    service.raw(b"GET /\x1b]0;pwned\x07 HTTP/1.1\r\nHost: a\r\n\r\n")
+    eventually(lambda: "pwned" in service.log)
+    assert r'"GET /\x1b]0;pwned\x07"' in service.log
+    assert not set(service.log) & set("\x1b\x07")
+
+
 def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
     pipe = tmp_path / "blog.log"
     os.mkfifo(pipe)
@@ -88,7 +95,6 @@ def test_it_serves_with_closed_standard_files(tmp_path):
                 sock.sendall(service.head("GET /v1/posts HTTP/1.1"))
                 assert sock.recv(4096).startswith(b"HTTP/1.1 200 OK\r\n")
         assert service.stop() == 0
-    assert (tmp_path / "blog.db.lock").read_bytes() == b""
 
 
 def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import threading
 import time
 from collections import defaultdict
@@ -13,14 +12,14 @@ import psycopg
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.storage.engine import Database, engine_for
+from blogapi.storage.engine import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.postgresql import LEADER, WRITER
+from blogapi.storage.postgresql import LEADER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
 from tests.server.test_kills import EVENTS, FAR, Editor
-from tests.service import Server, add_key, assert_100_of_150_are_served, at_once, eventually, free_port
+from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
@@ -280,143 +279,3 @@ def test_a_promoted_standby_has_all_that_was_acknowledged(own_server, tmp_path):
             standby.run("pg_ctl", "promote", "-D", standby.data)
             eventually(lambda: service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201)
             assert set(acknowledged) <= set(sound_posts(standby.url("blog")))
-
-
-# Answers that are lost
-
-
-class Proxy:
-    """Passes bytes on to a server of PostgreSQL, up to a COMMIT: then it goes away, before or after passing that on."""
-
-    def __init__(self, port, passes_on):
-        self.target = port
-        self.passes_on = passes_on
-        self.armed = False
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            with suppress(OSError):
-                client = self.listener.accept()[0]
-                server = socket.create_connection(("127.0.0.1", self.target))
-                ends = [client, server]
-                threading.Thread(target=self.pump, args=(client, server, ends), daemon=True).start()
-                threading.Thread(target=self.pump, args=(server, client, ends), daemon=True).start()
-                continue
-            return
-
-    def pump(self, source, sink, ends):
-        with suppress(OSError):
-            while data := source.recv(65536):
-                if self.armed and b"COMMIT\0" in data:
-                    self.armed = False
-                    if self.passes_on:
-                        ends[1].sendall(data)
-                        time.sleep(0.2)
-                    break
-                sink.sendall(data)
-        for end in ends:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-                end.close()
-
-
-@pytest.mark.parametrize("passes_on", [True, False])
-def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, passes_on, ask):
-    proxy = Proxy(postgresql_server.port, passes_on)
-    engine = engine_for(url.replace(f":{postgresql_server.port}/", f":{proxy.port}/"))
-    database = Database(engine)
-    add_key(database, "tests")
-    row = {"slug": "a", "status": "draft", "document": "{}"}
-    proxy.armed = True
-    if passes_on:
-        assert database.write(lambda tx: tx.insert(Post.insert(row))) == 1
-    else:
-        with pytest.raises(Unavailable) as caught:
-            database.write(lambda tx: tx.insert(Post.insert(row)))
-        assert (caught.value.maybe_changed, caught.value.retry_after) == (False, 1)
-    assert ask("SELECT count(*) FROM post") == [(passes_on,)]
-    assert not proxy.armed
-    database.write(lambda tx: tx.execute(Post.update(slug="b")))
-    engine.close()
-    proxy.listener.close()
-
-
-def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(postgresql_server, url, ask):
-    engine = engine_for(url, 3)
-    database = Database(engine)
-    add_key(database, "tests")
-    for use in (lambda: database.row(Post.select()), lambda: database.write(lambda tx: tx.row(Post.select()))):
-        ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blogapi'")
-        assert use() is None
-    engine.close()
-
-
-def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve, ask):
-    service = serve(WEB_CONCURRENCY=1)
-    assert service.request("GET", "/v1/posts")[0] == 200
-    hanging = [pid for (pid,) in ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'blogapi'")]
-    for pid in hanging:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        begun = time.monotonic()
-        assert service.request("GET", "/v1/posts")[0] == 200  # by another connection
-        assert 10 <= time.monotonic() - begun < 15
-        assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
-    finally:
-        for pid in hanging:
-            os.kill(pid, signal.SIGCONT)
-
-
-def test_too_many_clients_is_503_with_a_time_to_try_again(postgresql_server, url, ask):
-    ask_nothing = psycopg.connect(url, autocommit=True)
-    ask_nothing.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
-    name = url.rpartition("/")[2]
-    with psycopg.connect(postgresql_server.url(name).replace("blogapi@", "modest@")):
-        database = Database(engine_for(url.replace("blogapi@", "modest@")))
-        with pytest.raises(Unavailable, match="too many connections") as caught:
-            database.row(Post.select())
-    assert caught.value.retry_after == 1
-    ask_nothing.execute("DROP ROLE modest")
-    ask_nothing.close()
-
-
-def test_an_address_in_the_network_that_nobody_has_is_one_line_without_the_password(tmp_path):
-    service = Server(f"postgresql://me:secret@127.0.0.1:{free_port()}/x", log_file=tmp_path / "log", key="none")
-    for result in (service.blogapi("init"), service.blogapi("keys", "list")):
-        assert result.returncode == 1
-        assert result.stderr.count("\n") == 1
-        assert "Connection refused" in result.stderr
-        assert "secret" not in result.stderr + result.stdout
-
-
-def test_one_writes_at_a_time_in_the_whole_cluster(url, ask):
-    engine, other = engine_for(url), engine_for(url)
-    session = engine.begin(1)
-    assert other.begin() is None
-    assert ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s", WRITER) == [(1,)]
-    session.commit()
-    other.begin().commit()
-    engine.close()
-    other.close()
-
-
-def test_several_that_start_at_once_set_the_database_up_once(postgresql_server):
-    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE several")
-    engines = [engine_for(postgresql_server.url("several")) for _ in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        created = list(pool.map(lambda engine: engine.open(), engines))
-    assert sorted(created) == [False] * 5 + [True]
-
-
-def test_a_database_of_another_program_is_left_alone(postgresql_server):
-    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE theirs")
-    with psycopg.connect(postgresql_server.url("theirs"), autocommit=True) as connection:
-        connection.execute("CREATE TABLE post (a text)")
-        with pytest.raises(Unavailable, match="it belongs to another program"):
-            engine_for(postgresql_server.url("theirs")).open()
-        assert connection.execute("SELECT * FROM post").fetchall() == []

@@ -48,7 +48,7 @@ def test_it_can_be_deleted_and_its_tags_are_counted_down(client, damage, status,
 def test_one_that_is_due_is_named_and_the_others_are_published(client, damage, database, clock):
     damage("scheduled")
     clock.now += 3600
-    assert database.write(posts.publish_due) == [1]
+    assert database.write(posts.publish_due) == {1: False, 2: True}
     assert posts.next_due(database) is None
     assert [each["id"] for each in client.get("/v1/posts?status=published&tag=a&limit=1").json] == ["2"]
 

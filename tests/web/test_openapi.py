@@ -152,6 +152,7 @@ def test_the_command_line_prints_the_same(service):
     assert json.loads(service.blogapi("openapi").stdout) == service.request("GET", "/openapi.json")[2]
 
 
+@pytest.mark.slow
 def test_it_is_true_of_the_running_service(tmp_path):
     """Schemathesis with all its checks: positive and negative data, and sequences of operations."""
     with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
@@ -181,6 +182,7 @@ def schemathesis(service, folder):
 # The page, in a browser
 
 
+@pytest.mark.slow
 def test_a_post_is_created_from_the_page(browser, service):
     wait = WebDriverWait(browser, 20)
 
@@ -207,6 +209,7 @@ def test_a_post_is_created_from_the_page(browser, service):
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
 
 
+@pytest.mark.slow
 def test_nothing_on_the_page_scrolls_sideways_on_a_phone(browser, service):
     phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)

@@ -306,6 +306,7 @@ def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, recei
     assert [title for title in titles if title.startswith("new")] == [f"new {number}" for number in range(20)]
 
 
+@pytest.mark.slow
 def test_retries_have_their_share_where_the_receiver_is_so_slow_that_each_is_taken_alone(
     webhook, post, sender, attempts, receiver, clock, monkeypatch
 ):

@@ -1,18 +1,17 @@
-"""The index of the search: what it has of a post, and how it is made for all of them.
+"""The index of the search: the words that it has of a post, and how it is built.
 
-A post is there twice under its id, with no word in common, so that one changes without the other: its text, and its
-labels, which are its status and its tags. Marks that no word can have tell apart what stands there:
+A post is in it twice under its id, with no word in common, so that each part changes by itself: its text, and its
+labels, which are its tags and status. Marks that no word can have tell apart what is there:
 
-    fog lake §f §l       the words of title, content and excerpt, and the first letter of each
-    ¶lake ¶§l            the words of its tags, likewise
-    ¦draft ¬6c616b65     its status, and each tag as it is filtered by
+    fog lake §f §l «fog «§f       the words of title, content and excerpt, their first letters, and the title again
+    ¶lake ¶§l ¦draft ¬6c616b65    the words of its tags, their first letters, its status, and each tag to filter by
 
-SQLite splits this just there where it is joined: to its `ascii` tokenizer all beyond ASCII is part of a word.
+In SQLite all of a published post have one more mark, °: a search among published posts reads nothing of any other.
+SQLite splits just where the words are joined: to its `ascii` tokenizer all beyond ASCII is part of a word.
 """
 
 import logging
 import sqlite3
-from collections.abc import Iterator
 from typing import Any
 
 from blogapi.post import fold
@@ -20,39 +19,54 @@ from blogapi.storage import documents
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Damaged, NeedsThread
 from blogapi.storage.query import Each, Param, Statement
-from blogapi.storage.search.words import STANDS_ALONE, UNICODE, words
+from blogapi.storage.search.words import STANDS_ALONE, UNICODE, sequences, words
 
-START = "§"  # before the first letter of a word: to merge all words that begin with one would take seconds
-OF_TAG = "¶"  # before a word of a tag
+START = "§"  # before the first letter of a word: merging all words that begin with one would take seconds
+OF_TITLE = "«"
+OF_TAG = "¶"
 STATUS = "¦"
 TAG = "¬"
-BETWEEN = "·"  # between two texts: a sequence of words is not found across it
+PUBLISHED = "°"
+BETWEEN = "·"  # between two texts: no sequence of words goes across it
 TEXT_FIELDS = ("title", "content", "excerpt")
-LABEL_FIELDS = ("status", "tags")
 # The numbers of rows and of words that SQLite is told it has: 2**49, as varints of its file format
 PLENTY = (b"\x81" + 6 * b"\x80" + b"\x00") * 2
-LARGE = 64 * 1024  # characters, from which on indexing a text takes 25 ms and more
+LARGE = 64 * 1024  # characters, which take some 25 ms to index
 PROGRESS = 100_000  # posts, after which a line says how far it has come
 
 log = logging.getLogger(__name__)
+
+
+def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Raise NeedsThread if indexing a change takes long, unless it runs in a thread.
+
+    A character beyond ASCII counts more: NFKD makes up to six words of it.
+    """
+    if not tx.in_thread and _text_differs(old, new):
+        contents = [post.get("content", "") for post in (old, new)]
+        if sum(4 * len(text.encode()) - 3 * len(text) for text in contents) > LARGE:
+            raise NeedsThread
+
+
+def _text_differs(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Return whether the words of the text differ, or whether they are those of a published post."""
+    is_published = [post.get("status") == "published" for post in (old, new)]
+    return is_published[0] != is_published[1] or any(old.get(name) != new.get(name) for name in TEXT_FIELDS)
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], at_once: bool = False) -> None:
     """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
 
     The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
-    Raises NeedsThread for a large text in a transaction that others wait for.
     """
-    if not tx.in_thread and is_large(old, new):
-        raise NeedsThread
     run = tx.execute if at_once else tx.execute_at_end
     parts = changed_parts(old, new)
-    removed, added = joined(parts)
+    removed, added = marked(old, parts, 0), marked(new, parts, 1)
     if removed:
         run(_remove, id=post_id, words=removed, is_gone=not new)
     if added:
         changes = {name: parts[name][1] if name in parts else None for name in ("text", "labels")}
-        run(_add, id=post_id, words=added, **changes)
+        run(_add, id=post_id, words=added, published=new["status"] == "published", **changes)
 
 
 # PostgreSQL has the parts in columns, a space before and after each word.
@@ -60,11 +74,12 @@ _add = Each(
     sqlite=Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")]),
     postgresql=Statement(
         """
-        INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ')
+        INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ', %s)
         ON CONFLICT (post_id) DO UPDATE
-        SET text = coalesce(excluded.text, old.text), labels = coalesce(excluded.labels, old.labels)
+        SET text = coalesce(excluded.text, old.text), labels = coalesce(excluded.labels, old.labels),
+            published = excluded.published
         """,
-        [Param("id"), Param("text"), Param("labels")],
+        [Param("id"), Param("text"), Param("labels"), Param("published")],
     ),
 )
 _remove = Each(
@@ -75,79 +90,105 @@ _remove = Each(
 )
 
 
-def is_large(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Return whether to index a change takes tens of milliseconds."""
-    return _differ(old, new, TEXT_FIELDS) and sum(len(post.get("content", "")) for post in (old, new)) > LARGE
-
-
-def _differ(old: dict[str, Any], new: dict[str, Any], fields: tuple[str, ...]) -> bool:
-    return any(old.get(field) != new.get(field) for field in fields)
-
-
 def changed_parts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Return what leaves the index and what comes into it when a post changes, of the text and of the labels.
-
-    {} stands for no post.
-    """
+    """Return the words of each part of a post that changes, as they were and as they are; {} for no post."""
     parts = {}
-    for name, fields, words_of in (("text", TEXT_FIELDS, _text), ("labels", LABEL_FIELDS, _labels)):
-        if _differ(old, new, fields):
-            parts[name] = " ".join(words_of(old)) if old else "", " ".join(words_of(new)) if new else ""
+    if _text_differs(old, new):
+        parts["text"] = _text(old), _text(new)
+    if any(old.get(name) != new.get(name) for name in ("status", "tags")):
+        parts["labels"] = _labels(old), _labels(new)
     return parts
 
 
-def joined(parts: dict[str, tuple[str, str]]) -> tuple[str, str]:
-    """Return what leaves the index and what comes into it, of all parts that change."""
-    removed, added = (" ".join(part[index] for part in parts.values() if part[index]) for index in (0, 1))
-    return removed, added
+def marked(post: dict[str, Any], parts: dict[str, tuple[str, str]], which: int) -> str:
+    """Return the words of a post as it was (0) or is (1) in all parts that change, as SQLite has them."""
+    joined = " ".join(part[which] for part in parts.values() if part[which])
+    return PUBLISHED + joined.replace(" ", f" {PUBLISHED}") if joined and post["status"] == "published" else joined
 
 
-def _text(post: dict[str, Any]) -> list[str]:
-    found: list[str] = []
-    for name in TEXT_FIELDS:
-        found += words(post.get(name, ""))
-        found.append(BETWEEN)
-    return found + _starts(found)
+def _text(post: dict[str, Any]) -> str:
+    if not post:
+        return ""
+    title = words(post["title"])
+    found = [*title, BETWEEN, *words(post["content"]), BETWEEN, *words(post.get("excerpt", "")), BETWEEN]
+    return " ".join(found + _starts(found) + [OF_TITLE + word for word in [*title, *_starts(title)]])
 
 
-def _labels(post: dict[str, Any]) -> Iterator[str]:
+def _labels(post: dict[str, Any]) -> str:
+    if not post:
+        return ""
     found: list[str] = []
     for tag in post["tags"]:
-        found += words(tag)
-        found.append(BETWEEN)
-        yield TAG + fold(tag).encode().hex()
-    for word in found + _starts(found):
-        yield OF_TAG + word
-    yield STATUS + post["status"]
+        found += [*words(tag), BETWEEN]
+    labels = [OF_TAG + word for word in found + _starts(found)]
+    return " ".join([*labels, *(tag_label(fold(tag)) for tag in post["tags"]), STATUS + post["status"]])
 
 
 def _starts(found: list[str]) -> list[str]:
-    """Return what lets words be found by their first letter. One that stands alone begins no other."""
+    """Return what finds words by their first letter. One that stands alone begins no other."""
     letters = {word[0] for word in found} - {BETWEEN}
     return [START + letter for letter in letters if letter.isascii() or not STANDS_ALONE.match(letter)]
+
+
+def tag_label(tag: str) -> str:
+    """Return the word by which posts with a tag, folded, are found."""
+    return TAG + tag.encode().hex()
+
+
+# What a search looks for
+
+Wanted = list[tuple[tuple[str, ...], bool]]  # sequences, and whether the last word is only the beginning of one
+
+
+def wanted(q: str) -> Wanted:
+    """Return the different sequences of words that a search looks for in the index."""
+    found = dict.fromkeys(sequences(q))
+    return [
+        ((START + sequence[0],), False) if by_start and len(sequence) == len(sequence[0]) == 1 else (sequence, by_start)
+        for sequence, by_start in found
+    ]
+
+
+def phrase(sequence: tuple[str, ...], mark: str) -> str:
+    """Return a sequence as the index has it, of the texts that a mark stands for."""
+    return " ".join(mark + word for word in sequence)
+
+
+def has(post: dict[str, Any], looked_for: Wanted, by_title: bool | None = None) -> bool:
+    """Return whether a post has all sequences; with `by_title`, whether its title alone has them or does not."""
+    found = f" {_text(post)} {_labels(post)} "
+
+    def has_all(*marks: str) -> bool:
+        return all(
+            any(f" {phrase(sequence, mark)}{'' if by_start else ' '}" in found for mark in marks)
+            for sequence, by_start in looked_for
+        )
+
+    return has_all("", OF_TAG) if by_title is None else has_all("", OF_TAG) and has_all(OF_TITLE) is by_title
 
 
 # For all posts
 
 
 def is_made(connection: sqlite3.Connection) -> bool:
-    """Return whether the words of the index are those that this program would make."""
+    """Return whether the words in the index are those that this program would make."""
     return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Make the index anew, in the transaction that is open; damaged posts are passed over."""
+    """Rebuild the index in the transaction that is open, without damaged posts."""
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
     (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
     for number, (post_id, document) in enumerate(connection.execute("SELECT id, document FROM post ORDER BY id"), 1):
         try:
-            _, added = joined(changed_parts({}, documents.load(document)))
+            post = documents.load(document)
+            added = marked(post, changed_parts({}, post), 1)
             connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", (post_id, added))
         except Damaged:
             pass
         if number % PROGRESS == 0:
             log.warning("%s of %s posts are indexed", f"{number:,}", f"{count:,}")
-    # SQLite fails to remove more words than it has counted: those of a damaged post, say. Nothing else asks the number.
+    # SQLite fails to remove more words than it has counted, such as those of a damaged post. Nothing else asks for it.
     connection.execute("SAVEPOINT counted")  # With this, the number is written.
     connection.execute("UPDATE search_data SET block = ? WHERE id = 1", (PLENTY,))
     connection.execute("RELEASE counted")

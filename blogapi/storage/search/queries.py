@@ -1,23 +1,23 @@
-"""The search: posts are found by the words that they have, and by no others."""
+"""Pages of the posts that have some words, in each order."""
 
-from collections.abc import Iterator
-from functools import cache
+import heapq
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
-from peewee import JOIN, SQL
-
-from blogapi.storage import pages
+from blogapi.post import fold
+from blogapi.storage import documents
 from blogapi.storage.engine import Reader
-from blogapi.storage.models import MAX_ID, Post, Schedule, Search, match
-from blogapi.storage.pages import COLUMNS, LATEST, Cursor, PostPage, due_ids, future_ids, page_of
-from blogapi.storage.query import Each, Param, Prepared, Statement
-from blogapi.storage.search import patterns
-from blogapi.storage.search.index import OF_TAG, START, STATUS, TAG
-from blogapi.storage.search.words import sequences
+from blogapi.storage.errors import Damaged
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
+from blogapi.storage.pages import LATEST, Cursor, PostPage, page_of
+from blogapi.storage.query import Each, Param, Prepared
+from blogapi.storage.search import postgresql, sqlite
+from blogapi.storage.search.index import Wanted, has, wanted
 
-QUICK_WORDS = 3  # A long sequence can take half a second, in a single post as well.
-QUICK_POSTS = 20_000  # in which a search for so few words takes a few milliseconds
-SORTED_POSTS = 20_000  # of so many that are found the latest are soon met: each is looked at in some 20 µs
+ENGINES = Each(sqlite, postgresql)
+TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 
 
 def page(
@@ -29,113 +29,101 @@ def page(
     before: int | Cursor | None = None,
     sort: str = "created_at",
     fields: str | None = None,
+    published_after: str = "",
+    published_before: str = LATEST,
 ) -> PostPage:
     """Return a page as `pages.page` does, of the posts that have the words of `q`.
 
-    Costs more than a list if posts have some of the words and not the rest.
+    Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
     values = {"now": reader.now, "tag": tag, "limit": limit + 1}
-    rows = (newest if sort == "created_at" else latest)(reader, q, status, before, values)
+    looked_for = wanted(q)
+    if sort == "relevance":
+        rows = _by_relevance(reader, looked_for, status, before or Cursor(TITLE, MAX_ID), values)
+    elif sort == "published_at":
+        last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
+        rows = _latest(reader, looked_for, status, last, values | {"after": published_after})
+    else:
+        rows = _newest(reader, looked_for, None, status, values | {"before": before or MAX_ID})
     return page_of(rows, limit, fields, values["now"])
 
 
-def newest(reader: Reader, *arguments: Any) -> Iterator[tuple]:
-    """Give the rows of the newest posts that are found; with q and otherwise as pages.newest."""
-    return reader.of_engine(Each(_newest_rows, patterns.newest))(reader, *arguments)
+def is_quick(reader: Reader, query: dict[str, Any]) -> bool:
+    """Return whether a search needs no thread."""
+    if query.get("status") == "published" and reader.row(_any_due, now=reader.now):
+        return False
+    in_order = query.get("sort") != "published_at" and "tag" not in query and query.get("status") in (None, "published")
+    return reader.of_engine(ENGINES).is_quick(reader, wanted(query["q"]), in_order)
 
 
-def latest(reader: Reader, *arguments: Any) -> Iterator[tuple]:
-    """Give the rows of the latest published posts that are found; with q and otherwise as pages.latest."""
-    return reader.of_engine(Each(_latest_rows, patterns.latest))(reader, *arguments)
-
-
-def _newest_rows(
-    reader: Reader, q: str, status: str | None, before: int | None, values: dict[str, Any]
+def _newest(
+    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    """Give the rows of the newest posts that SQLite finds.
-
-    The index has the order. A search costs more where posts have some of its words and not the rest.
-    """
-    words = {"words": expression(q, status, values["tag"]), "due": expression(q, "scheduled", values["tag"])}
-    return reader.rows(_newest(status), before=before or MAX_ID, **words, **values)
-
-
-@cache
-def _newest(status: str | None) -> Prepared:
-    """Return the query of a page of a search, with the parameters now, words, due, before and limit.
-
-    The index may still have words of posts that were damaged when they were deleted.
-    """
-    ids = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid < Param("before"))
-    ids = ids.join(Post, on=Post.id == Search.c.rowid)
-    if status == "scheduled":
-        ids = future_ids(ids)
-    elif status == "published":
-        due = due_ids(by_tag=False).join(Search, JOIN.CROSS)  # from the few that are due to the index
-        ids += due.where(Search.c.rowid == Schedule.post_id, match("due"))
-    found = ids.order_by(SQL("1").desc()).limit(Param("limit"))
-    return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
+    rows = reader.of_engine(ENGINES).newest(reader, looked_for, by_title, status, values)
+    if status != "published":
+        return rows
+    due = _find_due(reader, looked_for, by_title, values)
+    return _merged(reader, rows, [(post_id,) for post_id, _ in due if post_id < values["before"]], itemgetter(0))
 
 
-def _latest_rows(
-    reader: Reader, q: str, status: str | None, before: Cursor | None, values: dict[str, Any]
+def _by_relevance(
+    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    """Give the rows of the latest published posts that SQLite finds.
-
-    The index does not have this order: what is found is sorted, or, where that is much, met on the way through all.
-    """
-    statuses = ("published", "scheduled") if status == "published" else (status,)
-    words = " OR ".join(f"({expression(q, each, values['tag'])})" for each in statuses)
-    if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
-        return pages.latest(reader, status, before, values | {"words": expression(q)}, HAS_WORDS)
-    time, post_id = before or (LATEST, MAX_ID)
-    return reader.rows(_latest(status), words=words, time=time, id=post_id, **values)
+    """Yield the rows of the posts whose title has all words, then those of the others."""
+    if before.key == TITLE:
+        for row in _newest(reader, looked_for, True, status, values | {"before": before.id}):
+            yield *row, TITLE
+        before = Cursor(TEXT, MAX_ID)
+    for row in _newest(reader, looked_for, False, status, values | {"before": before.id}):
+        yield *row, TEXT
 
 
-HAS_WORDS = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid == Post.id)
-_some = Prepared(Search.select(Search.c.rowid).where(match("words")).limit(Param("limit")))
+def _latest(
+    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
+) -> Iterator[tuple]:
+    rows = reader.of_engine(ENGINES).latest(reader, looked_for, status, before, values)
+    if status != "published":
+        return rows
+    due = [
+        (post_id, time)
+        for post_id, time in _find_due(reader, looked_for, None, values)
+        if values["after"] <= time and (time, post_id) < before
+    ]
+    return _merged(reader, rows, due, itemgetter(3, 0))
 
 
-@cache
-def _latest(status: str | None) -> Prepared:
-    """Return the query of a page of a search by time, with the parameters now, words, time, id and limit."""
-    time, key = Post.published_at, Post.id
-    earlier = (time < Param("time")) | ((time == Param("time")) & (key < Param("id")))
-    ids = Search.select(key).join(Post, on=key == Search.c.rowid).where(match("words"), earlier)
-    if status == "published":
-        ids = ids.where((Post.status == status) | (time <= Param("now")))
-    elif status == "scheduled":
-        ids = ids.where(time > Param("now"))
-    order = time.desc(), key.desc()
-    found = ids.order_by(*order).limit(Param("limit"))
-    return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
+# Posts whose time has come but that the index does not know as published yet. Their text is read, and not the index:
+# posts that are not published must not decide how long a search among published ones takes.
 
 
-def is_quick(reader: Reader, q: str, sort: str, filtered: bool) -> bool:
-    """Return whether a search takes no longer than a list: one for one word, or for a few among not too many posts."""
-    found = list(sequences(q))
-    count = sum(len(sequence) for sequence, _ in found)
-    if count == 1 and sort == "created_at" and not filtered and not (found[0][1] and len(found[0][0][0]) > 1):
-        return True
-    return count <= QUICK_WORDS and reader.row(_last_post)[0] <= QUICK_POSTS
+def _find_due(
+    reader: Reader, looked_for: Wanted, by_title: bool | None, values: dict[str, Any]
+) -> Iterator[tuple[int, str]]:
+    """Yield the ids and times of the due posts that have the words."""
+    for post_id, document, time in reader.rows(_due, now=values["now"]):
+        with suppress(Damaged):
+            post = documents.load(document)
+            if values["tag"] in (None, *map(fold, post["tags"])) and has(post, looked_for, by_title):
+                yield post_id, time
 
 
-_last_post = Statement("SELECT coalesce(max(id), 0) FROM post", [])
+_due_posts = Schedule.select().where(Schedule.published_at <= Param("now"))
+_any_due = Prepared(_due_posts.select(Schedule.post_id).limit(1))
+_due = Prepared(
+    _due_posts.select(Post.id, DOCUMENT, Schedule.published_at).join(Post, on=Post.id == Schedule.post_id + 0)
+)  # + 0: as in pages.py
 
 
-def expression(q: str, status: str | None = None, tag: str | None = None) -> str:
-    """Return what SQLite is to look for: only words of ours, in quotes, so that nothing has a meaning of SQLite's."""
-    terms = [f"({_term(sequence, by_start)})" for sequence, by_start in dict.fromkeys(sequences(q))]
-    if status:
-        terms.append(f'"{STATUS}{status}"')
-    if tag:
-        terms.append(f'"{TAG}{tag.encode().hex()}"')
-    return " AND ".join(terms)
+def _merged(reader: Reader, rows: Iterator[tuple], due: list[tuple], key: Callable[[tuple], Any]) -> Iterator[tuple]:
+    """Return rows in order with those of due posts among them, whose documents are read one by one."""
+    if not due:
+        return rows
+    read = (
+        (post_id, "scheduled", *document, *rest)
+        for post_id, *rest in sorted(due, key=itemgetter(slice(None, None, -1)), reverse=True)
+        if (document := reader.row(_document, id=post_id))
+    )
+    return heapq.merge(rows, read, key=key, reverse=True)
 
 
-def _term(sequence: tuple[str, ...], by_start: bool) -> str:
-    """Return what finds a sequence in a text or in a tag."""
-    if by_start and len(sequence) == len(sequence[0]) == 1:
-        sequence, by_start = (START + sequence[0],), False
-    star = " *" if by_start else ""
-    return " OR ".join(f'"{" ".join(mark + word for word in sequence)}"{star}' for mark in ("", OF_TAG))
+_document = Prepared(Post.select(DOCUMENT).where(Post.id == Param("id"), Post.status == "scheduled"))

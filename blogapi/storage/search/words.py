@@ -1,14 +1,14 @@
-"""The words of a text: those of a post and those that are looked for are made in the same way.
+"""The words of a text, of a post as well as of a search.
 
 A word is a run of letters and digits, with the marks that belong to them; case and diacritics make no difference. In
-scripts that write no spaces between words each character is one.
+scripts that write no spaces between words each character is a word.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-UNICODE = unicodedata.unidata_version  # by whose tables words are made
+UNICODE = unicodedata.unidata_version  # of the tables that decide about words
 # Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
 WITHOUT_SPACES = [
     *(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1100, 0x1200), range(0x1780, 0x1800)),
@@ -18,9 +18,11 @@ WITHOUT_SPACES = [
 ]
 LARGE = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"  # the same, letters throughout
 BEYOND = "\U00010000"  # the first character that takes more than 16 bits
-VOICED = "\u3099\u309a"  # the marks of kana: to a reader of Japanese these make another letter
-LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD makes 18 characters of it, and seconds of a million; three will do
-# A large text is taken part by part, between which other threads have their turn; from space to space if there is one
+# Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
+OF_LETTERS = {7, 8, 9, 84, 91, *range(103, 133)}
+MAX_MARKS = 4  # of these in a run, for a run takes NFKD time that grows with the square of its length
+LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD makes 18 characters of it, and takes seconds for a million
+# A large text is split part by part, from space to space if possible, so that other threads have their turn
 PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
 
@@ -28,7 +30,7 @@ ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte
 def _is_dropped(mark: str) -> bool:
     """Return whether a mark is a diacritic, a variation selector or an enclosing one, and not part of a letter."""
     if unicodedata.combining(mark):
-        return mark not in VOICED
+        return unicodedata.combining(mark) not in OF_LETTERS
     return unicodedata.category(mark) == "Me" or "\ufe00" <= mark <= "\ufe0f" or mark >= "\U000e0100"
 
 
@@ -49,15 +51,17 @@ _marks = [
     for mark in map(chr, codes)
     if unicodedata.category(mark) in ("Mn", "Mc", "Me")
 ]
-# Also those few that are made of nothing else.
-_dropped = [mark for mark in _marks if all(map(_is_dropped, unicodedata.normalize("NFKD", mark)))]
+_decomposed = {mark: unicodedata.normalize("NFKD", mark) for mark in _marks}
+_dropped = [mark for mark in _marks if all(map(_is_dropped, _decomposed[mark]))]
 _kept = {*_marks}.difference(_dropped)
+_sorted = _charset(["\uff9e", "\uff9f", *(mark for mark in _kept if unicodedata.combining(_decomposed[mark][0]))])
 KEPT = _charset(_kept)
 ALONE = LARGE + _charset(
     character for codes in WITHOUT_SPACES for character in map(chr, codes) if character.isalnum() or character in _kept
 )
 DROPPED = re.compile(f"[{_charset(mark for mark in _dropped if mark < BEYOND)}]+")
 DROPPED_BEYOND = re.compile(f"[{_charset(mark for mark in _dropped if mark >= BEYOND)}]+")
+RUN = re.compile(f"([{_sorted}]{{{MAX_MARKS}}})[{_sorted}]+")
 HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
 WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT}]+[^\W_{ALONE}]*)*|[{ALONE}]")
 STANDS_ALONE = re.compile(f"[{ALONE}]")
@@ -74,9 +78,10 @@ def words(text: str) -> list[str]:
 
 
 def sequences(q: str) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield the sequences of words that are looked for, and of each whether its last word is only a beginning.
+    """Yield the sequences of words of a search, each with whether its last word is only the beginning of one.
 
-    A sequence is what stands in quotes, or words between which nothing stands. One that stands alone begins no other.
+    A sequence is the words in a pair of quotes, or words with nothing between them. A character that is a word by
+    itself begins no other.
     """
     for quoted, run, star in SEQUENCE.findall(_fold(q)):
         if sequence := WORD.findall(quoted or run):
@@ -84,12 +89,9 @@ def sequences(q: str) -> Iterator[tuple[tuple[str, ...], bool]]:
 
 
 def _fold(text: str) -> str:
-    """Return a text without case and diacritics.
-
-    Diacritics are dropped first: to sort a run of them, NFKD takes time that grows with the square of its length.
-    """
-    text = text.replace(*LONGEST)
-    decomposed = unicodedata.normalize("NFKD", _without_diacritics(text))
+    """Return a text without case and diacritics."""
+    text = RUN.sub(r"\1", _without_diacritics(text.replace(*LONGEST)))
+    decomposed = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _without_diacritics(decomposed).casefold())
 
 

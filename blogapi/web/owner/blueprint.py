@@ -1,21 +1,28 @@
-"""The blueprint of the owner's page: what stands before its views, and what each answer carries."""
+"""The blueprint of the owner's page: sessions, form tokens, notices, and the headers of every answer."""
 
 import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, g, render_template, request
-from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import BadRequest, Forbidden, NotFound
+from flask import Blueprint, Response, g, redirect, render_template, request
+from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from blogapi.storage import keys
 from blogapi.web.access import OWNER, PUBLIC
-from blogapi.web.request import JSON, check_content_type, cookie, read_body
+from blogapi.web.owner.forms import load_form
+from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie
 from blogapi.web.service import database, service
 
+ROOT = "/settings"
 MAX_FORM_BYTES = 64 * 1024
-SECTIONS = ("keys", "webhooks", "posts")
+NOTICE_SECONDS = 60
+SECTIONS = ("posts", "keys", "webhooks")
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
+NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
+OTHER_FORM = "This form belongs to an earlier session. Nothing was changed."
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -25,70 +32,113 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-blueprint = Blueprint(OWNER, __name__, url_prefix="/settings", template_folder="templates")
-notices: dict[str, str] = {}  # what the page says when a change is made, by the last word of its path
+blueprint = Blueprint(OWNER, __name__, url_prefix=ROOT, template_folder="templates")
 
 
 @blueprint.before_request
 def check_request() -> None:
-    """Demand a session, and of a change the token of its own form: no view has to remember it."""
-    if request.path not in PUBLIC:
-        token = cookie(request, cookie_name())
-        if not keys.is_valid(database(), keys.SESSION, token):
-            raise Forbidden("There is no session. On the server, “blogapi settings” prints a link that opens one.")
+    """Demand a session, and for a change the token of its own form: no view has to remember it.
+
+    Without a session the form of a post is read all the same, so that the error's page can keep what was typed.
+    """
+    is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
+    token = cookie(request, cookie_name())
+    if not is_public and keys.is_valid(database(), keys.SESSION, token):
         g.session = token
     if request.method not in ("GET", "HEAD"):
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-            raise Forbidden("A page from elsewhere has sent this form. Nothing was changed.")
-        g.form = load_form()
-        given = g.form.get("form_token", "").encode()
-        if request.path not in PUBLIC and not hmac.compare_digest(given, form_token(request.path).encode()):
-            raise Forbidden("This form is not of this session. Nothing was changed; open the page anew.")
+            raise Forbidden("Another site sent this form. Nothing was changed.")
+        if is_public or "session" in g:
+            g.form = load_form(MAX_BODY_BYTES if writes_post else MAX_FORM_BYTES)
+        elif writes_post:
+            with suppress(HTTPException):
+                g.form = load_form(MAX_BODY_BYTES)
+    if not is_public:
+        check_session()
+
+
+def check_session() -> None:
+    """Raise Forbidden without a session, and for a form that is not of this session or for another action."""
+    if "session" not in g:
+        raise Forbidden(NO_SESSION)
+    if "form" in g and not hmac.compare_digest(g.form.get("form_token", "").encode(), form_token(path()).encode()):
+        raise Forbidden(OTHER_FORM)
 
 
 def cookie_name() -> str:
-    """Return the name of the cookie; where TLS protects it, with the prefix for which browsers demand that."""
+    """Return the name of the session's cookie. Browsers accept the prefix `__Secure-` over TLS only."""
     return "__Secure-blogapi" if service().config.url.startswith("https:") else "blogapi"
 
 
+def set_cookie(response: Response, name: str, value: str, seconds: float) -> None:
+    """Set a cookie for this page alone."""
+    secure = name.startswith("__Secure-")
+    response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
+
+
+def path() -> str:
+    """Return the path of the request below the root of this page."""
+    return request.path.removeprefix(ROOT)
+
+
+def address(path: str = "", root: str = ROOT) -> str:
+    """Return the address of a path of this page, below the path of BLOGAPI_URL."""
+    return urlsplit(service().config.url).path.rstrip("/") + root + path
+
+
 def form_token(action: str) -> str:
-    """Return what a form of this session for `action` carries, and no other can."""
-    return hmac.digest(g.session.encode(), action.encode(), "sha256").hex()
+    """Return the token that a form for `action` has in this session, and no other form has."""
+    return hmac.digest(g.session.encode(), action.encode(), "sha256").hex() if "session" in g else ""
 
 
-def load_form() -> MultiDict[str, str]:
-    """Return the fields of the form that was sent; raise the HTTP error that says what is wrong."""
-    check_content_type(request, ("application/x-www-form-urlencoded",))
-    try:
-        text = read_body(request, MAX_FORM_BYTES).decode("ascii")
-        return MultiDict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100))
-    except ValueError:
-        raise BadRequest("the form cannot be read") from None
+def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
+    """Redirect to a page that says once what was done.
+
+    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, so that the
+    server keeps no secret that is shown once.
+    """
+    notice = json.dumps({"text": text, "title": title} | shown, ensure_ascii=False)
+    content = urlsafe_b64encode(notice.encode()).decode()
+    response = redirect(address(path), 303)
+    set_cookie(response, f"{cookie_name()}-notice", f"{form_token(content)}.{content}", NOTICE_SECONDS)
+    return response
+
+
+def read_notice() -> dict[str, Any]:
+    """Return the notice that the redirect left, or an empty one."""
+    token, _, content = cookie(request, f"{cookie_name()}-notice").partition(".")
+    if "session" not in g or not content or not hmac.compare_digest(token.encode(), form_token(content).encode()):
+        return {}
+    g.was_noticed = True
+    return json.loads(urlsafe_b64decode(content))
 
 
 @blueprint.route("", methods=CHANGES)
 @blueprint.route("/", methods=["GET", *CHANGES])
 @blueprint.route("/<path:path>", methods=["GET", *CHANGES])
 def unknown(path: str = "") -> None:
-    """Answer for all other paths, so that they are behind the session, too."""
-    raise NotFound
+    """Answer every other path, so that these are behind the session, too."""
+    raise NotFound("There is no such page.")
 
 
 @blueprint.context_processor
 def context() -> dict[str, Any]:
-    """Return what every template can use."""
-    query = urlencode({name: value for name, value in request.args.items() if name != "done"})
-    notice = notices.get(request.args.get("done", ""))
-    return {"form_token": form_token, "sections": SECTIONS, "query": query and f"?{query}", "notice": notice}
+    """Return the names that every template can use."""
+    typed = {"typed": g.get("form", {}), "wrong": {}}
+    return typed | {"address": address, "form_token": form_token, "sections": SECTIONS, "notice": read_notice()}
 
 
 @blueprint.after_request
 def finish(response: Response) -> Response:
-    """Let an error be a page, too, and no answer be stored, framed, or told to other pages."""
+    """Turn an error into a page that keeps what was typed; let no answer be stored, framed or told to other pages."""
     if response.mimetype == JSON:
-        response.set_data(render_template("owner/error.html", **response.json))
+        template = "write" if "content" in g.get("form", {}) else "error"
+        action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
+        response.set_data(render_template(f"owner/{template}.html", action=action, **response.json))
         response.mimetype = "text/html"
         del response.headers["Cache-Control"]
+    if "was_noticed" in g:
+        set_cookie(response, f"{cookie_name()}-notice", "", 0)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

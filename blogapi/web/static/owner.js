@@ -1,4 +1,4 @@
-// Copying is all that needs a script: its buttons are hidden without one.
+// The page works without this script. Its buttons that copy are hidden then.
 for (const button of document.querySelectorAll("[data-copies]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
@@ -9,3 +9,12 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     button.nextElementSibling.textContent = said;
   });
 }
+
+// A double click sends a form once.
+addEventListener("submit", (event) => {
+  if (event.target.dataset.sent) {
+    event.preventDefault();
+  }
+  event.target.dataset.sent = true;
+  setTimeout(() => delete event.target.dataset.sent, 3000);
+});

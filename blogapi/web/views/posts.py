@@ -1,7 +1,6 @@
 """Views of posts."""
 
 from collections.abc import Hashable, Mapping
-from contextlib import nullcontext
 from typing import Any
 
 from flask import Response
@@ -14,7 +13,7 @@ from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.storage.search import queries as search
-from blogapi.web.access import even_time, in_scope
+from blogapi.web.access import in_scope
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import (
     JSON,
@@ -56,8 +55,7 @@ def list_posts(request: Request) -> Response:
     only some `fields` are answered. `Link` leads to the next page.
     """
     query = in_scope(request)
-    with even_time() if "q" in request.query and request.published_only else nullcontext():
-        page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
+    page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.documents)
     return list_response(request, content, next_link("/v1/posts", request.query, "before", page.before))
 
@@ -66,8 +64,7 @@ def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages
     """Return a page of a list. A search that may take long runs in a thread: others are answered meanwhile."""
     if "q" not in query:
         return pages.page(db, **query)
-    filtered = "status" in query or "tag" in query
-    if search.is_quick(db, query["q"], query.get("sort", "created_at"), filtered):
+    if search.is_quick(db, query):
         return search.page(db, **query)
     return db.read_in_thread(client, search.page, **query)
 

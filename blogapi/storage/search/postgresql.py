@@ -1,0 +1,139 @@
+"""The search in PostgreSQL: by patterns of the words that SQLite's index has, too, found by their trigrams.
+
+A tsvector would hold no more than a megabyte, and know no place in a text beyond 16,383.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
+from operator import add as union_all
+from operator import and_
+from typing import Any
+
+from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
+
+from blogapi.post import STATUSES
+from blogapi.storage.engine import Reader
+from blogapi.storage.models import Post
+from blogapi.storage.pages import Cursor, bounded
+from blogapi.storage.query import Param, Prepared
+from blogapi.storage.search.index import OF_TAG, OF_TITLE, Wanted, phrase, tag_label
+
+FIRST = 200  # posts, which are read in 2 ms or so before the index is asked
+COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of patterns, and the marks of their words
+
+Words = Table("search")  # with post_id, text, labels and published
+
+
+def newest(
+    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
+    return _page(reader, _newest, looked_for, by_title, status, values)
+
+
+def latest(
+    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Return the rows of the posts that are found and were published latest. `values` has now, tag, limit and after."""
+    return _page(reader, _latest, looked_for, None, status, values | {"time": before.key, "id": before.id})
+
+
+def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
+    """Return whether a search takes no longer than a few lists."""
+    return in_order and len(looked_for) == len(looked_for[0][0]) == 1
+
+
+def _page(
+    reader: Reader,
+    query: Callable[..., Prepared],
+    looked_for: Wanted,
+    by_title: bool | None,
+    status: str | None,
+    values: dict[str, Any],
+) -> Iterator[tuple]:
+    """Return the rows that are found among the first posts of the order, or, if these are too few, among all.
+
+    The index gives all that are found, in no order: for a word in half of the posts, half of the posts.
+    """
+    filters = len(looked_for), by_title, status, values["tag"] is not None
+    values = values | _patterns(looked_for) | {"label": f"% {tag_label(values['tag'] or '')} %"}
+    first = list(reader.rows(query(*filters, among_first=True), first=FIRST, **values))
+    return iter(first) if len(first) == values["limit"] else reader.rows(query(*filters, among_first=False), **values)
+
+
+def _patterns(looked_for: Wanted) -> dict[str, str]:
+    """Return the patterns of LIKE for each sequence: words have no character with a meaning there."""
+    return {
+        f"{name}{number}": f"% {phrase(sequence, mark)}{'' if by_start else ' '}%"
+        for number, (sequence, by_start) in enumerate(looked_for)
+        for name, mark in COLUMNS
+    }
+
+
+@cache
+def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
+    """Return the query of a page, with the parameters now, before, limit, first, label and patterns."""
+    key = Post.id
+    order = [key.desc()]
+    first = Post.select(key).where(*_with_status(status), key < Param("before")).order_by(*order).limit(Param("first"))
+    found = _found(first if among_first else None, count, by_title, status, by_tag)
+    query = Post.select(key, Post.status, Post.document).where(found, *_with_status(status), key < Param("before"))
+    return Prepared(bounded(query.order_by(*order).limit(Param("limit"))))
+
+
+@cache
+def _latest(count: int, by_title: None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
+    """Return the same by time, with the parameters now, time, id, after, limit, first, label and patterns."""
+    time, key = Post.published_at, Post.id
+    # By its first part alone, PostgreSQL sees that the index has all of these.
+    earlier = (
+        (time <= Param("time")) & (Tuple(time, key) < Tuple(Param("time"), Param("id"))) & (time >= Param("after"))
+    )
+    order = time.desc(), key.desc()
+    lists = [
+        Post.select(key, time).where(Post.status == each, earlier).order_by(*order).limit(Param("first"))
+        for each in ([status] if status else STATUSES)
+    ]
+    merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
+    first = Select([merged], [merged.c.id]) if among_first else None
+    found = _found(first, count, by_title, status, by_tag)
+    query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), earlier)
+    return Prepared(bounded(query.order_by(*order).limit(Param("limit")), "published_at"))
+
+
+def _with_status(status: str | None) -> Iterator[Node]:
+    if status is not None:
+        yield Post.status == status
+    if status == "scheduled":
+        yield Post.published_at > Param("now")
+
+
+def _found(first: Select | None, count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Node:
+    """Return the condition that a post is found: one of `first` that has the words, or one that the index gives."""
+    conditions = [_has(number, by_title) for number in range(count)]
+    if by_title is False:
+        conditions.append(~reduce(and_, [_has(number, True) for number in range(count)]))
+    if by_tag:
+        conditions.append(Expression(Words.c.labels, "LIKE", Param("label")))
+    if first is not None:  # The words are looked for in each post: EXISTS could look for them in all.
+        has_words = Post.id == Words.select(Words.c.post_id).where(Words.c.post_id == Post.id, *conditions)
+        return _is_one_of(first) & has_words
+    scopes = ["published"] if status == "published" else ["NOT published"] if status else ["published", "NOT published"]
+    lists = [Words.select(Words.c.post_id).where(SQL(scope), *conditions) for scope in scopes]  # each has an index
+    return _is_one_of(reduce(union_all, lists))
+
+
+def _is_one_of(ids: Select) -> Node:
+    """Return the condition that a post is one of these, found first: PostgreSQL could go through all posts."""
+    return Post.id == fn.ANY(fn.ARRAY(ids))
+
+
+def _has(number: int, by_title: bool | None) -> Node:
+    """Return the condition that the title, or the text or the labels of a post have a sequence."""
+    if by_title:
+        return Expression(Words.c.text, "LIKE", Param(f"title{number}"))
+    in_text, in_labels = (
+        Expression(column, "LIKE", Param(f"{name}{number}"))
+        for name, column in (("text", Words.c.text), ("labels", Words.c.labels))
+    )
+    return in_text | in_labels

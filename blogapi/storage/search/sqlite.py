@@ -1,0 +1,108 @@
+"""The search in SQLite, by an FTS5 index that keeps no text."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from peewee import SQL
+
+from blogapi.storage import pages
+from blogapi.storage.engine import Reader
+from blogapi.storage.models import Post, Search, match
+from blogapi.storage.pages import COLUMNS, Cursor, future_ids
+from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.search.index import OF_TAG, OF_TITLE, PUBLISHED, STATUS, Wanted, phrase, tag_label
+
+SORTED_POSTS = 20_000  # If more are found, the latest are met soon on the way through all posts.
+# Bytes of a database in which a search for plain words, and one for beginnings or sequences, takes some 20 ms at most
+QUICK_WORDS = 3
+QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
+
+
+def newest(
+    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Return the rows of the newest posts that are found. `values` has now, tag, before and limit.
+
+    Costs more than a list if posts have some of the words and not the rest.
+    """
+    return reader.rows(_newest(status), words=expression(looked_for, status, values["tag"], by_title), **values)
+
+
+@cache
+def _newest(status: str | None) -> Prepared:
+    """Return the query of a page, with the parameters now, words, before and limit.
+
+    The index may still have words of posts that were damaged when they were deleted.
+    """
+    ids = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid < Param("before"))
+    ids = ids.join(Post, on=Post.id == Search.c.rowid)
+    if status == "scheduled":
+        ids = future_ids(ids)
+    found = ids.order_by(SQL("1").desc()).limit(Param("limit"))
+    return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
+
+
+def latest(
+    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
+) -> Iterator[tuple]:
+    """Return the rows of the posts that are found and were published latest. `values` has now, tag, limit and after.
+
+    The index does not have this order: the posts are sorted, or, if they are many, met on the way through all.
+    """
+    words = expression(looked_for, status, values["tag"])
+    if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
+        return pages.latest(reader, status, before, values | {"words": words}, _found)
+    return reader.rows(_latest(status), words=words, time=before.key, id=before.id, **values)
+
+
+_found = Search.select(Search.c.rowid).where(match("words"))
+_some = Prepared(_found.limit(Param("limit")))
+
+
+@cache
+def _latest(status: str | None) -> Prepared:
+    """Return the query of a page by time, with the parameters now, words, time, id, after and limit."""
+    time, key = Post.published_at, Post.id
+    earlier = (time < Param("time")) | ((time == Param("time")) & (key < Param("id")))
+    ids = Search.select(key).join(Post, on=key == Search.c.rowid).where(match("words"), earlier, time >= Param("after"))
+    if status == "scheduled":
+        ids = ids.where(time > Param("now"))
+    order = time.desc(), key.desc()
+    found = ids.order_by(*order).limit(Param("limit"))
+    return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
+
+
+def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
+    """Return whether a search takes no longer than a few lists; `in_order`: in the order that the index has, of all.
+
+    What it reads grows with the text that there is.
+    """
+    count = sum(len(sequence) for sequence, _ in looked_for)
+    is_plain = in_order and count == len(looked_for) and not any(by_start for _, by_start in looked_for)
+    if is_plain and count == 1:
+        return True
+    (size,) = reader.row(_size)
+    return size <= (QUICK_BYTES if is_plain else QUICK_SEQUENCE_BYTES) and count <= QUICK_WORDS
+
+
+_size = Statement("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [])
+
+
+def expression(looked_for: Wanted, status: str | None, tag: str | None, by_title: bool | None = None) -> str:
+    """Return what SQLite looks for: only words of ours, in quotes, so that nothing has a meaning of SQLite's."""
+    scopes = ["", PUBLISHED] if status is None else [PUBLISHED if status == "published" else ""]
+
+    def either(sequence: tuple[str, ...], by_start: bool, *marks: str) -> str:
+        star = " *" if by_start else ""
+        found = (f'"{phrase(sequence, scope + mark)}"{star}' for scope in scopes for mark in marks)
+        return f"({' OR '.join(found)})"
+
+    terms = [either(*each, *([OF_TITLE] if by_title else ["", OF_TAG])) for each in looked_for]
+    if status not in (None, "published"):
+        terms.append(f'"{STATUS}{status}"')
+    if tag:
+        terms.append(either((tag_label(tag),), False, ""))
+    if by_title is False:
+        return f"({' AND '.join(terms)}) NOT ({' AND '.join(either(*each, OF_TITLE) for each in looked_for)})"
+    return " AND ".join(terms)

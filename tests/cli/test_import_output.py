@@ -1,0 +1,206 @@
+"""The output of `blogapi import`: refusals, the summary, progress."""
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import termios
+
+import pytest
+
+from tests.blogs import SAMPLES
+from tests.cli.conftest import many, stored
+from tests.service import BIN
+
+NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
+
+
+@pytest.mark.parametrize(
+    ("blog", "made", "dropped"),
+    [
+        (
+            "jekyll",
+            3,
+            [
+                "dropped: layout 3, cover_image 1",
+                "shortcodes 1 (only the old site knows them: replace them): "
+                "{}/_posts/2019-05-04-rye-starter.markdown:12",
+            ],
+        ),
+        ("hugo", 2, ["left out: page of a section 1", "dropped: lastmod 1, params 1"]),
+        (
+            "eleventy",
+            3,
+            [
+                "dropped: eleventyExcludeFromCollections 1",
+                "old addresses 1 (--redirects FILE lists them): {}/content/blog/moved/moved.md",
+            ],
+        ),
+        (
+            "astro",
+            2,
+            ["dropped: heroImage 1", "HTML 1 (it stays in the Markdown): {}/src/content/blog/using-mdx.mdx:10"],
+        ),
+        ("zola", 1, ["dropped: extra 1", "old addresses 1 (--redirects FILE lists them): {}/content/pizza.md"]),
+        ("exports/wordpress.xml", 5, None),
+        ("exports/ghost.json", 3, None),
+    ],
+)
+def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog, made, dropped):
+    status, output, error = run("import", SAMPLES / blog)
+    count = len(stored(storage))
+    assert (status, output[0], error) == (0, f"created {count}, updated 0, unchanged 0, refused 0", [])
+    if dropped is not None:
+        assert (count, output[1:]) == (made, [line.format(SAMPLES / blog) for line in dropped])
+    before = stored(storage)
+    assert run("import", SAMPLES / blog)[1] == [f"created 0, updated 0, unchanged {count}, refused 0", *output[1:]]
+    assert stored(storage) == before
+
+
+def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder, storage):
+    top = folder(
+        a="# Good\n",
+        b="---\ntitle: 'x\n---\n",
+        c=f"---\nslug: c\ntags:\n- {'x' * 65}\nexcerpt: {'y' * 1001}\n---\n# C",
+        d="---\ntitle: D\nstatus: scheduled\n---\n",
+        e="---\ntitle: E\nstatus: scheduled\n---\nE",
+        f="---\ntitle: F\nstatus: gone\n---\nF",
+    )
+    status, output, error = run("import", top, top / "none.md", "/nonexistent")
+    assert (status, output) == (1, ["created 1, updated 0, unchanged 0, refused 7"])
+    assert sorted(error) == sorted(
+        [
+            "/nonexistent: no such file or folder",
+            f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
+            f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
+            f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
+            f"{top}/d.md: content: must contain a visible character",
+            f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
+            f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
+            f"{top}/none.md: no such file or folder",
+        ]
+    )
+    assert list(stored(storage)) == ["a"]
+
+
+def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run, tmp_path, storage):
+    rows = [{"id": 1, "title": "A", "html": "<p>a</p>"}, {"id": 2, "title": "B", "html": ""}, {"id": 3}]
+    path = tmp_path / "ghost.json"
+    path.write_text(json.dumps({"data": {"posts": rows}}))
+    assert run("import", path) == (
+        1,
+        ["created 1, updated 0, unchanged 0, refused 2"],
+        [f"{path} (b): content: missing", f"{path} (post-3, id 3): content: missing"],
+    )
+    assert list(stored(storage)) == ["a"]
+
+
+def test_what_a_file_says_cannot_steer_the_terminal(run, folder):
+    top = folder(a='---\n"\\e[2J": 1\n---\nA', b='---\n"\\e[2J": 1\n"\\e[2J": 2\n---\nA')
+    _, output, error = run("import", top)
+    assert output[1] == "dropped: \ufffd[2J 1"
+    assert "\x1b" not in error[0]
+
+
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(run, folder, storage, path):
+    top = folder(a="A", b="B", c=NOTED, d="---\nstatus: scheduled\n---\nD")
+    run("import", top / "a.md", top / "b.md")
+    folder(b="Changed")
+    before, posts_before = path.stat().st_mtime_ns, stored(storage)
+    status, output, error = run("import", "--dry-run", top)
+    assert status == 1
+    assert sorted(output) == [
+        f"{top}/a.md: would be unchanged: a",
+        f"{top}/b.md: would be updated: b",
+        f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; drops layout; HTML in line 6",
+        "HTML 1 (it stays in the Markdown): " + f"{top}/c.md:6",
+        "would be created 1, updated 1, unchanged 1, refused 1",
+        "would be dropped: layout 1",
+    ]
+    assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
+    assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
+    assert run("import", top)[1][0] == "created 1, updated 1, unchanged 1, refused 1"
+
+
+def test_a_line_every_thousand_files_says_how_far_it_has_come(run, folder):
+    assert run("import", many(folder, 1001))[1:] == (
+        ["created 1001, updated 0, unchanged 0, refused 0"],
+        ["1000 of 1001"],
+    )
+
+
+def test_on_a_terminal_there_is_a_bar_and_a_refused_file_has_a_line_of_its_own(folder, path):
+    top = folder(a="A", b="---\n")
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+    ended = subprocess.run([BIN / "blogapi", "import", top], stdout=subprocess.PIPE, stderr=terminal, timeout=60)
+    os.close(terminal)
+    shown = os.read(main, 65536).decode()
+    os.close(main)
+    assert ended.stdout == b"created 1, updated 0, unchanged 0, refused 1\n"
+    assert "100%" in shown
+    assert f"\x1b[K{top}/b.md:1: the front matter never ends: a line --- is missing after it\r\n" in shown
+
+
+@pytest.mark.parametrize("command", ["import", "export"])
+def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
+    path = tmp_path / "none.db"
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
+    ended = subprocess.run([BIN / "blogapi", command, tmp_path / "posts"], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    hint = "blogapi init sets one up, BLOGAPI_DATABASE names another"
+    assert ended.stderr == f"blogapi: there is no database {path}: {hint}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_summary_says_what_is_left_to_do_with_three_examples(run, tmp_path, folder):
+    files = {name: f"---\nslug: {name}_\nlayout: x\n---\n![a](b.png)" for name in "abcd"}
+    top = folder(**files)
+    status, output, _ = run("import", top)
+    places = [f"{top}/{name}.md:5" for name in "abc"]
+    assert (status, output) == (
+        0,
+        [
+            "created 4, updated 0, unchanged 0, refused 0",
+            "dropped: layout 4",
+            f"relative images 4 (--base-url URL makes them absolute): {', '.join(places)}, …",
+            f"other slugs 4 (--redirects FILE lists the old ones): {top}/a.md:2, {top}/b.md:2, {top}/c.md:2, …",
+            f"old addresses 4 (--redirects FILE lists them): {top}/a.md, {top}/b.md, {top}/c.md, …",
+        ],
+    )
+    redirects = tmp_path / "redirects"
+    _, output, _ = run("import", "--base-url", "https://a.example", "--redirects", redirects, top)
+    assert output[0] == "created 0, updated 4, unchanged 0, refused 0"
+    assert not any("images" in line for line in output)
+    assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
+
+
+def test_what_an_export_has_besides_posts_is_counted(run, storage):
+    assert run("import", SAMPLES / "exports/wordpress.xml")[1][1] == (
+        "left out: page 1, attachment 1, post (trash) 1 (--pages imports pages)"
+    )
+    assert run("import", "--pages", SAMPLES / "exports/wordpress.xml")[1][0].startswith("created 1, ")
+
+
+def test_a_control_character_in_the_content_is_named_with_its_line(run, folder):
+    top = folder(a="---\ntitle: A\n---\n\nB\n\x0c\n")
+    message = "content: must not contain control characters or unpaired surrogates"
+    assert run("import", top)[2] == [f"{top}/a.md:6: {message}"]
+
+
+def test_a_base_url_must_be_one(run, folder):
+    status, _, error = run("import", "--base-url", "a.example", folder(a="A"))
+    assert (status, error[-1]) == (
+        2,
+        "Error: Invalid value for '--base-url': must be an absolute http or https URL without white space",
+    )
+
+
+@pytest.mark.parametrize("arguments", [("import", ""), ("import", ".", ""), ("export", "")])
+def test_an_empty_path_is_none(run, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, output, error = run(*arguments)
+    assert (status, output) == (2, [])
+    assert error[-1].endswith("': must not be empty")

@@ -1,0 +1,90 @@
+"""The owner's page as its tests use it: pages are read, and their forms are sent as a browser sends them."""
+
+from bs4 import BeautifulSoup
+from werkzeug.test import encode_multipart
+
+from blogapi.storage import keys
+
+NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
+SECTIONS = ("/settings/posts", "/settings/keys", "/settings/webhooks")
+
+
+class Page:
+    """A page of a client, and what stands on it."""
+
+    def __init__(self, client, answer):
+        self.client = client
+        self.status = answer.status_code
+        self.location = answer.headers.get("Location")
+        self.headers = answer.headers
+        self.text = answer.text
+        self.soup = BeautifulSoup(answer.text, "html.parser")
+        for each in self.soup.select(".unseen"):
+            each.decompose()
+
+    def all(self, selector):
+        """The texts of elements, white space joined."""
+        return [" ".join(each.text.split()) for each in self.soup.select(selector)]
+
+    @property
+    def said(self):
+        """The paragraphs of the page."""
+        return self.all("main p")
+
+    @property
+    def title_says_not_saved(self):
+        return self.soup.title.text.startswith("Not saved: ")
+
+    @property
+    def titles(self):
+        return self.all(".posts a")
+
+    def form(self, label):
+        """The form with this button: its address, and its fields as they stand."""
+        (button,) = [each for each in self.soup.select("form button") if " ".join(each.text.split()) == label]
+        form = button.find_parent("form")
+        fields = {}
+        for each in form.select("input, textarea, select"):
+            if each.name == "select":
+                chosen = each.select_one("option[selected]") or each.option
+                value = chosen.get("value", chosen.text)
+            elif each.name == "textarea":
+                value = each.text.removeprefix("\n")
+            elif each.get("type") == "checkbox":
+                if each.has_attr("checked"):
+                    fields.setdefault(each["name"], []).append(each["value"])
+                continue
+            else:
+                value = each.get("value", "")
+            fields[each["name"]] = value
+        return form["action"], fields
+
+    def press(self, label, **typed):
+        """Press a button after typing into the form; return the page that a browser then shows."""
+        action, fields = self.form(label)
+        return follow(self.client, send(self.client, action, fields | typed))
+
+
+def send(client, action, fields):
+    """Send fields as a browser sends a form, with CRLF for each line break."""
+    values = {name: value.replace("\n", "\r\n") if isinstance(value, str) else value for name, value in fields.items()}
+    boundary, body = encode_multipart(values)
+    return client.post(action, data=body, content_type=f"multipart/form-data; boundary={boundary}")
+
+
+def follow(client, answer):
+    """Return the page that an answer leads to."""
+    while answer.status_code in (302, 303):
+        answer = client.get(answer.headers["Location"])
+    return Page(client, answer)
+
+
+def view(client, path):
+    return follow(client, client.get(path))
+
+
+def enter(app, database):
+    """A client with a session."""
+    client = app.test_client()
+    view(client, f"/settings/open?link={database.write(keys.add_link)}").press("Open")
+    return client

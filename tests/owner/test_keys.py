@@ -1,0 +1,170 @@
+"""Keys and webhooks on the owner's page."""
+
+import re
+
+import pytest
+
+from blogapi.storage import keys, webhooks
+from blogapi.storage.models import Webhook
+from tests.owner.pages import Page, send, view
+from tests.service import add_key
+
+# Keys
+
+
+def status(client, key, method="GET"):
+    return client.open("/v1/posts", method=method, headers={"Authorization": f"Bearer {key}"}).status_code
+
+
+def test_a_key_is_created_shown_once_and_works(owner, stranger):
+    page = view(owner, "/settings/keys").press("Create key", name=" laptop ")
+    key, line = page.all(".new code")
+    assert line == f"curl 'http://127.0.0.1:8000/v1/posts?limit=1' -H 'Authorization: Bearer {key}'"
+    assert status(stranger, key) == 200
+    page = view(owner, "/settings/keys")
+    assert (key in page.text, f"…{key[-4:]}" in page.text) == (False, True)
+    assert page.all("dd") == ["2026-11-20 12:00 UTC", "2026-11-20", "1 of 1000000 requests"]
+
+
+def test_a_key_can_be_restricted(owner, stranger):
+    page = view(owner, "/settings/keys").press("Create key", name="site", scope="published-only")
+    key = page.all(".new code")[0]
+    assert (status(stranger, key), status(stranger, key, "POST")) == (200, 403)
+    assert "May read published posts and their tags." in page.said
+
+
+@pytest.mark.parametrize("scope", ["", "all"])
+def test_an_unknown_scope_is_refused(owner, database, scope):
+    page = view(owner, "/settings/keys").press("Create key", name="site", scope=scope)
+    assert (page.status, page.all(".wrong")) == (400, ["Must be one of full, read-only, published-only."])
+    assert list(keys.listing(database)) == []
+
+
+def test_a_key_is_regenerated_and_revoked(owner, stranger, database):
+    old = add_key(database, "a <b>")
+    page = view(owner, "/settings/keys").press("Yes, regenerate")
+    new = page.all(".new code")[0]
+    assert (status(stranger, old), status(stranger, new)) == (401, 200)
+    page = view(owner, "/settings/keys").press("Yes, revoke")
+    assert page.said[0] == "“a <b>” was revoked."
+    assert status(stranger, new) == 401
+
+
+def test_a_name_that_is_taken_or_none_is_said_beside_the_form_which_keeps_it(owner, database):
+    add_key(database, "laptop")
+    page = view(owner, "/settings/keys").press("Create key", name="laptop", scope="read-only")
+    assert (page.status, len(page.all(".wrong"))) == (400, 1)
+    assert page.soup.select_one("#name")["aria-describedby"].split() == [page.soup.select_one(".wrong")["id"]]
+    fields = page.form("Create key")[1]
+    assert (fields["name"], fields["scope"]) == ("laptop", "read-only")
+    assert len(view(owner, "/settings/keys").press("Create key", name=" ").all(".wrong")) == 1
+    page = page.press("Create key", name="phone")  # and goes on from there
+    assert page.all(".new h2") == ["Copy the key phone now"]
+
+
+@pytest.mark.parametrize("label", ["Yes, regenerate", "Yes, revoke"])
+def test_a_key_that_is_gone_is_told(owner, database, label):
+    add_key(database, "laptop")
+    page = view(owner, "/settings/keys").press(label, name="x<y")
+    assert (page.status, "x<y" in page.said[0]) == (400, True)
+
+
+def test_many_keys_come_in_pages(owner, database):
+    def add(tx):
+        for number in range(250):
+            keys.add(tx, f"key & {number:03}", f"blog_{number}")
+
+    database.write(add)
+    found, path = [], "/settings/keys"
+    while path:
+        page = view(owner, path)
+        found += page.all(".card bdi")
+        link = page.soup.find("a", string="More keys")
+        path = link and link["href"]
+    assert found == [f"key & {number:03}" for number in range(250)]
+
+
+# Webhooks
+
+EVENTS = ["post.created", "post.published"]
+
+
+def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count):
+    page = view(owner, "/settings/webhooks").press("Add webhook", url=" http://8.8.8.8/hook ", events=EVENTS)
+    (secret,) = page.all(".new code")
+    (webhook,) = webhooks.listing(database)
+    assert webhook == (1, "http://8.8.8.8/hook", EVENTS, True, "2026-11-20T12:00:00Z")
+    assert database.row(Webhook.select(Webhook.secret)) == (secret,)
+    page = view(owner, "/settings/webhooks").press("Turn off")
+    assert (page.said[0], "whsec_" in page.text) == ("The webhook is off.", False)
+    assert not webhooks.find(database, 1).active
+    assert page.press("Turn on").said[0] == "The webhook is on."
+    assert webhooks.find(database, 1).active
+    assert view(owner, "/settings/webhooks").press("Yes, delete").said[0] == "The webhook was deleted."
+    assert count(Webhook) == 0
+
+
+def test_the_page_offers_all_events_but_a_ping_which_is_always_sent(owner):
+    names = view(owner, "/settings/webhooks").form("Add webhook")[1]["events"]
+    assert "post.created" in names
+    assert "ping" not in names
+
+
+def test_the_password_in_the_url_of_a_webhook_is_not_shown(owner, database):
+    page = view(owner, "/settings/webhooks").press("Add webhook", url="http://me:secret@8.8.8.8/hook?a=b@c")
+    assert page.all(".new bdi") == page.all(".card h2 bdi") == ["http://…@8.8.8.8/hook?a=b@c"]
+    assert "me:secret" not in page.text + view(owner, "/settings/webhooks").text
+    assert webhooks.find(database, 1).url == "http://me:secret@8.8.8.8/hook?a=b@c"
+
+
+def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, webhook, receiver, send, post):
+    webhook()
+    assert view(owner, "/settings/webhooks").press("Ping").said[0] == "A ping is on its way."
+    assert "not sent yet" in owner.get("/settings/webhooks").text
+    send()
+    post()
+    receiver.status = 500
+    send()
+    page = view(owner, "/settings/webhooks")
+    rows = page.all(".rows li")
+    assert [row.split()[:2] for row in rows] == [["pending", "post.created"], ["delivered", "ping"]]
+    assert "2026-11-20 12:00 UTC · 500 · again 2026-11-20 12:00 UTC" in rows[0]
+    assert "2026-11-20 12:00 UTC · 204" in rows[1]
+    receiver.status = 204
+    button = page.soup.select(".rows button")[1]
+    action = button.find_parent("form")["action"]
+    assert action == f"/settings/webhooks/1/{receiver.messages[0].id}/resend"
+    fields = {each["name"]: each["value"] for each in button.find_parent("form").select("input")}
+    assert owner.post(action, data=fields, content_type="multipart/form-data").status_code == 303
+    assert view(owner, "/settings/webhooks").said[0] == "It is on its way again."
+    send()
+    assert receiver.types == ["ping", "post.created", "ping"]
+    assert "204 after 2 attempts" in view(owner, "/settings/webhooks").all(".rows li")[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"url": "example.org", "events": "ping"}, "Must be an absolute http or https URL without white space."),
+        ({"url": "http://127.0.0.1", "events": "ping"}, "127.0.0.1"),
+        ({"url": "http://8.8.8.8"}, "Must have 1 to"),
+        ({"url": "http://8.8.8.8", "events": "post.x"}, "Events[0]: must be one of"),
+        ({}, "Must have 1 to 2,048"),
+    ],
+)
+def test_a_webhook_that_the_api_would_refuse_is_refused(owner, count, fields, message):
+    action, form = view(owner, "/settings/webhooks").form("Add webhook")
+    page = Page(owner, send(owner, action, {"form_token": form["form_token"]} | fields))
+    assert (page.status, page.all(".wrong")[0].startswith(message)) == (400, True), page.all(".wrong")
+    assert page.form("Add webhook")[1]["url"] == fields.get("url", "")
+    assert count(Webhook) == 0
+
+
+def test_reloading_the_answer_adds_no_second_webhook(owner, count):
+    action, fields = view(owner, "/settings/webhooks").form("Add webhook")
+    answer = send(owner, action, fields | {"url": "http://8.8.8.8"})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/settings/webhooks")
+    for _ in range(2):
+        owner.get(answer.headers["Location"])
+    assert count(Webhook) == 1
+    assert re.search("whsec_", owner.get("/settings/webhooks").text) is None

@@ -1,0 +1,156 @@
+"""Posts on the owner's page: the list, a post to read, and its status."""
+
+import pytest
+
+from blogapi.storage import pages, webhooks
+from tests.owner.pages import SECTIONS, follow, view
+from tests.service import add_key
+
+
+def test_the_page_opens_on_the_posts_once_there_is_one(owner, post):
+    assert follow(owner, owner.get("/settings")).all("h1") == ["Keys"]
+    post()
+    assert follow(owner, owner.get("/settings")).all("h1") == ["Posts"]
+
+
+def test_an_empty_blog_says_what_to_do_first(owner):
+    page = view(owner, "/settings/posts")
+    assert page.all("h2") == ["Nothing here yet"]
+    assert page.all("code")[0].startswith("curl 'http://127.0.0.1:8000/v1/posts' -H 'Authorization: Bearer YOUR_KEY'")
+
+
+# The list
+
+
+def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, database):
+    for status in ("published", "draft", "draft"):
+        post(status=status)
+    client.patch("/v1/posts/2", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    client.patch("/v1/posts/1", json={"status": "archived"})
+    assert pages.counts(database) == {"published": 0, "draft": 1, "scheduled": 1, "archived": 1}
+    clock.now += 3600
+    assert pages.counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
+    page = view(owner, "/settings/posts?status=published")
+    assert page.all(".filter a") == ["All", "Published 1", "Draft 1", "Scheduled 0", "Archived 1"]
+    assert [each["href"] for each in page.soup.select(".posts a")] == ["/settings/posts/2"]
+
+
+def test_counting_reads_an_index_and_has_a_bound(plan, database):
+    assert "SEARCH t1 USING COVERING INDEX post_status (status=?)" in plan(pages._count)
+    assert any("INDEX schedule_due (published_at<?)" in step for step in plan(pages._count_due))
+    assert all("LIMIT 100000)" in database.engine.statement(each).text for each in (pages._count, pages._count_due))
+
+
+@pytest.mark.parametrize(("query", "marked"), [("", ["All"]), ("?status=draft", ["Draft 1"]), ("?q=title", ["All"])])
+def test_the_filter_that_is_on_is_marked(owner, post, query, marked):
+    post()
+    assert view(owner, f"/settings/posts{query}").all("[aria-current=true]") == marked
+
+
+def test_a_search_keeps_the_filter_and_a_filter_the_search(owner, post):
+    for title in ("Café & Käse", "Brot", "Kaffee"):
+        post(title=title)
+    post(title="Cafe", status="published")
+    page = view(owner, "/settings/posts?q=cafe")
+    assert page.titles == ["Cafe", "Café & Käse"]
+    (draft,) = [each["href"] for each in page.soup.select(".filter a") if each.text.startswith("Draft")]
+    page = view(owner, draft)
+    assert page.titles == ["Café & Käse"]
+    assert {each["name"]: each["value"] for each in page.soup.select(".search input")} == {
+        "status": "draft",
+        "q": "cafe",
+    }
+    assert view(owner, "/settings/posts?q=nothing").all(".posts li") == ["No post has these words."]
+    assert len(view(owner, "/settings/posts?q=").titles) == 4
+
+
+@pytest.mark.parametrize("query", ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"])
+def test_a_query_that_the_page_does_not_have_is_refused(owner, query):
+    page = view(owner, f"/settings/posts?{query}")
+    assert (page.status, page.all("main a")) == (400, ["Go on from the first page"])
+
+
+def test_a_damaged_post_hides_no_other(owner, post, damage):
+    post(title="Gone")
+    post(title="Here")
+    damage("post", "document", "no document")
+    page = view(owner, "/settings/posts")
+    assert (page.status, page.titles) == (200, ["Here"])
+
+
+# A post
+
+
+def test_a_post_is_shown_with_all_that_it_has(owner, post):
+    fields = {"excerpt": "Short.", "tags": ["One, two", "<i>"], "cover_image": "https://example.org/a.jpg"}
+    post(title="Hello", content="\n# A\n\n<b>b</b>", status="published", **fields)
+    page = view(owner, "/settings/posts/1")
+    assert page.all("h1") == ["Hello published"]
+    assert page.soup.select_one(".text").text.removeprefix("\n") == "\n# A\n\n<b>b</b>"
+    assert page.all("dd") == [*["2026-11-20 12:00 UTC"] * 2, "hello", "One, two, <i>", "https://example.org/a.jpg"]
+    assert page.all(".excerpt") == ["Short."]
+
+
+@pytest.mark.parametrize("path", ["/settings/posts/1", "/settings/posts/1/edit"])
+def test_a_post_that_does_not_exist_is_not_found(owner, path):
+    page = view(owner, path)
+    assert (page.status, page.all("h1"), page.said[0]) == (404, ["Not found"], "No such post.")
+
+
+def test_a_text_is_text_whatever_it_is(owner, post, database):
+    hostile = "<script>alert(1)</script>\"'&amp;{{7*7}}</textarea>"
+    post(title=hostile, content=hostile, excerpt=hostile, tags=["<i>", "</textarea>"], slug="a")
+    add_key(database, hostile)
+    database.write(webhooks.add, "http://8.8.8.8/?<b>", ["ping"])
+    for path in (*SECTIONS, "/settings/posts/1", "/settings/posts/1/edit"):
+        page = view(owner, path)
+        assert page.soup.select("main script, main i") == [], path
+    assert view(owner, "/settings/posts").titles == [hostile]
+    fields = page.form("Save")[1]
+    assert [fields[name] for name in ("title", "content", "excerpt")] == [hostile] * 3
+
+
+# Its status
+
+
+def test_a_post_is_published_unpublished_archived_and_each_can_be_undone(owner, client, post):
+    post(title="Hello")
+    page = view(owner, "/settings/posts/1").press("Publish")
+    assert page.said[0] == "“Hello” is published now."
+    assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T12:00:00Z"
+    page = page.press("Unpublish")
+    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is a draft now.", "draft")
+    page = page.press("Undo")
+    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is published now.", "published")
+    page = page.press("Archive")
+    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is archived now.", "archived")
+    assert page.press("Undo").said[0] == "“Hello” is published now."
+    assert view(owner, "/settings/posts/1").all(".notice") == []
+
+
+def test_a_post_is_scheduled_and_what_undoes_that_and_its_end_keeps_the_time(owner, client, post):
+    post(title="Hello")
+    page = view(owner, "/settings/posts/1").press("Schedule", published_at="2026-11-21T08:30")
+    assert page.said[0] == "“Hello” is scheduled now."
+    scheduled = {"status": "scheduled", "published_at": "2026-11-21T08:30:00Z"}
+    assert client.get("/v1/posts/1").json.items() >= scheduled.items()
+    page = page.press("Unpublish")
+    assert "published_at" not in client.get("/v1/posts/1").json
+    page = page.press("Undo")
+    assert client.get("/v1/posts/1").json.items() >= scheduled.items()
+
+
+@pytest.mark.parametrize("time", ["", "2026-11-20T11:00", "tomorrow"])
+def test_a_time_that_cannot_be_is_said_beside_the_field_which_keeps_it(owner, client, post, time):
+    post()
+    page = view(owner, "/settings/posts/1").press("Schedule", published_at=time)
+    assert (page.status, len(page.all(".wrong"))) == (400, 1)
+    assert page.form("Schedule")[1]["published_at"] == time
+    assert client.get("/v1/posts/1").json["status"] == "draft"
+
+
+def test_a_post_is_deleted(owner, client, post):
+    post(title="Hello")
+    page = view(owner, "/settings/posts/1").press("Yes, delete")
+    assert page.said[0].startswith("“Hello” ")
+    assert client.get("/v1/posts").json == []

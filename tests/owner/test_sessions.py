@@ -1,0 +1,239 @@
+"""The sessions of the owner's page, the links that open them, and the protection of its forms."""
+
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from blogapi import create_app
+from blogapi.storage import keys, pages
+from blogapi.storage.models import Session
+from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
+from tests.service import Server
+
+NO_LINK = "No such link: it works once, for ten minutes; “blogapi settings” prints another."
+PATHS = ("/settings", *SECTIONS, "/settings/posts/new", "/settings/posts/1/edit", "/settings/", "/settings/x/y")
+
+
+def open_session(client, link):
+    return send(client, "/settings/open", {"link": link})
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete"])
+def test_without_a_session_the_page_says_just_that(stranger, client, method, path):
+    for each in (stranger, client):  # a key is no session
+        answer = each.open(path, method=method, content_type="multipart/form-data; boundary=x")
+        assert (answer.status_code, answer.mimetype) == (403, "text/html")
+        if method != "HEAD":
+            assert Page(each, answer).said == [NO_SESSION]
+
+
+def test_a_link_works_once(app, database, stranger):
+    link = database.write(keys.add_link)
+    for _ in range(2):  # A look at it does not use it up.
+        page = view(stranger, f"/settings/open?link={link}")
+        assert (page.status, page.form("Open")[1]["link"]) == (200, link)
+    assert open_session(stranger, link).status_code == 303
+    assert [stranger.get(path).status_code for path in SECTIONS] == [200] * 3
+    thief = app.test_client()
+    for answer in (open_session(thief, link), thief.get(f"/settings/open?link={link}")):
+        assert (answer.status_code, Page(thief, answer).said) == (404, [NO_LINK])
+    assert thief.get("/settings").status_code == 403
+
+
+def test_a_link_that_is_not_valid_writes_nothing(config, stranger):
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # A write would be 503.
+        assert open_session(stranger, "blog_link_x").status_code == 404
+
+
+def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, stranger, clock, count):
+    link = database.write(keys.add_link)
+    clock.now += 600
+    assert open_session(stranger, link).status_code == 404
+    link = database.write(keys.add_link)
+    clock.now += 599
+    assert open_session(stranger, link).status_code == 303
+    clock.now += 12 * 3600 - 1
+    assert stranger.get("/settings/keys").status_code == 200
+    clock.now += 1
+    assert stranger.get("/settings/keys").status_code == 403
+    database.write(keys.add_link)
+    assert count(Session) == 1  # Ended ones are deleted.
+
+
+def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, owner):
+    stranger.set_cookie("blogapi", database.write(keys.add_link), path="/settings")
+    assert stranger.get("/settings").status_code == 403
+    cookie = owner.get_cookie("blogapi", path="/settings")
+    assert open_session(stranger, cookie.value).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "secure"),
+    [("http://127.0.0.1:8000", "blogapi", ""), ("https://blog.example.org", "__Secure-blogapi", "Secure; ")],
+)
+def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
+    app = create_app(replace(config, url=url), clock)
+    database = app.extensions["blogapi"].database
+    answer = open_session(app.test_client(), database.write(keys.add_link))
+    database.close()
+    token = r"blog_session_[A-Za-z0-9_-]{43}"
+    cookie = re.sub("Expires=[^;]+; ", "", answer.headers["Set-Cookie"])
+    assert re.fullmatch(f"{name}={token}; Max-Age=43200; {secure}HttpOnly; Path=/settings; SameSite=Strict", cookie)
+
+
+def test_a_session_that_is_ended_is_ended_for_everybody_who_has_its_cookie(app, database, owner):
+    thief = app.test_client()
+    thief.set_cookie("blogapi", owner.get_cookie("blogapi", path="/settings").value, path="/settings")
+    other = enter(app, database)
+    assert thief.get("/settings/keys").status_code == 200
+    assert view(owner, "/settings").press("End session").said == [NO_SESSION]
+    assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
+
+
+def test_sessions_are_known_by_digests_only(database, owner):
+    token = owner.get_cookie("blogapi", path="/settings").value
+    (row,) = database.rows(Session.select())
+    assert row == (keys.digest_of(token), "session", "2026-11-21T00:00:00Z")
+
+
+def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
+    with Server(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
+        link = service.blogapi("settings").stdout
+        match = re.fullmatch(r"http://127\.0\.0\.1:81/settings/open\?link=(blog_link_[A-Za-z0-9_-]{43})\n", link)
+        unused = service.blogapi("settings").stdout
+        content = "multipart/form-data; boundary=x"
+        with service.connect() as sock:
+            body = f'--x\r\nContent-Disposition: form-data; name="link"\r\n\r\n{match[1]}\r\n--x--\r\n'
+            lines = ["POST /settings/open HTTP/1.1", "Host: a", f"Content-Type: {content}", "Connection: close"]
+            sock.sendall("\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode())
+            answer = sock.makefile().read()
+        cookie = re.search("Set-Cookie: ([^;]+);", answer)[1]
+        assert status(service, cookie) == 200
+        service.stop()
+        service.start()
+        assert status(service, cookie) == 200
+        assert service.blogapi("settings", "--end").stdout == ""
+        assert status(service, cookie) == 403
+        with closing(sqlite3.connect(service.database)) as connection:
+            assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+        path = unused.strip().removeprefix("http://127.0.0.1:81")
+        assert status(service, cookie, path) == 404
+        service.stop()
+        secret = cookie.partition("=")[2]
+        assert [text for text in (match[1], path[-43:], secret) if text in service.log] == []
+        assert "GET /settings/open?link=blog_[masked]" in service.log
+
+
+def status(service, cookie, path="/settings/keys"):
+    with service.connect() as sock:
+        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n".encode())
+        return int(sock.makefile().read().split()[1])
+
+
+# Forms
+
+
+def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post):
+    post()
+    fields = view(owner, "/settings/posts/1").form("Publish")[1]
+    other = view(enter(app, database), "/settings/posts/1").form("Yes, delete")[1]
+    for token in ("", "é", fields["form_token"], other["form_token"]):
+        page = Page(owner, send(owner, "/settings/posts/1/delete", {"form_token": token}))
+        assert (page.status, page.said[0]) == (403, "This form belongs to an earlier session. Nothing was changed.")
+    assert owner.get("/settings/posts/1/delete").status_code == 404
+    assert pages.counts(database)["draft"] == 1
+    view(owner, "/settings/posts/1").press("Yes, delete")
+    assert pages.counts(database)["draft"] == 0
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_another_site_can_send_nothing(owner, database, stranger, site):
+    headers = {"Sec-Fetch-Site": site}
+    action, fields = view(owner, "/settings/keys").form("Create key")
+    for client, path, sent in (
+        (owner, action, fields | {"name": "laptop"}),
+        (stranger, "/settings/open", {"link": database.write(keys.add_link)}),
+    ):
+        answer = client.post(path, data=sent, headers=headers, content_type="multipart/form-data")
+        assert answer.status_code == 403
+        assert Page(client, answer).said[0] == "Another site sent this form. Nothing was changed."
+    assert list(keys.listing(database)) == []
+
+
+MULTIPART = "multipart/form-data; boundary=x"
+PART = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n%b\r\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b"{}", "application/json", 415),
+        (b"a=1", None, 415),
+        (b"a=1", "application/x-www-form-urlencoded", 415),
+        (PART % (b"x" * 65536) + b"--x--", MULTIPART, 413),
+        (PART % b"a" * 101 + b"--x--", MULTIPART, 400),
+        (PART % b"a" + PART[:60], MULTIPART, 400),
+        (PART % b"\xff" + b"--x--", MULTIPART, 400),
+        (PART % b"a" + b"--x\r\nno name\r\n\r\n--x--", MULTIPART, 400),
+        (b"x", MULTIPART, 400),
+        (PART % b"a", "multipart/form-data", 400),
+        (b"--x--", MULTIPART, 403),
+    ],
+)
+def test_a_body_that_is_no_form_is_refused_with_a_page(owner, body, content_type, expected):
+    answer = owner.post("/settings/keys/create", data=body, content_type=content_type)
+    assert (answer.status_code, answer.mimetype) == (expected, "text/html")
+
+
+def test_no_answer_is_stored_framed_or_told_to_other_pages(owner, stranger):
+    for client, path in [*((owner, path) for path in PATHS), (stranger, "/settings/open")]:
+        headers = client.get(path).headers
+        assert headers.getlist("Cache-Control") == ["no-store"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        policy = headers["Content-Security-Policy"].split("; ")
+        assert {"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} < set(policy)
+
+
+def test_an_unknown_path_is_a_page_too(owner):
+    for path in ("/settings/x", "/settings/", "/settings/x/y"):
+        page = view(owner, path)
+        assert (page.status, page.said[0]) == (404, "There is no such page.")
+    assert send(owner, "/settings/x", view(owner, "/settings/keys").form("End session")[1]).status_code == 403
+
+
+def test_a_database_that_another_program_keeps_is_a_page(config, owner):
+    action, fields = view(owner, "/settings/keys").form("Create key")
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        page = Page(owner, send(owner, action, fields | {"name": "laptop"}))
+    assert (page.status, page.headers["Retry-After"]) == (503, "1")
+    assert page.said[0].startswith("The database is busy; nothing was changed")
+
+
+# Notices
+
+
+def test_a_notice_is_shown_once_and_to_its_session_alone(app, database, owner):
+    page = view(owner, "/settings/keys").press("Create key", name="laptop")
+    assert page.all(".new h2") == ["Copy the key laptop now"]
+    assert view(owner, "/settings/keys").all(".new") == []
+    action, fields = view(owner, "/settings/keys").form("Create key")
+    send(owner, action, fields | {"name": "phone"})
+    thief = enter(app, database)
+    cookie = owner.get_cookie("blogapi-notice", path="/settings")
+    assert (cookie.http_only, cookie.same_site, cookie.path, cookie.max_age) == (True, "Strict", "/settings", 60)
+    thief.set_cookie("blogapi-notice", cookie.value, path="/settings")
+    assert view(thief, "/settings/keys").all(".new") == []
+
+
+def test_a_notice_that_was_changed_is_not_shown(owner):
+    for value in ("x", "x.y", f"{'0' * 64}.e30=", "é.e30="):
+        owner.set_cookie("blogapi-notice", value, path="/settings")
+        assert view(owner, "/settings/keys").all(".notice, .new") == []

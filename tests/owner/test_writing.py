@@ -1,0 +1,202 @@
+"""Writing posts on the owner's page: validated as the API does, and nothing typed is lost."""
+
+import pytest
+
+from blogapi.storage import keys
+from blogapi.storage.models import Post
+from tests.owner.pages import Page, enter, follow, send, view
+
+FULL = {
+    "title": "Hello",
+    "content": "First line.\n\nSecond.",
+    "excerpt": "Short.",
+    "tags": "One, two\nThree",
+    "slug": "hi",
+    "cover_image": "https://example.org/a.jpg",
+    "status": "draft",
+}
+
+
+def shown(page, label="Save"):
+    """The fields of the form, without those that a person does not see."""
+    hidden = ("form_token", "etag", "nonce")
+    return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
+
+
+# New
+
+
+def test_a_post_is_created_with_all_its_fields(owner, client):
+    page = view(owner, "/settings/posts/new").press("Create", **FULL)
+    assert page.said[0] == "“Hello” was created."
+    post = client.get("/v1/posts/1").json
+    assert post == FULL | {
+        "id": "1",
+        "tags": ["One, two", "Three"],
+        "created_at": "2026-11-20T12:00:00Z",
+        "updated_at": "2026-11-20T12:00:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "time", "published_at"),
+    [
+        ("published", "", "2026-11-20T12:00:00Z"),
+        ("published", "2020-01-02T03:04", "2020-01-02T03:04:00Z"),
+        ("scheduled", "2027-01-02T03:04:05", "2027-01-02T03:04:05Z"),
+        ("archived", "", None),
+    ],
+)
+def test_a_post_is_created_with_each_status_and_date(owner, client, status, time, published_at):
+    typed = {"title": "A", "content": "B", "status": status, "published_at": time}
+    view(owner, "/settings/posts/new").press("Create", **typed)
+    post = client.get("/v1/posts/1").json
+    assert (post["status"], post.get("published_at"), post["slug"]) == (status, published_at, "a")
+
+
+def test_a_form_sent_twice_creates_one_post(owner, count):
+    action, fields = view(owner, "/settings/posts/new").form("Create")
+    answers = [send(owner, action, fields | {"title": "A", "content": "B"}) for _ in range(2)]
+    assert [each.headers["Location"] for each in answers] == ["/settings/posts/1"] * 2
+    assert count(Post) == 1
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("title", " ", "Must have 1 to 255 characters."),
+        ("content", " \n", "Must contain a visible character."),
+        ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
+        ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
+        ("slug", "taken", "Already taken by another post."),
+        ("cover_image", "/a.jpg", "Must be an absolute http or https URL without white space."),
+        ("status", "gone", "Must be one of published, draft, scheduled, archived."),
+        ("published_at", "2026-13-01T00:00", "Must be a time in RFC 3339"),
+        ("published_at", "2027-01-01T00:00", "Must not be in the future"),
+        ("tags", "\n".join(map(str, range(51))), "Must have at most 50 tags."),
+        ("tags", "a\n" + "x" * 65, "Tags[1]: must have 1 to 64 characters."),
+    ],
+)
+def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, post, name, value, message):
+    post(slug="taken")
+    post(slug="mine")
+    typed = FULL | {"published_at": "2020-01-01T00:00", name: value}
+    for path, label in (("/settings/posts/new", "Create"), ("/settings/posts/2/edit", "Save")):
+        page = view(owner, path).press(label, **typed)
+        assert (page.status, page.title_says_not_saved) == (400, True)
+        (wrong,) = page.soup.select(".wrong")
+        assert (wrong["id"], wrong.text.startswith(message)) == (f"{name}-wrong", True), wrong.text
+        assert page.soup.select_one(f"#{name}")["aria-invalid"] == "true"
+        assert shown(page, label) == typed | ({"status": "draft"} if name == "status" else {})
+        page = page.press(label, **FULL | {"slug": label.lower(), "published_at": ""})
+        assert page.said[0].startswith("“Hello” was")
+
+
+# A change
+
+
+def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, post):
+    before = post(title="Hello", content="\n\nWords.\n", excerpt="Short.", tags=["a", "b"], status="published")
+    page = view(owner, "/settings/posts/1/edit")
+    assert shown(page) == {
+        "title": "Hello",
+        "content": "\n\nWords.\n",
+        "excerpt": "Short.",
+        "tags": "a\nb",
+        "slug": "hello",
+        "cover_image": "",
+        "status": "published",
+        "published_at": "2026-11-20T12:00:00",
+    }
+    page = page.press("Save", title="Good day", tags="b\n\n c \n", excerpt="")
+    assert page.said[0] == "“Good day” was saved."
+    after = before | {"title": "Good day", "tags": ["b", "c"]}
+    del after["excerpt"]
+    assert client.get("/v1/posts/1").json == after
+
+
+def test_saving_what_is_not_changed_changes_nothing(owner, client, post, clock):
+    for content in ("a\nb", "a\r\nb\r\n", "a\r\nb\n", "a\rb"):
+        before = post(content=content, published_at="2020-01-01T00:00:07Z", excerpt="x", cover_image="http://a")
+        clock.now += 60
+        view(owner, f"/settings/posts/{before['id']}/edit").press("Save")
+        assert client.get(f"/v1/posts/{before['id']}").json == before
+
+
+def test_a_content_keeps_the_line_breaks_that_it_had(owner, client, post):
+    for old, typed, new in (("a\r\nb", "a\nb\nc", "a\r\nb\r\nc"), ("a\nb", "a\nb\nc", "a\nb\nc"), ("a", "a\n", "a\n")):
+        post_id = post(content=old)["id"]
+        view(owner, f"/settings/posts/{post_id}/edit").press("Save", content=typed)
+        assert client.get(f"/v1/posts/{post_id}").json["content"] == new
+
+
+def test_a_million_characters_open_and_save(owner, client, post):
+    content = "Привет, мир.\n🧁 & <b>\n" * 47_000
+    post(content=content)
+    page = view(owner, "/settings/posts/1/edit")
+    assert page.form("Save")[1]["content"] == content
+    page = page.press("Save", content=content + "\nEnd.")
+    assert (page.status, page.said[0]) == (200, "“A title” was saved.")
+    assert client.get("/v1/posts/1").json["content"] == content + "\nEnd."
+
+
+# Nothing typed is lost
+
+
+def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown(owner, client, post):
+    post(title="Hello", content="One.\nTwo.\nThree.")
+    page = view(owner, "/settings/posts/1/edit")
+    client.patch("/v1/posts/1", json={"content": "One.\n2.\nThree.", "tags": ["new"]})
+    page = page.press("Save", content="One.\nTwo.\nThree!", title="Hi")
+    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was changed elsewhere"])
+    assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
+    assert shown(page)["content"] == "One.\nTwo.\nThree!"
+    assert page.all("section h3") == ["Title", "Content", "Tags"]
+    assert page.all("del") == ["Hello", "2.", "Three.", "new"]
+    assert page.all("ins") == ["Hi", "Two.", "Three!", ""]
+    page = page.press("Save", content="One.\n2.\nThree!")
+    assert page.said[0] == "“Hi” was saved."
+    assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"
+
+
+def test_a_post_that_was_deleted_meanwhile_can_be_created_again(owner, client, post):
+    post()
+    page = view(owner, "/settings/posts/1/edit")
+    client.delete("/v1/posts/1")
+    page = page.press("Save", **FULL)
+    assert (page.status, page.all(".problem h2")) == (404, ["Not saved, but nothing is lost"])
+    page = page.press("Create")
+    assert page.said[0] == "“Hello” was created."
+    assert client.get("/v1/posts/2").json["content"] == FULL["content"]
+
+
+@pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
+def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app, database, owner, client, post, path):
+    post()
+    label = "Create" if path.endswith("new") else "Save"
+    page = view(owner, path)
+    database.write(keys.end_sessions)
+    page = page.press(label, **FULL)
+    assert (page.status, page.all(".problem h2")) == (403, ["Not saved, but nothing is lost"])
+    assert shown(page, label).items() >= FULL.items()
+    follow(owner, send(owner, "/settings/open", {"link": database.write(keys.add_link)}))  # in another tab
+    page = page.press(label)
+    assert (page.status, shown(page, label).items() >= FULL.items()) == (403, True)
+    page = page.press(label)
+    assert page.status == 200
+    assert client.get("/v1/posts/by-slug/hi").json["content"] == FULL["content"]
+
+
+def test_a_stranger_can_write_nothing(app, database, client, post, count):
+    post()
+    theirs = view(enter(app, database), "/settings/posts/new").form("Create")[1]
+    stranger = app.test_client()
+    for fields in (FULL, FULL | theirs, FULL | {"form_token": ""}):
+        for action in ("/settings/posts/new", "/settings/posts/1/edit"):
+            page = Page(stranger, send(stranger, action, fields))
+            assert page.status == 403
+            assert page.soup.select_one("[name=form_token]")["value"] == ""
+    assert count(Post) == 1

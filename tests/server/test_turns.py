@@ -1,0 +1,83 @@
+"""Who is served next, and whose unfinished requests are ended first."""
+
+import gevent
+import pytest
+
+from blogapi.server.budget import ReceiveBudget
+from blogapi.server.loop import Turns
+from blogapi.server.requests import network
+
+
+class Client:
+    """A connection, as a budget knows it."""
+
+    def __init__(self, keyed):
+        self.keyed = keyed
+        self.ended = False
+
+    def give_up(self):
+        self.ended = True
+
+
+def served(*clients):
+    """The clients of some requests, each with whether it has a key, in the order of their turns."""
+    turns, order = Turns(), []
+
+    def ask(client, keyed):
+        turns.wait(client, keyed)
+        order.append(client)
+
+    gevent.joinall([gevent.spawn(ask, *client) for client in clients])
+    return order
+
+
+def test_requests_of_one_client_wait_for_its_own():
+    assert served(("a", True), ("a", True), ("a", True), ("b", True)) == ["a", "b", "a", "a"]
+
+
+def test_clients_with_a_key_and_without_have_turns_by_turns_however_many_addresses_there_are():
+    addresses = [(f"127.0.0.{number}", False) for number in range(1, 5)]
+    order = served(*addresses, ("key", True), ("key", True))
+    assert order == ["127.0.0.1", "key", "127.0.0.2", "key", "127.0.0.3", "127.0.0.4"]
+
+
+def test_a_client_that_goes_away_leaves_its_place():
+    turns, order = Turns(), []
+
+    def ask(client):
+        turns.wait(client, False)
+        order.append(client)
+
+    waiting = [gevent.spawn(ask, client) for client in ("a", "b")]
+    gevent.idle()
+    waiting += [gevent.spawn(ask, client) for client in ("c", "d")]
+    waiting[2].kill(block=False)
+    gevent.joinall(waiting)
+    assert order == ["a", "b", "d"]
+    assert not any(turns.waiting)
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
+    assert network(address) == client
+
+
+def test_clients_without_a_key_cannot_end_requests_with_one():
+    budget = ReceiveBudget(small=100)
+    keyed, others = Client(keyed=True), [Client(keyed=False) for _ in range(3)]
+    budget.add(keyed, 60)
+    for other in others:
+        budget.add(other, 60)
+    assert [client.ended for client in (keyed, *others)] == [False, True, True, False]
+    for client in (keyed, *others):
+        budget.release(client)
+    assert budget.small == [100, 100]

@@ -1,0 +1,267 @@
+"""The index of the search: what it has after each change, and when a search runs in a thread."""
+
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from blogapi.clock import rfc3339
+from blogapi.loop import Loop
+from blogapi.post import STATUSES
+from blogapi.storage import posts
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import Post
+from blogapi.storage.search import index, sqlite
+from blogapi.storage.search import queries as search
+from tests.invariants import sound_posts
+from tests.web.test_list import walk
+
+
+@pytest.fixture
+def found(client):
+    """Search; return the ids of the posts that are found, as one word."""
+
+    def found(q, **query):
+        answer = client.get("/v1/posts", query_string={"q": q} | query)
+        assert answer.status_code == 200, answer.text
+        return "".join(post["id"] for post in answer.json)
+
+    return found
+
+
+def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
+    post(title="Alpha", content="one two", tags=["red"])
+    post(title="Other", content="one")
+    client.patch("/v1/posts/1", json={"content": "two three"})
+    assert (found("one"), found("two"), found("three"), found("alpha"), found("red")) == ("2", "1", "1", "1", "1")
+    client.patch("/v1/posts/1", json={"title": "Beta", "tags": ["green", "red"], "status": "published"})
+    assert (found("alpha"), found("beta"), found("red"), found("green red")) == ("", "1", "1", "1")
+    assert (found("two", status="draft"), found("two", status="published")) == ("", "1")
+    client.put("/v1/posts/by-slug/alpha", json={"title": "Gamma", "content": "four", "excerpt": "Five"})
+    assert (found("beta"), found("red"), found("two"), found("gamma four five")) == ("", "", "", "1")
+    client.delete("/v1/posts/1")
+    assert (found("gamma"), found("one")) == ("", "2")
+
+
+def test_a_deleted_post_leaves_nothing_in_the_index(client, post, config):
+    post(title="Straße 東京", content="Words", tags=["é"], excerpt="x")
+    client.patch("/v1/posts/1", json={"tags": ["a", "b"]})
+    client.delete("/v1/posts/1")
+    assert sound_posts(config.database) == {}
+
+
+def test_a_renamed_tag_is_found_by_its_new_name(client, found, post, config):
+    for title in ("One", "Two"):
+        post(title=title, tags=["Old name", "Kept"])
+    client.patch("/v1/tags/old%20name", json={"name": "New name"})
+    assert (found("old"), found("new name kept two"), found("one", tag="new name")) == ("", "2", "1")
+    client.delete("/v1/tags/new%20name")
+    assert (found("new"), found("kept")) == ("", "21")
+    sound_posts(config.database)
+
+
+def test_a_post_that_fails_is_not_found(client, found, post):
+    post(slug="taken")
+    assert client.post("/v1/posts", json={"title": "Words", "content": "x", "slug": "taken"}).status_code == 400
+    assert found("x") == ""
+
+
+def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, clock, database, config):
+    post(title="Early", status="published")
+    post(title="Early and due", tags=["a"])
+    post(title="Early and later", tags=["a"])
+    later = ["2026-11-20T12:00:10Z", "2026-11-20T12:00:20Z"]
+    for number, published_at in enumerate(later, 2):
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
+
+    def ids(**query):
+        return found("early", status="published", **query), found("early", status="scheduled", **query)
+
+    assert (ids(), ids(tag="a")) == (("1", "32"), ("", "32"))
+    clock.now += 10
+    assert (ids(), ids(tag="a"), ids(before="3")) == (("21", "3"), ("2", "3"), ("21", ""))
+    assert client.get("/v1/posts?q=due").json[0]["status"] == "published"
+    database.write(posts.publish_due)
+    assert (ids(), ids(tag="a")) == (("21", "3"), ("2", "3"))
+    sound_posts(config.database)
+
+
+def test_a_damaged_post_that_was_deleted_takes_no_place_on_a_page(client, found, post, database):
+    for title in "abc":
+        post(title=f"word {title}")
+    database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 3)))
+    assert client.delete("/v1/posts/3").status_code == 204
+    assert found("word", limit="2") == "21"
+    assert client.get("/v1/posts?q=word&limit=2").headers.get("Link") is None
+
+
+def test_large_posts_end_a_page(client, post):
+    for number in range(6):
+        post(title=f"word {number}", content="x" * 1_000_000)
+    assert [len(page) for page in walk(client, "/v1/posts?q=word")] == [5, 1]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("status", [None, *STATUSES])
+def test_no_search_scans_or_sorts(database, status):
+    statement = database.engine.statement(sqlite._newest(status))
+    values = [{"words": '"a"'}.get(getattr(each, "name", None), 1) for each in statement.parameters]
+    steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)]
+    steps.remove("SCAN t2 VIRTUAL TABLE INDEX 192:M1<")  # 192 is in descending order of the ids
+    assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT", "LIST"}, steps
+
+
+def test_a_search_takes_two_statements(client, statements):
+    client.get("/v1/posts?q=fog")
+    with statements() as collected:
+        client.get("/v1/posts?q=fog")
+    assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT", "SELECT"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("query", "is_quick"),
+    [
+        ({"q": "fog"}, True),
+        ({"q": "f*"}, True),
+        ({"q": "fog", "status": "published"}, True),
+        ({"q": "fog", "sort": "relevance"}, True),
+        ({"q": "fog lake sun"}, True),
+        ({"q": "fo*"}, False),
+        ({"q": '"fog lake"'}, False),
+        ({"q": "東京"}, False),
+        ({"q": "fog", "status": "draft"}, False),
+        ({"q": "fog", "tag": "a"}, False),
+        ({"q": "fog", "sort": "published_at"}, False),
+    ],
+)
+def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query, is_quick):
+    assert search.is_quick(database, query)
+    much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * sqlite.QUICK_SEQUENCE_BYTES}
+    database.write(lambda tx: tx.execute(Post.insert(much)))
+    assert search.is_quick(database, query) is is_quick
+    assert search.page(database, limit=10, **query).documents == []
+
+
+def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, database, found, post):
+    in_thread = []
+
+    def run_in_thread(function, arguments):
+        in_thread.append(function)
+        return function(*arguments)
+
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
+    large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
+    assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
+    assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
+    post(title="Small", content="fog")
+    assert (found("fog"), found("lake"), len(in_thread)) == ("21", "1", 1)
+    assert client.patch("/v1/posts/1", json={"title": "Still large"}).status_code == 200
+    assert client.patch("/v1/posts/1", json={"tags": ["sun"], "status": "draft"}).status_code == 200
+    assert (found("still"), found("sun"), len(in_thread)) == ("1", "1", 2)
+    assert client.patch("/v1/posts/1", json={"content": "sun", "tags": []}).status_code == 200
+    assert (found("fog"), found("sun"), found("still"), len(in_thread)) == ("2", "1", "1", 3)
+    assert client.put("/v1/posts/by-slug/large", json=large | {"title": "Back"}).status_code == 200
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 5)
+
+
+@pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
+def test_a_search_for_many_words_runs_in_a_thread_however_few_posts_there_are(database, q):
+    assert not search.is_quick(database, {"q": q})
+
+
+def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, clock):
+    post(title="Fog")
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
+    query = {"q": "fog", "status": "published"}
+    assert search.is_quick(database, query)
+    clock.now += 10
+    assert not search.is_quick(database, query)
+    database.write(posts.publish_due)
+    assert search.is_quick(database, query)
+
+
+def test_searches_of_one_client_do_not_keep_another_waiting(database):
+    running, done = threading.Event(), []
+
+    def look(reader, client):
+        running.wait(10)
+        done.append(client)
+
+    with ThreadPoolExecutor(21) as pool:
+        for _ in range(20):
+            pool.submit(database.read_in_thread, "many", look, "many")
+        other = pool.submit(database.read_in_thread, "one", look, "one")
+        while not database._turns["one"].locked():
+            pass
+        running.set()
+        other.result(10)
+    assert (done.count("many"), done.count("one")) == (20, 1)
+    assert done.index("one") < 10
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("by_title", [None, True, False])
+def test_a_search_among_published_posts_looks_for_words_of_published_posts_only(by_title):
+    looked_for = index.wanted('fog "lake sun" a* b*')
+    expression = sqlite.expression(looked_for, "published", "tag", by_title)
+    quoted = expression.split('"')[1::2]
+    assert len(quoted) >= 5
+    assert all(word.startswith(index.PUBLISHED) for words in quoted for word in words.split())
+
+
+@pytest.mark.sqlite
+def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_ones(client, database, post):
+    post(title="Secret", tags=["Hidden"])
+    client.patch("/v1/posts/1", json={"status": "published"})
+    client.patch("/v1/posts/1", json={"status": "archived"})
+    for q in ("secret", "hidden", "s*", "words"):
+        words = sqlite.expression(index.wanted(q), "published", None)
+        assert database.row(sqlite._some, words=words, limit=1) is None
+
+
+# The index
+
+
+def test_words_of_another_unicode_are_rebuilt(config, database, client, found, post):
+    post(title="Fog")
+    database.close()
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("UPDATE search_made SET unicode = '1.0'")
+        other.execute("INSERT INTO search (rowid, words) VALUES (1, 'left')")
+    with pytest.raises(Unavailable, match="blogapi init"):
+        database.engine.open(create=False)
+    assert database.engine.open() is False
+    assert (found("fog"), found("left")) == ("1", "")
+
+
+def test_a_large_index_is_made_with_a_line_of_progress(config, database, post, monkeypatch, caplog):
+    for title in ("One", "Two", "Three"):
+        post(title=title)
+    monkeypatch.setattr(index, "PROGRESS", 2)
+    with database.engine.connection as connection:
+        index.make(connection)
+    assert caplog.messages == ["2 of 3 posts are indexed"]
+    sound_posts(config.database)
+
+
+def test_a_damaged_post_with_more_words_than_were_indexed_can_be_deleted(client, post, found, database):
+    made = post(title="One")
+    document = posts.documents.dump(made | {"content": "many " * 100})
+    database.write(lambda tx: tx.execute(Post.update(document=document).where(Post.id == 1)))
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert post(title="Two")["id"] == found("two")
+
+
+def test_only_the_part_that_changes_is_written():
+    old = {"title": "Fog", "content": "x" * 1000, "status": "draft", "tags": ["a"]}
+    assert index.changed_parts(old, old) == {}
+    removed, added = index.changed_parts(old, old | {"status": "archived"})["labels"]
+    assert set(removed.split()) ^ set(added.split()) == {"¦draft", "¦archived"}
+    assert index.changed_parts(old, old | {"tags": []}).keys() == {"labels"}
+    assert index.changed_parts(old, old | {"excerpt": "a"}).keys() == {"text"}
+    assert index.changed_parts(old, old | {"status": "published"}).keys() == {"text", "labels"}

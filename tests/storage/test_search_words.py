@@ -1,0 +1,121 @@
+"""The words of a text."""
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blogapi import create_app
+from blogapi.config import Config
+from blogapi.storage import posts
+from blogapi.storage.search import index
+from blogapi.storage.search import queries as search
+from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("A post, at 10:30.", "a post at 10 30"),
+        ("snake_case and kebab-case", "snake case and kebab case"),
+        ("STRASSE Straße", "strasse strasse"),
+        ("Café Cafe\u0301 Ǆ ﬁn", "cafe cafe dz fin"),
+        ("İstanbul ᾼ", "istanbul α"),
+        ("Ｆｕｌｌ № ½ x²", "full no 1 2 x2"),
+        ("Ёж Й", "еж и"),
+        ("हिन्दी क्या कया", "हिन्दी क्या कया"),
+        ("東京tower", "東 京 tower"),
+        ("ガード ｶﾞ が", "ガ ー ド ガ が"),
+        ("か\u3099 あ\u3099", "が あ \u3099"),
+        ("한국 한국", "한 국 한 국"),
+        ("ไก่ ລາວ ខ្មែរ", "ไ ก ่ ລ າ ວ ខ ្ ម ែ រ"),
+        ("ดุ ดู ຸ ູ", "ด ุ ด ู ຸ ູ"),
+        ("བོད་ཡིག", "བོད ཡིག"),
+        ("שָׁלוֹם العَرَبِيَّة", "שלום العربية"),
+        ("\u1019\u103c\u1014\u103a", "\u1019 \u103c \u1014 \u103a"),
+        ("❤\ufe0f 1\ufe0f\u20e3 👩\u200d🍳", "1"),
+        ("a\u0336b\u0336", "ab"),
+        ("\U00020000\U0002000b", "\U00020000 \U0002000b"),
+        ("\U0001e900\U0001e944", "\U0001e922"),
+    ],
+)
+def test_words_are_folded(text, expected):
+    assert " ".join(words(text)) == expected
+
+
+@given(st.text())
+def test_the_words_of_words_are_themselves(text):
+    found = words(text)
+    assert words(" ".join(found)) == found
+    assert [word for word in found if not set(word).isdisjoint(index.START + index.OF_TAG + index.BETWEEN)] == []
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_a_text_in_ascii_is_split_like_any_other(text):
+    assert words(text) == words(f"{text} é")[:-1]
+
+
+def test_no_character_makes_a_run_of_marks_that_would_take_long_to_sort():
+    for code in range(0x110000):
+        rest = DROPPED.sub("", DROPPED_BEYOND.sub("", chr(code)))
+        first = unicodedata.normalize("NFKD", rest)[:1]
+        assert not first or not unicodedata.combining(first) or RUN.fullmatch(5 * rest), hex(code)
+
+
+@pytest.mark.parametrize("text", ["\u0e48\u0e38", "\u0f73", "\uff9e\u0f72", "\u0301\u0300", "㌖", "\ufdfa", "a\u0336"])
+def test_splitting_a_text_takes_time_that_grows_with_its_length(text):
+    def seconds(length):
+        begun = time.process_time()
+        words(text * (length // len(text)))
+        return time.process_time() - begun
+
+    assert min(seconds(400_000) for _ in range(3)) < 3 * min(seconds(200_000) for _ in range(3)) + 0.01
+
+
+# A naive model: every search is compared with the words of the posts
+
+
+ALPHABET = "aábBß12 \"*-_'()東京ター゛\u3099\u0301\u0336한\u1112\u1161กไ́🍳§¶·"
+texts = st.text(st.sampled_from(ALPHABET), max_size=12)
+
+
+def has(sequence, by_start, text):
+    """Return whether a text has words in sequence."""
+    inside = words(text)
+    for start in range(len(inside) - len(sequence) + 1):
+        part = tuple(inside[start : start + len(sequence)])
+        if part == sequence or (by_start and part[:-1] == sequence[:-1] and part[-1].startswith(sequence[-1])):
+            return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def module_database(tmp_path_factory):
+    app = create_app(Config(database=tmp_path_factory.mktemp("search") / "blog.db"))
+    yield app.extensions["blogapi"].database
+    app.extensions["blogapi"].database.close()
+
+
+@given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=2, unique=True)), min_size=1, max_size=4), texts)
+def test_a_search_finds_just_the_posts_that_have_the_words(module_database, given_posts, q):
+    database = module_database
+    looked_for = list(sequences(q))
+    if not looked_for:
+        return
+    expected = []
+    first = database.row(posts._next, slug="")[0]
+    for title, content, names in given_posts:
+        fields = {"title": title, "content": content, "tags": names, "status": "draft"}
+        post_id = database.write(posts.add, fields).id
+        if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
+            expected.insert(0, post_id)
+    page = search.page(database, q, 1000)
+    ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
+    assert [each for each in ids if each >= first] == expected
+
+
+def test_dropped_marks_are_told_apart_by_their_size():
+    assert max(DROPPED.pattern[1:-2]) < BEYOND <= min(DROPPED_BEYOND.pattern[1:-2].replace("-", ""))

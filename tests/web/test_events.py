@@ -1,0 +1,250 @@
+"""Events: which changes are recorded, with which payload, and for which webhooks."""
+
+import json
+
+import pytest
+
+from blogapi.storage import posts, tags, webhooks
+from blogapi.storage.models import EVENTS, Delivery, Event
+from tests.conftest import NOON
+
+URL = "https://203.0.114.1/hook"
+SHOWN = {"id": "1", "url": URL, "events": list(EVENTS), "active": True, "created_at": "2026-11-20T12:00:00Z"}
+
+
+@pytest.fixture
+def webhook(client):
+    """Create a webhook; return it."""
+
+    def create(**fields):
+        answer = client.post("/v1/webhooks", json={"url": URL} | fields)
+        assert answer.status_code == 201, answer.text
+        return answer.json
+
+    return create
+
+
+@pytest.fixture
+def recorded(database):
+    """Type and payload of all events, in order."""
+
+    def recorded():
+        rows = database.rows(Event.select(Event.type, Event.payload).order_by(Event.id))
+        return [(name, json.loads(payload)) for name, payload in rows]
+
+    return recorded
+
+
+@pytest.fixture
+def types(recorded):
+    return lambda: [name for name, _ in recorded()]
+
+
+def test_without_webhooks_nothing_is_recorded(post, statements, count):
+    with statements() as collected:
+        post(status="published")
+    assert sum("webhook" in statement for statement in collected) == 1
+    assert count(Event) == 0
+
+
+def test_a_draft_is_created_and_the_payload_lacks_its_content(webhook, post, recorded):
+    webhook()
+    created = post(tags=["a"], excerpt="b")
+    created.pop("content")
+    payload = {"type": "post.created", "timestamp": "2026-11-20T12:00:00Z", "data": {"post": created}}
+    assert recorded() == [("post.created", payload)]
+
+
+def test_one_created_as_published_is_created_and_then_published(webhook, post, types, recorded):
+    webhook()
+    post(status="published")
+    assert types() == ["post.created", "post.published"]
+    assert [payload["data"]["post"]["status"] for _, payload in recorded()] == ["published"] * 2
+
+
+def test_a_change_is_an_update_and_sometimes_a_publication(client, webhook, post, types, recorded):
+    post()
+    webhook()
+    for change, expected in [
+        ({"title": "B"}, ["post.updated"]),
+        ({"status": "published"}, ["post.updated", "post.published"]),
+        ({"title": "C"}, ["post.updated"]),
+        ({"status": "archived"}, ["post.updated"]),
+        ({"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}, ["post.updated"]),
+    ]:
+        before = len(types())
+        changed = client.patch("/v1/posts/1", json=change).json
+        changed.pop("content")
+        assert types()[before:] == expected
+        assert recorded()[-1][1]["data"]["post"] == changed
+
+
+def test_a_deletion_tells_what_was_deleted(client, webhook, post, recorded):
+    created = post()
+    webhook()
+    client.delete("/v1/posts/1")
+    created.pop("content")
+    assert recorded() == [
+        ("post.deleted", {"type": "post.deleted", "timestamp": "2026-11-20T12:00:00Z", "data": {"post": created}})
+    ]
+
+
+@pytest.mark.parametrize("write", ["change", "delete", "publish"])
+def test_a_scheduled_publication_is_recorded_once(client, database, webhook, post, types, recorded, clock, write):
+    post(tags=["a"])
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    webhook(events=["post.published"])
+    clock.now = NOON + 3600
+    for _ in range(2):
+        if write == "change":
+            client.patch("/v1/posts/1", json={"title": "B"})
+        elif write == "delete":
+            client.delete("/v1/posts/1")
+        else:
+            database.write(posts.publish_due)
+    assert types() == ["post.published"]
+    published = recorded()[0][1]["data"]["post"]
+    assert (published["status"], published["published_at"]) == ("published", "2026-11-20T13:00:00Z")
+
+
+def tag_event(name, **data):
+    return (f"tag.{name}", {"type": f"tag.{name}", "timestamp": "2026-11-20T12:00:00Z", "data": data})
+
+
+def test_a_tag_that_is_renamed_or_removed_is_an_event_of_the_tag_and_none_of_its_posts(client, webhook, post, recorded):
+    post(tags=["A"], status="published"), post(tags=["a"])
+    webhook()
+    client.patch("/v1/tags/A", json={"name": "B"})
+    client.patch("/v1/tags/b", json={"name": "b"})
+    client.delete("/v1/tags/B")
+    assert recorded() == [
+        tag_event("updated", tag={"name": "B", "posts": 2}, previous_name="a"),
+        tag_event("updated", tag={"name": "b", "posts": 2}, previous_name="B"),
+        tag_event("deleted", tag={"name": "b"}),
+    ]
+
+
+def test_a_merge_is_an_event_of_what_became_of_the_tag(client, webhook, post, recorded):
+    post(tags=["a", "B"]), post(tags=["A"]), post(tags=["b"])
+    webhook()
+    client.patch("/v1/tags/a", json={"name": "B", "merge": True})
+    assert recorded() == [tag_event("updated", tag={"name": "b", "posts": 3}, previous_name="A")]
+
+
+def test_a_rename_that_changes_nothing_is_no_event(client, webhook, post, recorded):
+    post(tags=["A"]), post(tags=["a"])
+    webhook()
+    client.patch("/v1/tags/a", json={"name": "a"})  # changes a post
+    client.patch("/v1/tags/a", json={"name": "a"})
+    assert recorded() == [tag_event("updated", tag={"name": "a", "posts": 2}, previous_name="a")]
+
+
+def test_what_is_refused_is_no_event_of_a_tag(client, webhook, post, types):
+    post(tags=["a", "b"])
+    webhook(), webhook(events=["tag.deleted"])
+    assert client.patch("/v1/tags/a", json={"name": "b"}).status_code == 400
+    assert client.delete("/v1/tags/c").status_code == 404
+    assert types() == []
+
+
+def test_webhooks_are_told_of_tags_only_where_they_want_that(client, webhook, post, count):
+    post(tags=["a"])
+    webhook(events=["tag.updated"]), webhook(events=["tag.deleted"]), webhook(events=["post.updated", "ping"])
+    client.patch("/v1/tags/a", json={"name": "b"})
+    client.delete("/v1/tags/b")
+    listed = [client.get(f"/v1/webhooks/{number}/deliveries").json for number in (1, 2, 3)]
+    assert [[delivery["event"] for delivery in each] for each in listed] == [["tag.updated"], ["tag.deleted"], []]
+
+
+def test_what_is_refused_or_repeated_records_nothing(client, webhook, post, types):
+    post(slug="taken")
+    webhook()
+    assert client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"}).status_code == 400
+    assert client.patch("/v1/posts/1", json={"title": "B"}, headers={"If-Match": '"x"'}).status_code == 412
+    assert client.delete("/v1/posts/7").status_code == 404
+    once = {"headers": {"Idempotency-Key": "k"}, "json": {"title": "A", "content": "B"}}
+    assert [client.post("/v1/posts", **once).json["id"] for _ in range(2)] == ["2", "2"]
+    assert types() == ["post.created"]
+
+
+def test_what_is_rolled_back_after_it_was_recorded_is_no_event(webhook, database, types, count):
+    webhook()
+
+    def fail(tx):
+        webhooks.record(tx, {"id": "1"}, "post.created")
+        assert tx.row(Event.select(Event.type)) == ("post.created",)
+        raise ValueError("rolled back")
+
+    with pytest.raises(ValueError, match="rolled back"):
+        database.write(fail)
+    assert types() == []
+    assert count(Delivery) == 0
+
+
+def test_only_active_webhooks_that_want_an_event_are_told(client, webhook, post, count):
+    webhook(events=["post.deleted"]), webhook(), webhook(events=["post.created", "ping"]), webhook()
+    client.patch("/v1/webhooks/4", json={"active": False})
+    post()
+    assert [len(client.get(f"/v1/webhooks/{number}/deliveries").json) for number in (1, 2, 3, 4)] == [0, 1, 1, 0]
+    assert count(Event) == 1
+
+
+def test_an_event_that_no_webhook_wants_is_not_recorded(webhook, post, types):
+    webhook(events=["post.deleted"])
+    post(status="published")
+    assert types() == []
+
+
+@pytest.mark.parametrize("write", ["rename", "remove"])
+def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webhook, post, types, write):
+    post(tags=["a"])
+    webhook()
+
+    def fail(tx):
+        tags.rename(tx, "a", "b", False) if write == "rename" else tags.delete(tx, "a")
+        assert tx.row(Event.select(Event.type))
+        raise ValueError("rolled back")
+
+    with pytest.raises(ValueError, match="rolled back"):
+        database.write_in_thread(fail)
+    assert types() == []
+    assert client.get("/v1/tags").json == [{"name": "a", "posts": 1}]
+
+
+@pytest.mark.parametrize("write", ["create", "change", "delete", "due"])
+def test_an_event_is_written_in_the_transaction_of_the_change(
+    client, database, webhook, post, clock, statements, write
+):
+    post()
+    if write == "due":
+        client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    webhook()
+    clock.now = NOON + 3600
+    with statements() as collected:
+        if write == "create":
+            post()
+        elif write == "change":
+            client.patch("/v1/posts/1", json={"title": "B"})
+        elif write == "delete":
+            client.delete("/v1/posts/1")
+        else:
+            database.write(posts.publish_due)
+    words = [" ".join(statement.replace('"', "").split()[:3]) for statement in collected]
+    change = {"create": "INSERT INTO post", "delete": "DELETE FROM post"}.get(write, "UPDATE post SET")
+    begin, commit = words.index("BEGIN IMMEDIATE"), words.index("COMMIT")
+    assert begin < words.index(change) < words.index("INSERT INTO event") < words.index("INSERT INTO delivery") < commit
+    assert (words.count("BEGIN IMMEDIATE"), words.count("COMMIT")) == (1, 1)
+
+
+@pytest.mark.parametrize("damaged", [None, "", '["post.created"'])
+def test_a_webhook_whose_events_are_damaged_stops_no_change_and_can_be_mended(
+    client, webhook, post, damage, types, damaged
+):
+    webhook()
+    damage("webhook", "events", damaged)
+    post()
+    assert client.get("/v1/webhooks").json == [SHOWN | {"events": []}]
+    assert client.patch("/v1/webhooks/1", json={"events": ["post.created"]}).json["events"] == ["post.created"]
+    before = types()
+    post()
+    assert types() == [*before, "post.created"]

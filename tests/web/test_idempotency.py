@@ -1,0 +1,86 @@
+"""Idempotency-Key: a creation that is sent again creates nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blogapi.storage.models import Idempotency
+from tests.conftest import message
+
+
+def listed(client, query=""):
+    return [post["id"] for post in client.get(f"/v1/posts?{query}").json]
+
+
+@pytest.fixture
+def once(client):
+    """Create a post with an Idempotency-Key; return the answer."""
+
+    def once(key="k", title="A"):
+        fields = {"title": title, "content": "B", "tags": ["c"]}
+        return client.post("/v1/posts", json=fields, headers={"Idempotency-Key": key})
+
+    return once
+
+
+def test_the_same_request_again_makes_nothing(client, once):
+    first, second = once(), once()
+    assert (second.status_code, second.json, second.headers["Location"]) == (201, first.json, "/v1/posts/1")
+    assert listed(client) == ["1"]
+    assert once("other").json["id"] == "2"
+
+
+def test_another_body_is_refused(client, once):
+    once()
+    assert message(once(title="C")) == "Idempotency-Key: was used for another body within the last 24 hours"
+    assert listed(client) == ["1"]
+
+
+def test_a_post_that_was_deleted_is_not_made_again(client, once):
+    once()
+    client.delete("/v1/posts/1")
+    assert message(once()) == "Idempotency-Key: the post it made has been deleted"
+
+
+def test_it_is_remembered_for_24_hours(client, once, clock, count):
+    once()
+    clock.now += 24 * 3600 - 1
+    assert once().json["id"] == "1"
+    clock.now += 1
+    assert once().json["id"] == "2"
+    assert count(Idempotency) == 1
+
+
+def test_errors_are_not_remembered(client, once):
+    assert once(title=" ").status_code == 400
+    assert once().status_code == 201
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 256, "ä"])
+def test_it_must_be_visible_ascii(once, name):
+    assert message(once(name)) == "Idempotency-Key: must have 1 to 255 visible ASCII characters"
+
+
+def test_each_api_key_has_its_own(service):
+    body = {"title": "A", "content": "B"}
+    other = service.blogapi("keys", "create", "other").stdout.strip()
+    ids = [
+        service.request("POST", "/v1/posts", body, Idempotency_Key="k", Authorization=f"Bearer {key}")[2]["id"]
+        for key in (service.key, other, service.key)
+    ]
+    assert ids == ["1", "2", "1"]
+
+
+def test_the_same_request_twenty_times_at_once_makes_one_post(service):
+    body = {"title": "A", "content": "B"}
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: service.request("POST", "/v1/posts", body, Idempotency_Key="k"), range(20)))
+    assert {(status, post["id"]) for status, _, post in answers} == {(201, "1")}
+    assert len(service.request("GET", "/v1/posts")[2]) == 1
+
+
+def test_what_it_costs_is_a_few_statements(client, post, statements):
+    post()
+    with statements() as collected:
+        client.get("/v1/posts/1")
+    assert [statement.split()[0] for statement in collected] == ["SELECT", "SELECT"]
