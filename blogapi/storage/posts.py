@@ -140,9 +140,8 @@ _next = Each(
         "SELECT max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post')) + 1,"
         f" {_is_taken} ?)",
         [Param("slug")],
-        ["slug"],
     ),
-    postgresql=Statement(f"SELECT next_id('post'), {_is_taken} %s)", [Param("slug")], ["slug"]),
+    postgresql=Statement(f"SELECT next_id('post'), {_is_taken} %s)", [Param("slug")]),
 )
 _columns = {getattr(Post, name): Param(name) for name in ("slug", "status", "published_at", "document")}
 _insert = Prepared(Post.insert({Post.id: Param("id"), **_columns}))
