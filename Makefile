@@ -19,8 +19,8 @@ test-all: test  # then what takes longer: PostgreSQL, servers that are killed, b
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
 
-bench: .venv/tested  # needs wrk; POSTS=1000000 compares with 1,000 posts, too; ENGINE=postgresql with SQLite
-	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite)
+bench: .venv/tested  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
+	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
 
 check: .venv/tested  # lint and formatting
 	$(BIN)/ruff check .
