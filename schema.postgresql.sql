@@ -8,7 +8,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version by which all words of the search were made; '' where they are still to be
 );
 
-INSERT INTO blogapi VALUES (5, '');
+INSERT INTO blogapi VALUES (1, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (

@@ -1,8 +1,8 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
--- A change here goes together with an entry in blogapi/storage/upgrades.py and a higher user_version.
+-- A change here goes together with a higher user_version, and an upgrade (see CONTRIBUTING.md).
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
-PRAGMA user_version = 5;
+PRAGMA user_version = 1;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere

@@ -181,8 +181,9 @@ def plan(database):
     """Return the steps by which SQLite runs a query."""
 
     def plan(query):
-        text, parameters, _ = database.engine.statement(query)
-        steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {text}", [1] * len(parameters))
+        statement = database.engine.statement(query)
+        values = [1] * len(statement.parameters)
+        steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)
         return [row[3] for row in steps]
 
     return plan

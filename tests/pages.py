@@ -39,4 +39,4 @@ class Page:
     @property
     def links(self):
         """The links to other places of the project: name of the file and anchor, each perhaps empty."""
-        return re.findall(r"\]\((?!https?:)([^#)]*)#?([^)]*)\)", self.text.replace("\n", " "))
+        return re.findall(r"\]\((?!https?:|/)([^#)]*)#?([^)]*)\)", self.text.replace("\n", " "))

@@ -36,7 +36,7 @@ CURL = (
 def opened() -> Iterator[Database]:
     """Open the database of the environment. It is neither created nor upgraded."""
     engine = engine_for(Config.from_environ(os.environ).database)
-    engine.open(create=False, upgrade=False)
+    engine.open(create=False)
     try:
         yield Database(engine)
     finally:

@@ -1,9 +1,9 @@
-"""The connections to a PostgreSQL database: made, kept, and replaced where they broke."""
+"""The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from typing import Any
 
 import psycopg
@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
-from blogapi.storage.engine import Engine
+from blogapi.loop import Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
@@ -19,6 +19,7 @@ PREPARED = 500  # statements that a connection keeps prepared
 WAIT_SECONDS = 2.0  # for a connection, while all are in use
 LOOK_UP_SECONDS = 5.0  # for what became of a COMMIT whose answer was lost
 POLL_SECONDS = 0.05
+READ_SECONDS = 2  # after which a query that reads is ended
 DEFAULTS = {  # of the address, which can say something else
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
@@ -28,8 +29,9 @@ DEFAULTS = {  # of the address, which can say something else
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",  # ms
 }
-# Without statistics a plan could go through all rows, or sort them: of each query, that is taken which its index gives.
-SETTINGS = """
+# Without statistics a plan could go through all rows, or sort them: each query takes the plan of its index.
+SETTINGS = f"""
+    SET statement_timeout = '{READ_SECONDS}s';
     SET idle_in_transaction_session_timeout = '3s';
     SET tcp_keepalives_idle = 1;
     SET tcp_keepalives_interval = 1;
@@ -41,21 +43,19 @@ SETTINGS = """
     SET plan_cache_mode = force_generic_plan;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
-# SQLSTATEs of what passes: a server that is full, ends or begins, or may not be written to since another is
+UNLIMITED = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0"
+# SQLSTATEs of what passes: a server that is full, stops, starts, or became a standby
 PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
-class Connection(psycopg.Connection):
-    """A connection that waits as the server wants it, whenever psycopg was imported."""
+class PostgresConnection(psycopg.Connection):
+    """A connection that waits by the event loop, no matter when psycopg was imported."""
 
     wait_for_socket: Callable[[int, int], int] | None = None
     _cursor: psycopg.Cursor | None = None
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run a generator of psycopg's, and wait when it does, but not for ever.
-
-        Interrupted, the connection is of no use any more.
-        """
+        """Run a generator of psycopg's, and wait when it does, for a limited time."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -69,14 +69,14 @@ class Connection(psycopg.Connection):
             raise psycopg.OperationalError("the server does not answer") from None
 
     def run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
-        """Run a statement, which is prepared if it is run again and again."""
-        prepare = True if statement.names is not None else None
+        """Run a statement, prepared if it is one of those that run again and again."""
+        prepare = True if statement.names else None
         return self.execute(statement.text, statement.bind(values) or None, prepare=prepare, binary=True)
 
     def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[tuple]:
-        """Run a statement that is run again and again; return its rows.
+        """Run a statement that runs again and again; return its rows.
 
-        By a cursor that is kept: making one takes 30 µs, of about 250.
+        Its cursor is kept: to create one takes 30 µs, of about 250.
         """
         if self._cursor is None:
             self._cursor = self.cursor(binary=True)
@@ -86,9 +86,9 @@ class Connection(psycopg.Connection):
 
 
 class Connections:
-    """At most so many connections to a database, which are kept."""
+    """At most `size` connections to a database, which are kept."""
 
-    def __init__(self, url: str, size: int, engine: Engine):
+    def __init__(self, url: str, size: int, loop: Loop):
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
         except psycopg.Error:  # whose message may have the password
@@ -97,27 +97,24 @@ class Connections:
             **{"user": "", "host": "", "dbname": ""} | parameters
         ).replace("//@", "//")
         self._address = make_conninfo("", **parameters)
-        self._idle: list[Connection] = []  # the one that was used last is taken first
+        self._idle: list[PostgresConnection] = []  # the one that was used last is taken first
         self._free = threading.Semaphore(size)
-        self._engine = engine
+        self._loop = loop
 
-    def connect(self) -> Connection:
-        """Make a connection. Raises Unavailable.
-
-        In a thread: names are looked up, and psycopg waits, without regard to others.
-        """
-        connection, error = self._engine.loop.run_in_thread(_connect, (self._address,))
+    def connect(self) -> PostgresConnection:
+        """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
+        connection, error = self._loop.run_in_thread(_connect, (self._address,))
         if error is not None:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
-        connection.wait_for_socket = self._engine.loop.wait_for_socket
+        connection.wait_for_socket = self._loop.wait_for_socket
         return connection
 
-    def take(self, new: bool = False) -> tuple[Connection, bool]:
-        """Take a connection, and give it back with `give`; return whether it is a new one. Raises Unavailable."""
+    def take(self) -> tuple[PostgresConnection, bool]:
+        """Take a connection, to be given back by `give`; return whether it is a new one. Raises Unavailable."""
         if not self._free.acquire(timeout=WAIT_SECONDS):
             raise Busy
         try:
-            while self._idle and not new:
+            while self._idle:
                 connection = self._idle.pop()
                 if not connection.closed:
                     return connection, False
@@ -126,7 +123,7 @@ class Connections:
             self._free.release()
             raise
 
-    def give(self, connection: Connection) -> None:
+    def give(self, connection: PostgresConnection) -> None:
         """Give a connection back; one that is in the middle of something is closed."""
         if not connection.closed and connection.pgconn.transaction_status == TransactionStatus.IDLE:
             self._idle.append(connection)
@@ -134,8 +131,8 @@ class Connections:
             connection.close()
         self._free.release()
 
-    def abandon(self, connection: Connection) -> None:
-        """Give back a connection whose transaction is not wanted any more."""
+    def abandon(self, connection: PostgresConnection) -> None:
+        """Roll back and give back a connection."""
         try:
             with suppress(psycopg.Error):
                 if not connection.closed:
@@ -144,10 +141,10 @@ class Connections:
             self.give(connection)
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction was committed whose answer was lost; None if that cannot be known in time."""
+        """Return whether a transaction whose answer was lost is committed; None if nobody can tell in time."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
-            with suppress(psycopg.Error, Unavailable), self.taken() as connection:
+            with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
                 (status,) = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id]).fetchone()
                 if status != "in progress":
                     return {"committed": True, "aborted": False}.get(status)
@@ -160,20 +157,11 @@ class Connections:
         for connection in idle:
             connection.close()
 
-    @contextmanager
-    def taken(self) -> Iterator[Connection]:
-        """Take a connection for a while. Raises Unavailable."""
-        connection, _ = self.take()
-        try:
-            yield connection
-        finally:
-            self.give(connection)
 
-
-def _connect(address: str) -> tuple[Connection | None, Exception | None]:
-    """Return a connection or the error: what is raised in a thread is in the log."""
+def _connect(address: str) -> tuple[PostgresConnection | None, Exception | None]:
+    """Return a connection or the error: the server would log what is raised in a thread as unexpected."""
     try:
-        connection = Connection.connect(address, autocommit=True)
+        connection = PostgresConnection.connect(address, autocommit=True)
         connection.prepared_max = PREPARED
         connection.adapters.register_dumper(int, Int8Dumper)  # or a statement is prepared for each size of integers
         connection.execute(SETTINGS)
@@ -182,8 +170,8 @@ def _connect(address: str) -> tuple[Connection | None, Exception | None]:
         return None, error
 
 
-def failure(error: psycopg.Error, connection: Connection) -> Exception:
-    """Return what to raise for an error, which is to be its cause."""
+def failure(error: psycopg.Error, connection: PostgresConnection) -> Exception:
+    """Return what to raise for an error, which becomes its cause."""
     if isinstance(error, psycopg.errors.UniqueViolation):
         return NotUnique(reason(error))
     passing = connection.closed or error.sqlstate in PASSING
@@ -196,5 +184,5 @@ def fetched(cursor: psycopg.Cursor) -> list[tuple]:
 
 
 def reason(error: Exception) -> str:
-    """Return an error in one line. What libpq says of an address has no password."""
+    """Return an error in one line. libpq never tells the password."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

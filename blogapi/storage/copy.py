@@ -1,26 +1,34 @@
-"""A copy of a whole database to another one, of either engine: all rows of all tables, as they are."""
+"""A whole database: its set-up, and copies of all rows of all tables, as they are, also while others write."""
 
+import errno
+import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from peewee import Model
 
-from blogapi.storage.backup import new_file
-from blogapi.storage.engine import Engine
-from blogapi.storage.errors import Unavailable
+from blogapi.storage import documents
+from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.search import index
-from blogapi.storage.upgrades import set_up
+from blogapi.storage.search.words import UNICODE
+
+SCHEMAS = Path(__file__).resolve().parent.parent
+APPLICATION_ID = 0x626C6F67  # as in schema.sql
+VERSION = 1  # as in both schemas
+UNRELEASED = range(2, 6)  # versions of programs that were never released
+OTHER_PYTHON = "another Python has indexed its words; blogapi init indexes them again"
+FETCHED_ROWS = 20  # at a time: a post can have 4 MB
 
 
-def copy(
-    source: Engine, target: Engine, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None
-) -> None:
-    """Copy a database as it is at one moment to another that is not there yet, all of it or nothing.
+def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None) -> None:
+    """Copy a database, as it is at one moment, to an engine without one; all of it or nothing.
 
-    `progress(rows, count)` is to give the rows. Raises Unavailable, and OSError for files.
+    `progress(rows, count)` passes the rows on. Raises Unavailable, and OSError for files.
     """
     with source.snapshot() as snapshot, target.filling() as filling:
         for model in BaseModel.__subclasses__():
@@ -29,19 +37,72 @@ def copy(
         filling.set_last_ids(snapshot.last_ids())
 
 
+def check_version(version: int, tables: set[str]) -> None:
+    """Raise Unavailable unless this program knows the tables of a database of ours."""
+    if version in UNRELEASED or not {model._meta.table_name for model in BaseModel.__subclasses__()} <= tables:
+        raise Unavailable(
+            "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
+        )
+    if version > VERSION:
+        raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
+
+
 def columns(model: type[Model]) -> list[str]:
     """Return the names of the columns of a table."""
     return [field.column_name for field in model._meta.sorted_fields]
 
 
-class SqliteFile:
+# SQLite
+
+
+def set_up(connection: sqlite3.Connection, create: bool) -> bool:
+    """Set a SQLite database up if it is empty, and index its words if another Python did; return whether it was empty.
+
+    Raises Unavailable if it is not ours or of another version, or if there is something to do without `create`.
+    """
+    application_id, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+    )
+    tables = _tables(connection)
+    if application_id == APPLICATION_ID and version:
+        check_version(version, tables)
+        if index.is_made(connection):
+            return False
+        if not create:
+            raise Unavailable(OTHER_PYTHON)
+    elif application_id or version or tables:
+        raise Unavailable("it belongs to another program")
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:  # commits, or rolls back
+        is_empty = not _tables(connection)  # asked again: another process may have been faster
+        if is_empty:
+            _run(connection, (SCHEMAS / "schema.sql").read_text())
+        if not index.is_made(connection):
+            index.make(connection)
+    return is_empty
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+class SqliteContents:
     """A SQLite database that is read or filled in a transaction."""
 
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
 
     def rows(self, model: type[Model]) -> Iterator[tuple]:
-        """Give the rows of a table."""
+        """Yield the rows of a table; memory holds some."""
         yield from self._connection.execute(f"SELECT {', '.join(columns(model))} FROM {model._meta.table_name}")
 
     def count(self, model: type[Model]) -> int:
@@ -49,7 +110,7 @@ class SqliteFile:
         return self._connection.execute(f"SELECT count(*) FROM {model._meta.table_name}").fetchone()[0]
 
     def last_ids(self) -> dict[str, int]:
-        """Return the greatest ids that there ever were."""
+        """Return the greatest ids that there ever were, by the names of the tables."""
         last = dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence"))
         (newest,) = self._connection.execute("SELECT ifnull(max(id), 0) FROM post").fetchone()
         return last | {"post": max(newest, last["post"])}
@@ -67,29 +128,140 @@ class SqliteFile:
 
 
 @contextmanager
-def read_all(path: Path) -> Iterator[SqliteFile]:
-    """Give all that there is in a SQLite database as of one moment, also while others write. Raises Unavailable."""
+def read_file(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a SQLite database of any version to read it. Raises Unavailable if there is none, or a damaged one."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
-            connection.isolation_level = None
-            connection.execute("BEGIN")
-            yield SqliteFile(connection)
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
+            yield connection  # of mode rw: it is not created if it is missing
     except sqlite3.Error as error:
         raise Unavailable(f"cannot copy the database {path}: {error}") from error
 
 
 @contextmanager
-def fill_new(path: Path) -> Iterator[SqliteFile]:
-    """Set a SQLite database up that is not there yet, and fill it. Raises Unavailable, OSError."""
+def fill_file(path: Path) -> Iterator[SqliteContents]:
+    """Set a new SQLite database up, and fill it. Raises Unavailable, OSError."""
     try:
         with new_file(path) as part, closing(sqlite3.connect(part, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = off")  # What is interrupted is deleted.
-            set_up(connection, upgrade=True)
+            set_up(connection, create=True)
             connection.execute("BEGIN")
-            yield SqliteFile(connection)
+            yield SqliteContents(connection)
             index.make(connection)
             connection.execute("COMMIT")
     except OSError as error:
         raise OSError(f"cannot write the database {path}: {error.strerror}") from error
     except sqlite3.Error as error:
         raise Unavailable(f"cannot write the database {path}: {error}") from error
+
+
+def write_backup(connection: sqlite3.Connection, path: Path) -> None:
+    """Write a consistent copy of the database of `connection` to a new file.
+
+    Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, or Unavailable if the copy is not sound.
+    """
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise Unavailable("it belongs to another program")
+    with new_file(path) as part:
+        connection.execute("VACUUM INTO ?", (part,))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[str]:
+    """Give the name of an empty file, of mode 0600, that becomes the database `path` at the end if it is a sound one.
+
+    Half of one never has that name. Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, Unavailable.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
+    os.close(file)
+    try:
+        yield part
+        with closing(sqlite3.connect(part)) as connection:
+            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Unavailable(f"the database is damaged: {found}")
+        _sync(part)
+        try:
+            os.link(part, path)  # one step, which overwrites nothing
+        except PermissionError:  # This file system has no links.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(part, path)
+        _sync(path.parent)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _sync(path: str | Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+# PostgreSQL, by a connection of psycopg's
+
+
+def set_up_postgresql(connection: Any, create: bool) -> bool:
+    """Do as `set_up` in the transaction that is open."""
+    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    tables = {name for (name,) in connection.execute(query)}
+    if not tables:
+        if not create:
+            raise Unavailable("it is empty; blogapi init sets one up")
+        connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
+        index_postgresql(connection)
+        return True
+    if "blogapi" not in tables:
+        raise Unavailable("it belongs to another program")
+    version, unicode = connection.execute("TABLE blogapi").fetchone()
+    check_version(version, tables)
+    if unicode != UNICODE:
+        if not create:
+            raise Unavailable(OTHER_PYTHON)
+        index_postgresql(connection)
+    return False
+
+
+def index_postgresql(connection: Any) -> None:
+    """Index the words of all posts again, in the transaction that is open; damaged posts are left out."""
+    connection.execute("DELETE FROM search")
+    with connection.cursor("posts") as posts:
+        posts.itersize = FETCHED_ROWS
+        for post_id, document in posts.execute("SELECT id, document FROM post"):
+            with suppress(Damaged):
+                post = documents.load(document)
+                parts = index.changed_parts({}, post)
+                text, labels = (f" {parts[name][1]} " for name in ("text", "labels"))
+                published = post["status"] == "published"
+                connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
+    connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
+
+
+class PostgresContents:
+    """A database of PostgreSQL that is read or filled in a transaction, as `SqliteContents`."""
+
+    def __init__(self, connection: Any):
+        self._connection = connection
+
+    def rows(self, model: type[Model]) -> Iterator[tuple]:
+        with self._connection.cursor("rows") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            yield from cursor.execute(f"SELECT {', '.join(columns(model))} FROM {model._meta.table_name}")
+
+    def count(self, model: type[Model]) -> int:
+        return self._connection.execute(f"SELECT count(*) FROM {model._meta.table_name}").fetchone()[0]
+
+    def last_ids(self) -> dict[str, int]:
+        return dict(self._connection.execute("SELECT name, last FROM counter"))
+
+    def add(self, model: type[Model], rows: Iterable[tuple]) -> None:
+        text = f"COPY {model._meta.table_name} ({', '.join(columns(model))}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(text) as target:
+            for row in rows:
+                target.write_row(row)
+
+    def set_last_ids(self, last_ids: Mapping[str, int]) -> None:
+        query = "UPDATE counter SET last = %s WHERE name = %s"
+        self._connection.cursor().executemany(query, [(last, name) for name, last in last_ids.items()])

@@ -1,11 +1,12 @@
-"""The database: the one door for all that is read and written, and the commits that writes share."""
+"""The database: reads, transactions, and commits that concurrent writes share."""
 
 import importlib
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from enum import Enum, auto
+from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -15,89 +16,111 @@ from blogapi.loop import PLAIN, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.query import Each, Query
 
-BUSY_SECONDS = 2.0  # how long a write waits for another program's
-POLL_SECONDS = 0.005  # between two looks at whether that has ended
+BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
+POLL_SECONDS = 0.005  # between two looks at whether another program's write has ended
+GATHER_SECONDS = 0.010  # in which requests that wait for their turn can join a transaction
+SHARED_SECONDS = 0.025  # after which a shared transaction ends: meanwhile nobody else is served
+SHARED_SIZE = 64 * 1024  # characters to write at the end of a shared transaction, which take about as long
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Engine = OpenTransaction = Runner = Any
+Clock = Callable[[], float]
 
 
 class Reader:
-    """Runs queries that read: the Database, or a Transaction. `now` is the time in RFC 3339 as of which it reads."""
+    """Runs queries that read: the database, or a transaction."""
 
-    now: str
-
-    def __init__(self, runner: Runner):
+    def __init__(self, runner: Any, clock: Clock):
         self._runner = runner
+        self._clock = clock
+
+    @property
+    def now(self) -> str:
+        """The time, in RFC 3339. What is due by then is published for all reads."""
+        return rfc3339(self._clock())
 
     def of_engine(self, each: Each) -> Any:
         """Return what is for the engine that this reads from."""
         return getattr(each, self._runner.dialect)
 
     def row(self, query: Query, **values: Any) -> tuple | None:
-        """Run a query with the values of its Params; return its first row, or None."""
+        """Run a query with the values of its Params; return its first row, or None. Raises Unavailable."""
         return self._runner.row(query, values)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its Params; give its rows one by one."""
+        """Run a query with the values of its Params; yield its rows. Raises Unavailable, also half-way."""
         return self._runner.rows(query, values)
 
 
 class Transaction(Reader):
-    """Runs the queries of an operation, of which all is kept or nothing. The operation must not yield.
+    """Runs the queries of operations, of which all is kept or nothing. An operation must not yield to the event loop.
 
-    `in_thread`: it runs in a thread of its own, so that it can take longer than 100 ms.
+    Its time is the one when it got the lock. With `in_thread` it may take longer than 100 ms. Each engine has a
+    subclass; errors are NotUnique, if a constraint says so, or Unavailable.
     """
 
-    def __init__(self, opened: OpenTransaction, seconds: float, in_thread: bool = False):
-        super().__init__(opened)
-        self.in_thread = in_thread
-        self._opened = opened
+    in_thread = False
+
+    def __init__(self, runner: Any, clock: Clock):
+        seconds = clock()
+        super().__init__(runner, lambda: seconds)
         self.at_end: list[tuple[Query, dict[str, Any]]] = []
-        self.now = rfc3339(seconds)  # taken when the lock was had: whoever waited must not write an earlier time
+        self.size_at_end = 0  # characters
 
     def execute(self, query: Query, **values: Any) -> int:
-        """Run a statement; return how many rows it changed. Raises NotUnique where a constraint says so."""
-        return self._opened.execute(query, values)
-
-    def execute_at_end(self, query: Query, **values: Any) -> None:
-        """Run a statement once all operations of the transaction are done, of this one and of those that share it.
-
-        What writes the index of the search costs half as much where nothing comes between.
-        """
-        self.at_end.append((query, values))
-
-    def finish(self) -> None:
-        """Run what was left for the end."""
-        for query, values in self.at_end:
-            self.defer(query, **values)
+        """Run a statement; return how many rows it changed."""
 
     def insert(self, query: Query, **values: Any) -> int:
-        """Run an INSERT; return the id of the new row. Raises NotUnique where a constraint says so."""
-        return self._opened.insert(query, values)
-
-    def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement that must not fail, and whose result nobody needs: at once, or with the next ones."""
-        self._opened.defer(query, [values])
+        """Run an INSERT; return the id of the new row."""
 
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        """Run a query once for each of `rows`; return what each gives."""
-        return self._opened.rows_of_each(query, rows)
+        """Run a query once for each of `rows`; return the rows that each gives."""
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement once for each of `rows`, as `defer` does."""
-        self._opened.defer(query, rows)
+        """Run a statement once for each of `rows`, at the latest before the next one that returns something."""
+
+    def defer(self, query: Query, **values: Any) -> None:
+        """Run a statement whose result nobody needs, as `execute_many` does."""
+        self.execute_many(query, [values])
+
+    def execute_at_end(self, query: Query, **values: Any) -> None:
+        """Run a statement after all operations that share the transaction.
+
+        Statements that write the index of the search cost half as much if nothing comes between.
+        """
+        self.at_end.append((query, values))
+        self.size_at_end += sum(len(value) for value in values.values() if type(value) is str)
+
+    def finish(self) -> None:
+        """Run the statements left for the end, and commit."""
+        for query, values in self.at_end:
+            self.defer(query, **values)
+        self.commit()
+
+    def savepoint(self) -> None:
+        """Begin a part of the transaction that can end by itself."""
+
+    def release(self, undo: bool = False) -> None:
+        """End the part of the transaction; with `undo`, nothing of it is kept."""
+
+    def commit(self) -> None:
+        """End the transaction; what was written is on disk."""
+
+    def is_fatal(self, error: Exception) -> bool:
+        """Return whether an error concerns the whole transaction, and not only the operation that raised it."""
+
+    def recover(self, error: BaseException) -> None:
+        """End the transaction that an error has left open."""
 
 
-def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Engine:
-    """Return the engine of a database: that of a file, or that of the URL of one of PostgreSQL.
+def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:
+    """Return the engine of a database: a file of SQLite, or the URL of a database of PostgreSQL.
 
     Raises ValueError if that cannot be used.
     """
     if isinstance(database, Path):
         return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
-    try:  # Here, and not above: whoever has a file needs none of it, nor its dependencies.
+    try:  # Only the engine in use is imported: a file needs no psycopg.
         postgresql = importlib.import_module("blogapi.storage.postgresql")
     except ImportError as error:
         raise ValueError(
@@ -109,71 +132,73 @@ def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -
 class Database(Reader):
     """Reads and writes; every failure is Unavailable."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time):
-        super().__init__(engine)
+    def __init__(self, engine: Any, clock: Clock = time.time):
+        super().__init__(engine, clock)
         self.engine = engine
-        self._clock = clock
         self._group = GroupCommit(engine, clock)
         self._reading, self._writing = threading.Lock(), threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
-
-    @property
-    def now(self) -> str:
-        """The time, in RFC 3339: what is due by then is published for all that read."""
-        return rfc3339(self._clock())
+        self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result once that is on disk.
 
-        Raises what it raises, of which nothing is kept. What turns out to take long is run again in a thread.
+        Nothing is kept if it raises. One that turns out to be slow is run again in a thread.
         """
         try:
-            return self._group.run(partial(_call, operation, args, kwargs))
+            return self._group.run(lambda tx: operation(tx, *args, **kwargs))
         except NeedsThread:
             return self.write_in_thread(operation, *args, **kwargs)
 
     def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
-        """Run an operation as `write` does, but raise Unavailable rather than wait for anybody."""
-        return commit_alone(self.engine, self._clock, partial(_call, operation, args, {}))
+        """Run an operation as `write` does, but raise Unavailable rather than wait."""
+        return self._commit(self.engine, partial(operation), *args)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation as `write` does, by a connection of its own in a thread: others can read meanwhile.
+        """Run an operation as `write` does, on a connection of its own in a thread: others can read meanwhile.
 
-        For what takes longer than 100 ms; one at a time, as each has a share of the processor.
+        For what takes longer than 100 ms. One runs at a time; writes that waited have as much time before the next one.
         """
 
-        def commit(engine: Engine) -> T:
-            result = commit_alone(engine, self._clock, partial(_call, operation, args, kwargs), in_thread=True)
+        def commit(engine: Any) -> T:
+            begun = time.monotonic()
+            result = self._commit(engine, operation, *args, in_thread=True, **kwargs)
+            if self._group.waiting:
+                ended = time.monotonic()
+                self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
             engine.shrink()
             return result
 
-        if not self._writing.acquire(timeout=BUSY_SECONDS):
-            raise Busy
-        try:
-            return self._aside(commit)
-        finally:
-            self._writing.release()
+        with _held(self._writing, time.monotonic() + BUSY_SECONDS):
+            time.sleep(max(0.0, self._next_write - time.monotonic()))
+            return self._in_thread(commit)
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation that reads in a thread; one at a time, so that others get their share.
+        """Run an operation that reads in a thread; one at a time, so that others get their share of the processor.
 
-        Of each client one waits for that: nobody waits for all that another has asked for.
+        Of each client one waits for that, so that nobody waits for all that another has asked for. Ends after
+        BUSY_SECONDS, or with the request, and raises Unavailable.
         """
+        until = time.monotonic() + BUSY_SECONDS
+        goes_on = threading.Event()
 
-        def read(engine: Engine) -> T:
-            reader = Reader(engine)
-            reader.now = self.now
-            return operation(reader, *args, **kwargs)
+        def read(engine: Any) -> T:
+            with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
+                return operation(Reader(engine, self._clock), *args, **kwargs)
 
-        with self._turns[client]:
+        with _held(self._turns[client], until):
             if self.engine.waits_cooperatively:
                 return operation(self, *args, **kwargs)
-            with self._reading:
-                return self._aside(read)
+            with _held(self._reading, until):
+                goes_on.set()
+                try:
+                    return self._in_thread(read)
+                finally:
+                    goes_on.clear()
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, its file in its place."""
@@ -184,14 +209,30 @@ class Database(Reader):
         """Close the connection."""
         self.engine.close()
 
-    def _aside(self, use: Callable[[Engine], T]) -> T:
+    def _commit(
+        self, engine: Any, operation: Callable[..., T], *args: Any, in_thread: bool = False, **kwargs: Any
+    ) -> T:
+        """Run an operation in a transaction of its own, without waiting for the lock."""
+        tx = engine.begin(clock=self._clock)
+        if tx is None:
+            raise Busy
+        tx.in_thread = in_thread
+        try:
+            result = operation(tx, *args, **kwargs)
+            tx.finish()
+            return result
+        except BaseException as error:
+            tx.recover(error)
+            raise
+
+    def _in_thread(self, use: Callable[[Any], T]) -> T:
         result, error = self.engine.loop.run_in_thread(self._with_another_engine, (use,))
         if error is not None:
             raise error
         return result
 
-    def _with_another_engine(self, use: Callable[[Engine], T]) -> tuple[T | None, Exception | None]:
-        """Return the result or the error: what is raised in a thread is in the log, as if nobody had expected it."""
+    def _with_another_engine(self, use: Callable[[Any], T]) -> tuple[T | None, Exception | None]:
+        """Return the result or the error: the server would log what is raised in a thread as unexpected."""
         try:
             engine = self.engine.another(BUSY_SECONDS)
             try:
@@ -202,136 +243,123 @@ class Database(Reader):
             return None, error
 
 
-def _call(operation: Callable, args: tuple, kwargs: dict, transaction: Transaction) -> Any:
-    return operation(transaction, *args, **kwargs)
-
-
-class State(Enum):
-    """How far a write has come."""
-
-    WAITING = auto()  # for the transaction before its own
-    RUNNING = auto()
-    ENDED = auto()
-
-
-class Write:
-    """An operation that is to run in a transaction, and what came of it."""
-
-    def __init__(self, operation: Callable[[Transaction], Any]):
-        self.operation = operation
-        self.deadline = time.monotonic() + BUSY_SECONDS
-        self.state = State.WAITING
-        self.result: Any = None
-        self.error: Exception | None = None
+@contextmanager
+def _held(lock: threading.Lock, until: float) -> Iterator[None]:
+    """Hold a lock; raise Busy if it is not free by then."""
+    if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
+        raise Busy
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class GroupCommit:
-    """Runs operations in transactions of one connection, one transaction at a time.
+    """Runs operations in transactions on one connection, one transaction at a time.
 
-    Whoever comes while a transaction runs waits for its end. The first of those then runs the operations of all of
-    them, each in its own savepoint: one that raises leaves nothing behind, and does not disturb the others.
+    Operations that come while a transaction runs wait for its end. The first of them then runs all of them, each in its
+    own savepoint: one that raises leaves nothing behind, and disturbs no other.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], float]):
+    def __init__(self, engine: Any, clock: Clock):
+        self.waiting: list[tuple[Callable[[Transaction], Any], Future]] = []
         self._engine = engine
         self._clock = clock
         self._lock = threading.Lock()
-        self._waiting: list[Write] = []
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
         """Run `operation` in a transaction; return its result once that is on disk.
 
-        Raises what it raises; Unavailable if the lock was not to be had in time, or the database failed.
+        Raises what it raises; Unavailable if another program has the lock for BUSY_SECONDS, or the database fails.
         """
-        write = Write(operation)
-        self._waiting.append(write)
+        deadline = time.monotonic() + BUSY_SECONDS
+        future: Future = Future()
+        self.waiting.append((operation, future))
         try:
             with self._lock:
-                if write.state is State.WAITING:
-                    self._commit(write)
+                while not future.done():
+                    self._gather()
+                    self._commit(deadline)
         finally:
-            if write.state is State.WAITING:  # It goes away, and its operation does not run.
-                self._waiting.remove(write)
+            if future.cancel():  # It was interrupted, and its operation does not run.
+                self.waiting.remove((operation, future))
         try:
-            if write.error is not None:
-                raise write.error
-            return write.result
+            return future.result()
         finally:
-            del write  # The error knows this frame: a cycle would keep for a while what the operation was given.
+            del future  # The error knows this frame: a cycle would keep for a while what the operation was given.
 
-    def _commit(self, first: Write) -> None:
-        time.sleep(0)  # Requests that have arrived meanwhile join.
+    def _gather(self) -> None:
+        """Wait for requests that have arrived, so that they join."""
+        until = time.monotonic() + GATHER_SECONDS
+        time.sleep(0)
+        while self._engine.loop.requests_wait() and time.monotonic() < until:
+            time.sleep(0)
+
+    def _commit(self, deadline: float) -> None:
         try:
-            opened = self._begin(first.deadline)
+            tx = self._begin(deadline)
         except Busy:
             raise
-        except Unavailable as failure:  # To find that out can take seconds: none of the others is to try again.
-            self._end_all(failure)
+        except Unavailable as error:  # It can take seconds to find out: the others do not try again.
+            _fail([future for _, future in self.waiting], error)
+            self.waiting.clear()
             return
-        batch, self._waiting = self._waiting, []  # From here to the end of the transaction nothing of ours yields.
-        for write in batch:
-            write.state = State.RUNNING
-        error: Exception | None = None
+        taken: list[Future] = []
         try:
-            self._run(opened, batch)
-            opened.commit()
-        except Exception as failure:
-            error = failure
-            opened.recover(failure)
-        except BaseException as failure:  # Who runs the operations is interrupted; the others need an answer.
-            error = Unavailable("the transaction was interrupted", RETRY_SECONDS)
-            opened.recover(failure)
+            results = self._run(tx, taken)  # From here to the end of the transaction nothing of ours yields.
+            tx.finish()
+        except Exception as error:
+            tx.recover(error)
+            _fail(taken, error)
+        except BaseException as error:  # The request that runs the operations is interrupted; the others are told.
+            tx.recover(error)
+            _fail(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS))
             raise
-        finally:
-            for write in batch:
-                write.error = error or write.error
-                write.state = State.ENDED
+        else:
+            for future, (result, error) in zip(taken, results, strict=True):
+                if error is None:
+                    future.set_result(result)
+                else:
+                    future.set_exception(error)
 
-    def _end_all(self, error: Exception) -> None:
-        batch, self._waiting = self._waiting, []
-        for write in batch:
-            write.error, write.state = error, State.ENDED
-
-    def _begin(self, deadline: float) -> OpenTransaction:
-        while (opened := self._engine.begin(deadline - time.monotonic())) is None:
+    def _begin(self, deadline: float) -> Transaction:
+        while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
             if time.monotonic() > deadline:
                 raise Busy
             time.sleep(POLL_SECONDS)
-        return opened
+        return tx
 
-    def _run(self, opened: OpenTransaction, batch: list[Write]) -> None:
-        transaction = Transaction(opened, self._clock())
-        if len(batch) == 1:  # Alone it needs no savepoint: an error ends the transaction.
-            batch[0].result = batch[0].operation(transaction)
-            transaction.finish()
-            return
-        for write in batch:
-            opened.savepoint()
-            at_end = len(transaction.at_end)
-            try:
-                write.result = write.operation(transaction)
-            except Exception as error:
-                if opened.is_fatal(error):
-                    raise
-                write.error = error
-                del transaction.at_end[at_end:]
-            opened.release(undo=write.error is not None)
-        transaction.finish()
+    def _run(self, tx: Transaction, taken: list[Future]) -> list[tuple[Any, Exception | None]]:
+        """Run operations that wait until the transaction is full; return the result or the error of each."""
+        results: list[tuple[Any, Exception | None]] = []
+        count = len(self.waiting)
+        until = time.monotonic() + SHARED_SECONDS
+        while self.waiting and len(taken) < count and not (taken and self._is_full(tx, until)):
+            operation, future = self.waiting.pop(0)
+            future.set_running_or_notify_cancel()
+            taken.append(future)
+            del future  # as in `run`
+            # Alone it needs no savepoint: an error ends the transaction.
+            results.append((operation(tx), None) if count == 1 else self._run_part(tx, operation))
+        return results
 
+    def _is_full(self, tx: Transaction, until: float) -> bool:
+        return tx.size_at_end > SHARED_SIZE or (time.monotonic() > until and not self._engine.waits_cooperatively)
 
-def commit_alone(
-    engine: Engine, clock: Callable[[], float], operation: Callable[[Transaction], T], in_thread: bool = False
-) -> T:
-    """Run `operation` in a transaction of its own, which it does not wait for; raise as GroupCommit does."""
-    opened = engine.begin()
-    if opened is None:
-        raise Busy
-    try:
-        transaction = Transaction(opened, clock(), in_thread)
-        result = operation(transaction)
-        transaction.finish()
-        opened.commit()
+    def _run_part(self, tx: Transaction, operation: Callable[[Transaction], Any]) -> tuple[Any, Exception | None]:
+        tx.savepoint()
+        at_end = len(tx.at_end)
+        try:
+            result = operation(tx), None
+        except Exception as error:
+            if tx.is_fatal(error):
+                raise
+            result = None, error
+            del tx.at_end[at_end:]
+        tx.release(undo=result[1] is not None)
         return result
-    except BaseException as error:
-        opened.recover(error)
-        raise
+
+
+def _fail(futures: list[Future], error: Exception) -> None:
+    while futures:
+        futures.pop().set_exception(error)

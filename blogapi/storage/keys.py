@@ -74,7 +74,6 @@ _key = Each(
     SELECT {_names}, hits, number, floor(extract(epoch FROM clock_timestamp()))::bigint FROM key, hit
     """,
         [Param("digest")],
-        ["digest"],
     ),
 )
 
@@ -96,7 +95,6 @@ _counted = Each(
     ) AS present
     """,
         [Param("digest")],
-        ["digest"],
     ),
 )
 

@@ -1,39 +1,36 @@
-"""PostgreSQL: the engine, its transactions, and who of several processes writes and leads.
+"""PostgreSQL: the engine, its transactions, and which of several processes writes and leads.
 
 One transaction of the whole cluster writes at a time: all that rests on SQLite's single writer holds here, too.
 """
 
-import logging
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import psycopg
+from peewee import PostgresqlDatabase
 
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage.connections import Connection, Connections, failure, fetched, reason
-from blogapi.storage.contents import PostgresqlContents, make_index
-from blogapi.storage.copy import copy
+from blogapi.storage.connections import UNLIMITED, Connections, PostgresConnection, failure, fetched, reason
+from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
+from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.storage.open_transaction import Dialect, OpenTransaction, is_unsayable
-from blogapi.storage.query import Query, Statement
-from blogapi.storage.search.words import UNICODE
+from blogapi.storage.query import Dialect, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
-SCHEMA = Path(__file__).resolve().parent.parent / "schema.postgresql.sql"
-VERSION = 5  # as in schema.postgresql.sql
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
-OLDEST = 15_00_00  # the version of PostgreSQL that it takes
-LEASE_SECONDS = 5  # after which a leader that is silent is none any more
+OLDEST = 15_00_00  # version of PostgreSQL that is supported
+LEASE_SECONDS = 5  # after which a leader that is silent loses its lead
 BEGIN = """
     BEGIN ISOLATION LEVEL READ COMMITTED;
+    SET LOCAL statement_timeout = 0;
     SET LOCAL lock_timeout = {};
     SELECT pg_advisory_xact_lock({});
     SELECT pg_current_xact_id()::text
 """
-
-log = logging.getLogger(__name__)
+OPTIONS = {"as_bytes": ("convert_to(", ", 'UTF8')")}
 
 
 class Postgresql:
@@ -45,18 +42,18 @@ class Postgresql:
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.url = url
         self.loop = loop
-        self.connections = Connections(url, connections, self)
-        self.name = self.connections.name
+        self.connections = Connections(url, connections, loop)
+        self.name = self.connections.name  # without a password
+        self.statement = Dialect("postgresql", PostgresqlDatabase(None), **OPTIONS).statement
         self._wait_seconds = wait_seconds
-        self._dialect = Dialect()
-        self._leader: Connection | None = None  # whose session has the lock of the leader, if this process leads
+        self._leader: PostgresConnection | None = None  # whose session has the lock of the leader, if this is it
         self._leads = False
 
-    def open(self, create: bool = True, upgrade: bool = True) -> bool:
-        """Connect; set the database up where it is empty. Raises Unavailable."""
+    def open(self, create: bool = True) -> bool:
+        """Connect; return whether the database was empty, and was set up. Raises Unavailable."""
         try:
             with closing(self.connections.connect()) as connection:
-                return _set_up(connection, create, upgrade)
+                return _set_up(connection, create)
         except (psycopg.Error, Unavailable) as error:
             raise Unavailable(f"cannot use the database {self.name}: {reason(error)}") from error
 
@@ -70,7 +67,7 @@ class Postgresql:
         if self._leader is not None:
             self._leader.close()
 
-    # Statements
+    # Queries
 
     def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
         """Run a query; return its first row, or None. Raises Unavailable."""
@@ -78,11 +75,11 @@ class Postgresql:
         return rows[0] if rows else None
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; give its rows. Raises Unavailable."""
+        """Run a query; yield its rows. Raises Unavailable."""
         yield from self._read(query, values)
 
     def _read(self, query: Query, values: Mapping[str, Any]) -> list[tuple]:
-        statement = self._dialect.statement(query)
+        statement = self.statement(query)
         while True:
             connection, new = self.connections.take()
             try:
@@ -94,21 +91,19 @@ class Postgresql:
                     return []
                 if not connection.closed or new:
                     raise failure(error, connection) from error
-                self.connections.close()  # The others are lost, too, mostly.
+                self.connections.close()  # The others are usually lost, too.
             finally:
                 self.connections.give(connection)
 
-    # Transactions
-
-    def begin(self, wait_seconds: float = 0) -> OpenTransaction | None:
-        """Begin a transaction that writes; return None if the lock was not to be had in time. Raises Unavailable."""
+    def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "PostgresTransaction | None":
+        """Begin a transaction that writes; return None if the lock was not free in time. Raises Unavailable."""
         text = BEGIN.format(max(1, int(1000 * max(wait_seconds, self._wait_seconds))), WRITER)
         while True:
             connection, new = self.connections.take()
             try:
                 cursor = connection.execute(text)
                 cursor.set_result(-1)
-                return OpenTransaction(self.connections, connection, cursor.fetchone()[0], self._dialect)
+                return PostgresTransaction(self, connection, cursor.fetchone()[0], clock)
             except psycopg.errors.LockNotAvailable:
                 self.connections.abandon(connection)
                 return None
@@ -124,11 +119,18 @@ class Postgresql:
     def shrink(self) -> None:
         """PostgreSQL does that by itself."""
 
-    def is_leader(self) -> bool:
-        """Return whether this process is the one of all that does what only one may do. Raises Unavailable.
+    def check(self) -> bool:
+        """Return True if the database can be written; else raise Unavailable."""
+        if self.row(Statement("SELECT pg_is_in_recovery()", []), {}) != (False,):
+            self.connections.close()
+            raise Unavailable("the server is a standby", RETRY_SECONDS)
+        return True
 
-        That is who has a lock of its session, which ends when it was not asked for LEASE_SECONDS: a process that is
-        frozen leads no longer.
+    def is_leader(self) -> bool:
+        """Return whether this process is the one that sends webhooks and publishes posts. Raises Unavailable.
+
+        The leader has a lock of its session, which ends when it is silent for LEASE_SECONDS: a process that is frozen
+        leads no longer.
         """
         try:
             if self._leader is None or self._leader.closed:
@@ -140,79 +142,156 @@ class Postgresql:
             else:
                 query = f"SELECT pg_try_advisory_lock({LEADER})"
                 self._leads = self._leader.execute(query).fetchone()[0]
-        except psycopg.Error:  # With the connection, what it led is lost. Why, the next one will say.
+        except psycopg.Error:  # The lock is lost with the connection. The next one will say why.
             self._leader.close()
             self._leads = False
         return self._leads
 
     # The whole of it
 
-    @contextmanager
-    def snapshot(self) -> Iterator[PostgresqlContents]:
-        """Give all that there is as of one moment, also while others write. Raises Unavailable."""
-        try:
-            with closing(self.connections.connect()) as connection:
-                connection.execute("SET idle_in_transaction_session_timeout = 0")
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield PostgresqlContents(connection)
-        except psycopg.Error as error:
-            raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
-
-    @contextmanager
-    def filling(self) -> Iterator[PostgresqlContents]:
-        """Set a database up that is empty, and fill it. Raises Unavailable."""
-        try:
-            with closing(self.connections.connect()) as connection:
-                connection.execute("SET idle_in_transaction_session_timeout = 0")
-                with connection.transaction():
-                    if not _set_up(connection, create=True, upgrade=True):
-                        raise Unavailable("it is not empty")
-                    yield PostgresqlContents(connection)
-                    make_index(connection)
-                    connection.execute("ANALYZE")
-        except (psycopg.Error, Unavailable) as error:
-            raise Unavailable(f"cannot write the database {self.name}: {reason(error)}") from error
+    def size(self) -> int:
+        """Return how many bytes it takes on disk. Raises Unavailable."""
+        return self.row(Statement("SELECT pg_database_size(current_database())", []), {})[0]
 
     def backup(self, path: Path) -> None:
         """Write a consistent copy as a SQLite file, also while others write. Raises OSError, Unavailable."""
         copy(self, Sqlite(path))
 
-    def size(self) -> int:
-        """Return how many bytes it takes on disk. Raises Unavailable."""
-        return self.row(Statement("SELECT pg_database_size(current_database())", []), {})[0]
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresContents]:
+        """Give all that there is as of one moment, also while others write. Raises Unavailable."""
+        try:
+            with closing(self.connections.connect()) as connection:
+                connection.execute(UNLIMITED)
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield PostgresContents(connection)
+        except psycopg.Error as error:
+            raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
 
-    def check(self) -> bool:
-        """Return True if the database can be written; else raise Unavailable."""
-        if self.row(Statement("SELECT pg_is_in_recovery()", []), {}) != (False,):
-            self.connections.close()
-            raise Unavailable("the server is a standby", RETRY_SECONDS)
-        return True
+    @contextmanager
+    def filling(self) -> Iterator[PostgresContents]:
+        """Set an empty database up, and fill it. Raises Unavailable."""
+        try:
+            with closing(self.connections.connect()) as connection, connection.transaction():
+                if not _set_up(connection, create=True):
+                    raise Unavailable("it is not empty")
+                yield PostgresContents(connection)
+                index_postgresql(connection)
+                connection.execute("ANALYZE")
+        except (psycopg.Error, Unavailable) as error:
+            raise Unavailable(f"cannot write the database {self.name}: {reason(error)}") from error
 
-    def probe(self, transaction: object) -> None:
-        """Nothing: `check` knows."""
 
-
-def _set_up(connection: Connection, create: bool, upgrade: bool) -> bool:
-    """Set a database up where it is empty; return whether it was set up. Others that do so at the same time wait."""
+def _set_up(connection: PostgresConnection, create: bool) -> bool:
     if connection.info.server_version < OLDEST or connection.info.parameter_status("server_encoding") != "UTF8":
         raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
+    connection.execute(UNLIMITED)
     with connection.transaction():
-        connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")
-        tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-        names = {name for (name,) in connection.execute(tables)}
-        if not names:
-            if not create:
-                raise Unavailable("it is empty; blogapi init sets one up")
-            connection.execute(SCHEMA.read_bytes())
-            make_index(connection)
-            return True
-        if not {"blogapi", "post"} <= names:
-            raise Unavailable("it belongs to another program")
-        version, unicode = connection.execute("TABLE blogapi").fetchone()
-        if version > VERSION:
-            raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
-        if unicode != UNICODE:
-            if not upgrade:
-                raise Unavailable("its index of words was made by another Python: blogapi init makes it anew")
-            make_index(connection)
-    return False
+        connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Others may set it up at the same time.
+        return set_up_postgresql(connection, create)
+
+
+class PostgresTransaction(Transaction):
+    """A transaction on a connection that it has for itself.
+
+    Statements that return nothing wait for the next one that does, or for the commit, and go with it: nobody else
+    writes during the round trips of a transaction.
+    """
+
+    def __init__(
+        self, engine: Postgresql, connection: PostgresConnection, transaction_id: str, clock: Callable[[], float]
+    ):
+        super().__init__(engine, clock)
+        self._connections = engine.connections
+        self._statement = engine.statement
+        self._connection = connection
+        self._transaction_id = transaction_id
+        self._ended = False
+        self._waiting: list[tuple[Statement, Mapping[str, Any]]] = []
+        self._failed = False  # whether statements of several operations did
+
+    def row(self, query: Query, **values: Any) -> tuple | None:
+        return next(self.rows(query, **values), None)
+
+    def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
+        yield from self.rows_of_each(query, [values])[0]
+
+    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
+        statement = self._statement(query)
+        try:
+            return [fetched(cursor) for cursor in self._run_all([(statement, values) for values in rows])]
+        except psycopg.Error as error:
+            if is_unsayable(error):
+                return [[] for _ in rows]
+            raise failure(error, self._connection) from error
+
+    def execute(self, query: Query, **values: Any) -> int:
+        return self._run(self._statement(query), values).rowcount
+
+    def insert(self, query: Query, **values: Any) -> int:
+        statement = self._statement(query)
+        returning = Statement(f"{statement.text} RETURNING id", statement.parameters)
+        return self._run(returning, values).fetchone()[0]
+
+    def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+        statement = self._statement(query)
+        self._waiting += [(statement, row) for row in rows]
+
+    def savepoint(self) -> None:
+        self._waiting.append((Statement("SAVEPOINT part", []), {}))
+
+    def release(self, undo: bool = False) -> None:
+        if undo:
+            self._waiting.append((Statement("ROLLBACK TO part", []), {}))
+        self._waiting.append((Statement("RELEASE part", []), {}))
+
+    def commit(self) -> None:
+        try:
+            self._run_all([(Statement("COMMIT", []), {})])
+        except psycopg.Error as error:
+            if not self._connection.closed:
+                raise failure(error, self._connection) from error
+            self._end()  # The answer is lost: ask what became of the transaction before anybody is told.
+            committed = self._connections.committed(self._transaction_id)
+            if not committed:
+                raise Unavailable(reason(error), RETRY_SECONDS, maybe_changed=committed is None) from error
+        else:
+            self._end()
+
+    def is_fatal(self, error: Exception) -> bool:
+        return self._failed or self._connection.closed
+
+    def recover(self, error: BaseException) -> None:
+        if not self._ended:
+            self._connections.abandon(self._connection)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._connections.give(self._connection)
+
+    def _run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
+        try:
+            return self._run_all([(statement, values)])[0]
+        except psycopg.Error as error:
+            raise failure(error, self._connection) from error
+
+    def _run_all(self, statements: list[tuple[Statement, Mapping[str, Any]]]) -> list[psycopg.Cursor]:
+        """Run what waits, and then statements, all in one round trip; return the cursors of these."""
+        if not statements:
+            return []
+        waiting, self._waiting = self._waiting, []
+        if len(waiting) + len(statements) == 1:
+            return [self._connection.run(*statements[0])]
+        cursors: list[psycopg.Cursor] = []
+        try:
+            with self._connection.pipeline():
+                cursors += [self._connection.run(*each) for each in waiting]
+                return [self._connection.run(*each) for each in statements]
+        except psycopg.Error:
+            self._failed |= any(cursor.statusmessage is None for cursor in cursors) or len(cursors) < len(waiting)
+            raise
+
+
+def is_unsayable(error: psycopg.Error) -> bool:
+    """Return whether a value cannot be in PostgreSQL's text (U+0000): nothing is found by it."""
+    return isinstance(error, psycopg.DataError) and error.sqlstate is None

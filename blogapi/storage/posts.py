@@ -152,9 +152,8 @@ _next = Each(
         "SELECT max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post')) + 1,"
         f" {_slug_exists} ?)",
         [Param("slug")],
-        ["slug"],
     ),
-    postgresql=Statement(f"SELECT next_id('post'), {_slug_exists} %s)", [Param("slug")], ["slug"]),
+    postgresql=Statement(f"SELECT next_id('post'), {_slug_exists} %s)", [Param("slug")]),
 )
 
 

@@ -1,4 +1,4 @@
-"""Queries that are built once: building one takes Peewee about 95 µs, most of what a small request takes."""
+"""Queries: Peewee's, those of them that are compiled once, and text for what Peewee cannot say."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from peewee import ColumnBase, Context, Database, Node
 
 
 class Param(ColumnBase):
-    """A value of a query that is given when the query runs."""
+    """A value that is given when the query runs."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -19,7 +19,7 @@ class Param(ColumnBase):
 
 
 class AsBytes(ColumnBase):
-    """A text as its bytes in UTF-8, as it is stored: decoding and encoding it would be for nothing."""
+    """A text as the UTF-8 bytes that are stored, without decoding it."""
 
     def __init__(self, text: Node):
         super().__init__()
@@ -31,25 +31,22 @@ class AsBytes(ColumnBase):
 
 
 class Prepared:
-    """A query whose text is built once, with its constants in it; what differs from run to run are `Param`s."""
+    """A query of Peewee's that is compiled once: its values are literals, and what differs is a `Param`."""
 
     def __init__(self, query: Node):
         self.query = query
 
 
-class Statement(NamedTuple):
-    """The text of a query, and its parameters in order: values, or `Param`s that stand for them."""
+class Statement:
+    """The text of a query, and its parameters in order: `Param`s, or values."""
 
-    text: str
-    parameters: list[Any]
-    names: list[str] | None = None  # of the parameters, where all of them are `Param`s
+    __slots__ = ("names", "parameters", "text")
 
-    @classmethod
-    def of(cls, query: Node, dialect: Database, **options: Any) -> "Statement":
-        """Build the text of `query` in the dialect of a database."""
-        text, parameters = dialect.get_sql_context(**options).sql(query).query()
+    def __init__(self, text: str, parameters: list[Any]):
+        self.text = text
+        self.parameters = parameters
         names = [each.name for each in parameters if type(each) is Param]
-        return cls(text, parameters, names if len(names) == len(parameters) else None)
+        self.names = names if len(names) == len(parameters) else None  # if all of them are `Param`s
 
     def bind(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the values of the parameters."""
@@ -59,10 +56,36 @@ class Statement(NamedTuple):
 
 
 class Each(NamedTuple):
-    """What each engine says in a way of its own: a query, or a function."""
+    """What each engine has in its own way: a query, or a function."""
 
     sqlite: Any
     postgresql: Any
 
 
 Query = Prepared | Statement | Each | Node
+
+
+class Dialect:
+    """Compiles queries for an engine, which has the name of a field of `Each`; `Prepared` ones once."""
+
+    def __init__(self, name: str, database: Database, **options: Any):
+        self.name = name
+        self._database = database  # never connected
+        self._options = options
+        self._statements: dict[Prepared, Statement] = {}
+
+    def statement(self, query: Query) -> Statement:
+        """Return the text of a query."""
+        if type(query) is Each:
+            query = getattr(query, self.name)
+        if type(query) is Statement:
+            return query
+        if type(query) is not Prepared:
+            return self._compile(query)
+        statement = self._statements.get(query)
+        if statement is None:
+            statement = self._statements[query] = self._compile(query.query, value_literals=True)
+        return statement
+
+    def _compile(self, query: Node, **options: Any) -> Statement:
+        return Statement(*self._database.get_sql_context(**self._options, **options).sql(query).query())

@@ -1,28 +1,28 @@
-"""SQLite: the connection to a database file, transactions on it, and what its errors mean."""
+"""SQLite: a database file, its connection, transactions on it, and what its errors mean."""
 
 import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from peewee import SqliteDatabase
 
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage.backup import write_backup
-from blogapi.storage.copy import SqliteFile, fill_new, read_all
+from blogapi.storage.copy import VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
+from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
-from blogapi.storage.query import Each, Prepared, Query, Statement
-from blogapi.storage.upgrades import VERSION, set_up
+from blogapi.storage.query import Dialect, Query, Statement
 
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # what was acknowledged survives a power cut
     "temp_store": "memory",  # savepoints need no file
-    "journal_size_limit": 16 * 1024 * 1024,  # bytes; a -wal that one large transaction made larger is cut back to it
+    "journal_size_limit": 16 * 1024 * 1024,  # bytes, to which a larger -wal is cut when it starts again
 }
 # After these, what SQLite keeps of the file in memory may be wrong for good.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
@@ -37,8 +37,11 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
+PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}  # after these, the same can succeed
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+ERRORS = (sqlite3.Error, MemoryError)  # SQLITE_NOMEM is raised as a MemoryError
 CONNECT_SECONDS = 1.0  # for a program that closes the database, and has it for itself while it does
+LOOK_STEPS = 10_000  # of SQLite's virtual machine, about a millisecond, between two looks at whether to go on
 ROOM_BYTES = 256 * 1024  # on a disk; with less than that it is as good as full
 
 log = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ class Sqlite:
     """A database file, and one kept connection to it.
 
     A connection for each request would cost more than most requests do (about 500 µs). SQLite's own waiting for a
-    lock would stop the whole process, so there is none but for `wait_seconds`: whoever begins a transaction waits.
+    lock would stop the whole process, so there is none but for `wait_seconds`: the caller of `begin` waits.
     """
 
     dialect = "sqlite"
@@ -57,32 +60,27 @@ class Sqlite:
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.path = path.absolute()
         self.name = str(self.path)
+        self.loop = loop
+        self.connection: sqlite3.Connection | None = None
+        self.write_failed = False
+        self.statement = Dialect("sqlite", SqliteDatabase(None)).statement
         self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite has it beside the file itself, not beside a link.
         self._wait_seconds = wait_seconds
-        self.connection: sqlite3.Connection | None = None
-        self._dialect = SqliteDatabase(None)  # builds the text of queries, and is never connected
-        self._statements: dict[Prepared, Statement] = {}
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
-        self._write_failed = False
-        self.loop = loop
 
-    def open(self, create: bool = True, upgrade: bool = True) -> bool:
-        """Connect; set the database up where it is missing or empty, upgrade it where it is older.
+    def open(self, create: bool = True) -> bool:
+        """Connect; return whether the database was missing or empty, and was set up.
 
-        Without `create` a database that is missing, without `upgrade` one that is older is refused. Returns whether it
-        was set up. Raises Unavailable, saying why in one line, if it cannot be used.
+        Without `create` nothing is set up. Raises Unavailable, saying why in one line, if it cannot be used.
         """
         try:
             # Keys and drafts are nobody else's business: 0600, which SQLite gives to the -wal and -shm too.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
-                raise Unavailable("it is no regular file")
-            connection = sqlite3.connect(self.path, isolation_level=None)
-            try:
-                created = set_up(connection, upgrade)
-            finally:
-                connection.close()
+                raise Unavailable("it is not a regular file")
+            with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+                created = set_up(connection, create)
             self._files = {self.path: _identity(self.path)}
             self._connect()
         except FileNotFoundError as error:
@@ -99,7 +97,7 @@ class Sqlite:
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own to the same database, for another thread.
 
-        Not by `open`: to close a file of one's own drops all locks that SQLite has on it in this process.
+        Not by `open`: to close a file drops all locks that SQLite has on it in this process.
         """
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
@@ -113,120 +111,80 @@ class Sqlite:
             self.connection = None
             self._files.pop(self._wal, None)
 
-    # Statements
+    # Queries
 
     def run(self, query: Query, values: Mapping[str, Any]) -> sqlite3.Cursor:
-        """Run a query with the values of its `Param`s; return its cursor. Raises NotUnique or Unavailable."""
+        """Run a query; return its cursor. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
             return (self.connection or self._connect()).execute(statement.text, statement.bind(values))
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
+        except ERRORS as error:
+            raise self.failure(error) from error
 
     def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
         """Run a query; return its first row, or None. Raises Unavailable."""
         cursor = self.run(query, values)
         try:
             return cursor.fetchone()
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
+        except ERRORS as error:
+            raise self.failure(error) from error
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; give its rows one by one. Raises Unavailable, also half-way."""
+        """Run a query; yield its rows. Raises Unavailable, also half-way."""
         cursor = self.run(query, values)
         try:
             yield from cursor
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
+        except ERRORS as error:
+            raise self.failure(error) from error
 
-    def execute(self, query: Query, values: Mapping[str, Any]) -> int:
-        """Run a statement; return how many rows it changed. Raises NotUnique or Unavailable."""
-        return self.run(query, values).rowcount
-
-    def insert(self, query: Query, values: Mapping[str, Any]) -> int:
-        """Run an INSERT; return the id of the new row. Raises NotUnique or Unavailable."""
-        return self.run(query, values).lastrowid
-
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        """Run a query once for each of `rows`; return what each gives. Raises Unavailable."""
-        return [list(self.rows(query, values)) for values in rows]
-
-    def defer(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement once for each of `rows`, at once. Raises NotUnique or Unavailable."""
-        statement = self.statement(query)
-        try:
-            (self.connection or self._connect()).executemany(statement.text, [statement.bind(row) for row in rows])
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
-
-    def statement(self, query: Query) -> Statement:
-        if type(query) is Each:
-            return self.statement(query.sqlite)
-        if type(query) is not Prepared:
-            return query if type(query) is Statement else Statement.of(query, self._dialect)
-        statement = self._statements.get(query)
-        if statement is None:
-            statement = self._statements[query] = Statement.of(query.query, self._dialect, value_literals=True)
-        return statement
-
-    # Transactions
-
-    def begin(self, wait_seconds: float = 0) -> Self | None:
-        """Begin a transaction that writes, by itself; return None if the lock was not to be had. Raises Unavailable.
+    def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "SqliteTransaction | None":
+        """Begin a transaction that writes; return None if another program has the lock. Raises Unavailable.
 
         Does not wait: that would stop the whole process.
         """
         try:
             self._check_files()
             (self.connection or self._connect()).execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
+        except ERRORS as error:
             if _code(error) == sqlite3.SQLITE_BUSY:
                 return None
-            raise self._failure(error) from error
-        return self
+            raise self.failure(error) from error
+        return SqliteTransaction(self, clock)
 
-    def commit(self) -> None:
-        """End the transaction; what was written is on disk. Raises Unavailable."""
+    @contextmanager
+    def limited(self, goes_on: Callable[[], bool]) -> Iterator[None]:
+        """Interrupt a query of this block, which raises Unavailable, once `goes_on` returns False."""
+        self.connection.set_progress_handler(lambda: not goes_on(), LOOK_STEPS)
         try:
-            self.connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._write_failed = True
-            # Where the disk took it all but could not say that it is safe, SQLite may find it when it opens the file.
-            unknown = _code(error) == sqlite3.SQLITE_IOERR and error.sqlite_errorcode != sqlite3.SQLITE_IOERR_WRITE
-            raise Unavailable(error, maybe_changed=unknown) from error
-        self._write_failed = False
-
-    def savepoint(self) -> None:
-        """Begin a part of a transaction that can end by itself."""
-        self.run(Statement("SAVEPOINT part", []), {})
-
-    def release(self, undo: bool = False) -> None:
-        """End the part of the transaction; with `undo`, nothing of it is kept."""
-        if undo:
-            self.run(Statement("ROLLBACK TO part", []), {})
-        self.run(Statement("RELEASE part", []), {})
+            yield
+        finally:
+            self.connection.set_progress_handler(None, 0)
 
     def shrink(self) -> None:
-        """Cut a -wal back that a large transaction has made large, if that can be had."""
+        """Write a large -wal into the database and cut it, as far as nobody has to wait for that."""
         try:
+            self.run(Statement("PRAGMA busy_timeout = 0", []), {})
+            self.row(Statement("PRAGMA wal_checkpoint(PASSIVE)", []), {})  # Others write meanwhile.
             self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
         except Unavailable as error:  # What was written is on disk all the same.
             log.warning("the -wal of the database stays large: %s", error)
 
-    def is_leader(self) -> bool:
-        """Return True: there is one process only."""
-        return True
-
     # Failures
 
-    def is_fatal(self, error: Exception) -> bool:
-        """Return whether an error in a transaction is not of one operation, but of the disk or the connection."""
-        return _code(error.__cause__) in FATAL or not self.connection.in_transaction  # SQLite may have ended it.
+    def failure(self, error: Exception) -> Exception:
+        """Return what to raise for an error of SQLite's, which becomes its cause."""
+        if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
+            return NotUnique(str(error))
+        failure = Unavailable(str(error) or "out of memory", RETRY_SECONDS if _code(error) in PASSING else None)
+        if self.connection is None or not self.connection.in_transaction:  # else its transaction sees to that
+            failure.__cause__ = error
+            self.recover(failure)
+        return failure
 
-    def recover(self, error: Exception) -> None:
-        """End the transaction that an error has left open; renew the connection where it cannot be trusted any more."""
+    def recover(self, error: BaseException) -> None:
+        """End a transaction that an error has left open; renew a connection that cannot be trusted any more."""
         code = _code(error.__cause__)
-        self._write_failed |= code == sqlite3.SQLITE_FULL
+        self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
             if self.connection is not None and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
@@ -234,18 +192,8 @@ class Sqlite:
                 self._check_files()  # Without its file, an old connection is better than none.
                 self.close()
                 self._connect()
-        except (sqlite3.Error, Unavailable) as failure:
+        except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
-
-    def _failure(self, error: sqlite3.Error) -> Exception:
-        """Return what to raise for an error of SQLite's, which is to be its cause."""
-        if error.sqlite_errorcode in NOT_UNIQUE:
-            return NotUnique(str(error))
-        failure = Unavailable(error, RETRY_SECONDS if _code(error) == sqlite3.SQLITE_BUSY else None)
-        if self.connection is None or not self.connection.in_transaction:  # else whoever began it sees to that
-            failure.__cause__ = error
-            self.recover(failure)
-        return failure
 
     def check(self) -> bool:
         """Return whether the last write came to the disk.
@@ -256,40 +204,42 @@ class Sqlite:
         if shutil.disk_usage(self.path.parent).free < ROOM_BYTES:
             raise Unavailable("the disk is full")
         self.row(Statement("SELECT 1 FROM post LIMIT 1", []), {})
-        return not self._write_failed
+        return not self.write_failed
+
+    def probe(self, transaction: Transaction) -> None:
+        """Write something that changes nothing."""
+        transaction.execute(Statement(f"PRAGMA user_version = {VERSION}", []))
+
+    def is_leader(self) -> bool:
+        """Return True: there is one process only."""
+        return True
+
+    # The whole of it
 
     def size(self) -> int:
         """Return how many bytes the database has on disk."""
         return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
 
-    def probe(self, transaction: object) -> None:
-        """Write something that changes nothing."""
-        self.run(Statement(f"PRAGMA user_version = {VERSION}", []), {})
-
     def backup(self, path: Path) -> None:
-        """Write a consistent copy of a database of any version, also while others write.
+        """Write a consistent copy, of any version, also while others write. Raises OSError, Unavailable."""
+        with read_file(self.path) as connection:
+            write_backup(connection, path)
 
-        Raises OSError if it cannot be written, Unavailable if there is no database, or a damaged one.
-        """
-        try:
-            source = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True)  # Not created if missing.
-            with closing(source):
-                write_backup(source, path)
-        except sqlite3.Error as error:
-            raise Unavailable(f"cannot copy the database {self.path}: {error}") from error
-
-    def snapshot(self) -> AbstractContextManager[SqliteFile]:
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteContents]:
         """Give all that there is as of one moment, also while others write. Raises Unavailable."""
-        return read_all(self.path)
+        with read_file(self.path) as connection:
+            connection.execute("BEGIN")
+            yield SqliteContents(connection)
 
-    def filling(self) -> AbstractContextManager[SqliteFile]:
-        """Set a database up that is not there yet, and fill it. Raises Unavailable, OSError."""
-        return fill_new(self.path)
+    def filling(self) -> AbstractContextManager[SqliteContents]:
+        """Set a new database up, and fill it. Raises Unavailable, OSError."""
+        return fill_file(self.path)
 
     def _connect(self) -> sqlite3.Connection:
         self._check_files()  # SQLite would create a missing file, and take another one for ours.
-        # GroupCommit and the rule of one thread see to it that it is not used by two at the same time.
         try:
+            # It is never used by two threads at the same time, which Python cannot know.
             connection = sqlite3.connect(
                 self.path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -301,7 +251,7 @@ class Sqlite:
                 connection.execute(f"PRAGMA busy_timeout = {round(self._wait_seconds * 1000)}")
                 self._files[self._wal] = _identity(self._wal)
                 stack.pop_all()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *ERRORS) as error:
             raise Unavailable(error) from error
         self.connection = connection
         return connection
@@ -333,8 +283,59 @@ class Sqlite:
         self._connect()
 
 
+class SqliteTransaction(Transaction):
+    """A transaction on the connection of an engine."""
+
+    def __init__(self, engine: Sqlite, clock: Callable[[], float]):
+        super().__init__(engine, clock)
+        self._engine = engine
+
+    def execute(self, query: Query, **values: Any) -> int:
+        return self._engine.run(query, values).rowcount
+
+    def insert(self, query: Query, **values: Any) -> int:
+        return self._engine.run(query, values).lastrowid
+
+    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
+        return [list(self._engine.rows(query, values)) for values in rows]
+
+    def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+        statement = self._engine.statement(query)
+        try:
+            self._engine.connection.executemany(statement.text, [statement.bind(row) for row in rows])
+        except ERRORS as error:
+            raise self._engine.failure(error) from error
+
+    def savepoint(self) -> None:
+        self.execute(Statement("SAVEPOINT part", []))
+
+    def release(self, undo: bool = False) -> None:
+        if undo:
+            self.execute(Statement("ROLLBACK TO part", []))
+        self.execute(Statement("RELEASE part", []))
+
+    def commit(self) -> None:
+        try:
+            self._engine.connection.execute("COMMIT")
+        except ERRORS as error:
+            self._engine.write_failed = True
+            # If the disk took it all but could not say that it is safe, SQLite may find it when it opens the file.
+            unknown = _code(error) == sqlite3.SQLITE_IOERR and error.sqlite_errorcode != sqlite3.SQLITE_IOERR_WRITE
+            raise Unavailable(error, maybe_changed=unknown) from error
+        self._engine.write_failed = False
+
+    def is_fatal(self, error: Exception) -> bool:
+        in_transaction = self._engine.connection.in_transaction  # SQLite may have ended it.
+        return _code(error.__cause__) in FATAL or not in_transaction
+
+    def recover(self, error: BaseException) -> None:
+        self._engine.recover(error)
+
+
 def _code(error: BaseException | None) -> int:
     """Return SQLite's primary result code of an error, 0 if it has none."""
+    if isinstance(error, MemoryError):
+        return sqlite3.SQLITE_NOMEM
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

@@ -5,6 +5,7 @@ import re
 import socket
 import stat
 import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -227,3 +228,8 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
         cli.main()
     path = tmp_path / "nowhere" / "blog.db"
     assert exit_.value.code == f"blogapi: cannot set up the database {path}: its folder is missing"
+
+
+def test_commands_about_keys_import_neither_flask_nor_what_files_need():
+    code = "import sys, blogapi.cli.commands; print(*{'flask', 'bs4', 'yaml', 'gevent', 'urllib3'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"

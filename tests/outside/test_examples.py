@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from importlib.metadata import version
+from xml.etree import ElementTree
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -26,7 +27,9 @@ INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
 (REBUILD,) = EXAMPLES.take("Built when something is published", "python")
 SUBSCRIBE, RUN_REBUILD = EXAMPLES.take("Built when something is published")
 (SEARCH,) = EXAMPLES.take("A search box", "html")
+(AGENT,) = EXAMPLES.take("Agents", "python")
 POSTS = [
+    {"title": "Index", "content": "Not the list.", "published_at": "2026-01-04T00:00:00Z"},
     {"title": "Rye & spelt", "content": "*Patience.*", "tags": ["Bread"], "published_at": "2026-01-02T00:00:00Z"},
     {"title": "Crème brûlée", "content": "Sugar.", "tags": ["Sweets"], "published_at": "2026-01-03T00:00:00Z"},
     {"title": "Pretzels", "content": "Lye.", "tags": ["bread"], "published_at": "2026-01-01T00:00:00Z"},
@@ -37,6 +40,7 @@ DRAFT = {"title": "Crème caramel", "content": "Not yet.", "tags": ["Secret"]}
 def shell(block, folder, environ):
     """Run a block in a shell, with the Python of the tests; return what it printed."""
     environ = environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+    block = block.replace("site/bin/python", sys.executable)
     ended = subprocess.run(
         ["bash", "-euc", block], cwd=folder, env=environ, stdout=subprocess.PIPE, text=True, check=True, timeout=30
     )
@@ -64,7 +68,7 @@ def site(tmp_path):
 
 @pytest.fixture
 def blog(tmp_path, site):
-    """A service with three published posts and a draft, and the environment of a site's programs."""
+    """A service with published posts and a draft, and the environment of a site's programs."""
     settings = {"BLOGAPI_CORS_ORIGINS": site[1], "BLOGAPI_WEBHOOK_PRIVATE": "true"}
     with Server(tmp_path / "blog.db", **settings) as service:
         for post in POSTS:
@@ -78,42 +82,59 @@ def blog(tmp_path, site):
 
 def test_every_block_is_run_and_their_libraries_are_there():
     assert EXAMPLES.forgotten == []
-    assert all(version(library) for library in INSTALL.removeprefix("pip install ").split())
+    assert all(version(library) for library in INSTALL.split("pip install ")[1].split())
+    compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
 
 
 def test_a_site_has_each_published_post_all_by_date_and_the_tags(blog, site, tmp_path):
     folder, _ = site
-    (folder / "gone.html").touch()
-    (folder / "style.css").touch()
     shell(RUN_BUILD, tmp_path, blog[1])
-    pages = {file.name: file.read_text() for file in folder.iterdir()}
+    pages = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*.*") if file.is_file()}
     assert pages.keys() == {
-        "creme-brulee.html", "index.html", "pretzels.html", "rye-spelt.html", "style.css", "tags.html"
+        ".written.json", "feed.xml", "index.html", "posts/creme-brulee.html", "posts/index.html", "posts/pretzels.html",
+        "posts/rye-spelt.html", "sitemap.xml", "tags.html",
     }  # fmt: skip
-    assert "<h1>Rye &amp; spelt</h1>\n<p><em>Patience.</em></p>" in pages["rye-spelt.html"]
-    assert re.findall(r"<a href=\"(.*?)\.html\">", pages["index.html"]) == ["creme-brulee", "rye-spelt", "pretzels"]
-    tags = re.findall(r"<h2>(.*?)</h2>|<a href=\"(.*?)\.html\">", pages["tags.html"])
+    assert "<h1>Rye &amp; spelt</h1>\n<p><em>Patience.</em></p>" in pages["posts/rye-spelt.html"]
+    by_date = ["index", "creme-brulee", "rye-spelt", "pretzels"]
+    assert re.findall(r"<a href=\"posts/(.*?)\.html\">", pages["index.html"]) == by_date
+    tags = re.findall(r"<h2>(.*?)</h2>|<a href=\"posts/(.*?)\.html\">", pages["tags.html"])
     assert [heading or link for heading, link in tags] == [
         "bread (2)", "rye-spelt", "pretzels", "Sweets (1)", "creme-brulee"
     ]  # fmt: skip
+    urls = [f"https://blog.example.org/posts/{slug}.html" for slug in by_date]
+    feed, sitemap = ElementTree.fromstring(pages["feed.xml"]), ElementTree.fromstring(pages["sitemap.xml"])
+    assert [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")] == urls
+    assert feed.findtext("{*}entry[3]/{*}content") == "<p><em>Patience.</em></p>\n"
+    assert [each.text for each in sitemap.iterfind("{*}url/{*}loc")] == ["https://blog.example.org/", *urls]
+
+
+def test_a_site_loses_the_pages_of_posts_that_are_gone_and_nothing_else(blog, site, tmp_path):
+    (service, environ), (folder, _) = blog, site
+    for name in ("search.html", "style.css"):
+        (folder / name).touch()
+    shell(RUN_BUILD, tmp_path, environ)
+    before = {*folder.rglob("*.*")}
+    service.request("DELETE", "/v1/posts/1")
+    shell(RUN_BUILD, tmp_path, environ)
+    assert before - {*folder.rglob("*.*")} == {folder / "posts/index.html"}
 
 
 def test_a_webhook_rebuilds_the_site_when_something_on_it_changes(blog, site, tmp_path):
     (service, environ), (folder, _), port = blog, site, free_port()
     subscribe = SUBSCRIBE.replace(":8000", f":{service.port}").replace(":9000", f":{port}")
     webhook = json.loads(shell(subscribe, tmp_path, environ | {"KEY": service.key}))
-    secret, *command = RUN_REBUILD.replace("whsec_…", webhook["secret"]).replace("9000", str(port)).split()
+    secret, _, *arguments = RUN_REBUILD.replace("whsec_…", webhook["secret"]).replace("9000", str(port)).split()
     environ |= dict([secret.split("=", 1)])
-    command[0] = sys.executable
+    command = [sys.executable, *arguments]
     program = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.DEVNULL)
     try:
         eventually((folder / "tags.html").exists)
-        assert service.request("PATCH", "/v1/posts/4", {"status": "published"})[0] == 200
-        eventually((folder / "creme-caramel.html").exists)
+        assert service.request("PATCH", "/v1/posts/5", {"status": "published"})[0] == 200
+        eventually((folder / "posts/creme-caramel.html").exists)
         assert service.request("PATCH", "/v1/tags/secret", {"name": "Open"})[0] == 200
         eventually(lambda: "Open (1)" in (folder / "tags.html").read_text())
-        assert service.request("DELETE", "/v1/posts/4")[0] == 204
-        eventually(lambda: not (folder / "creme-caramel.html").exists())
+        assert service.request("DELETE", "/v1/posts/5")[0] == 204
+        eventually(lambda: not (folder / "posts/creme-caramel.html").exists())
     finally:
         program.terminate()
         program.wait()
@@ -124,11 +145,13 @@ def test_a_search_box_finds_what_is_published_and_nothing_else(browser, blog, si
     page = SEARCH.replace("127.0.0.1:8000", f"127.0.0.1:{service.port}").replace("blog_…", environ["BLOG_KEY"])
     (folder / "search.html").write_text(page)
     browser.get(f"{address}/search.html")
-    box, found = browser.find_element(By.CSS_SELECTOR, "input"), browser.find_element(By.CSS_SELECTOR, "ul")
-    box.send_keys("CREME")
+    box, status, found = (browser.find_element(By.CSS_SELECTOR, name) for name in ("input", "p", "ul"))
+    box.send_keys("CREME br")
     WebDriverWait(browser, 10).until(lambda _: found.text == "Crème brûlée")
+    assert [mark.text for mark in found.find_elements(By.CSS_SELECTOR, "mark")] == ["Crème", "brûlée"]
     box.send_keys(" xyz")
-    WebDriverWait(browser, 10).until(lambda _: found.text == "")
+    WebDriverWait(browser, 10).until(lambda _: status.text == "Nothing found for “CREME br xyz”.")
+    assert found.text == ""
     box.clear()
     box.send_keys("***")
-    WebDriverWait(browser, 10).until(lambda _: found.text.startswith("q: "))
+    WebDriverWait(browser, 10).until(lambda _: status.text.startswith("q: "))

@@ -1,11 +1,32 @@
 """Fixtures for the tests of the owner's page."""
 
+import shutil
+import subprocess
+
 import pytest
 
+from tests.owner.browser import Window
 from tests.owner.pages import enter
+from tests.service import Server
 
 
 @pytest.fixture
 def owner(app, database):
     """A client with a session."""
     return enter(app, database)
+
+
+@pytest.fixture
+def window(browser, tmp_path):
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+        yield Window(browser, service)
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """The script of axe-core, which finds what keeps people out."""
+    folder, npm = tmp_path_factory.mktemp("axe"), shutil.which("npm")
+    command = [npm, "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "axe-core@4.14.1"]
+    if not npm or subprocess.run(command, capture_output=True, timeout=120).returncode:
+        pytest.skip("axe-core is not to be had from npm")
+    return (folder / "node_modules/axe-core/axe.min.js").read_text()

@@ -4,92 +4,24 @@ import http.client
 import json
 import re
 import shlex
-import shutil
 import sqlite3
 import subprocess
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing
 
 import pytest
-from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.owner.pages import NO_SESSION
-from tests.service import Server, eventually
+from tests.service import eventually
 
 pytestmark = pytest.mark.slow
 
-AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
-
-
-class Page:
-    """The owner's page of a service, as it is seen and used."""
-
-    def __init__(self, browser, service):
-        self.browser = browser
-        self.service = service
-        self.url = f"http://127.0.0.1:{service.port}"
-
-    def open(self, path="/settings"):
-        self.browser.get(self.url + path)
-
-    def enter(self):
-        self.browser.get(self.service.blogapi("settings").stdout.strip())
-        self.click("Open")
-
-    def click(self, label):
-        """Click the first button, or what asks again, whose name this is to a screen reader."""
-        buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button, main summary, header button, a")
-        button = next(each for each in buttons if each.is_displayed() and each.accessible_name.strip() == label)
-        leaves = button.tag_name == "a" or (button.tag_name == "button" and button.get_attribute("type") == "submit")
-        with self.next_page() if leaves else nullcontext():
-            button.click()
-
-    @contextmanager
-    def next_page(self):
-        """Wait for the page that what happens in the block leads to."""
-        self.browser.execute_script("document.documentElement.dataset.old = true")
-        yield
-        is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
-        # Between two pages chromedriver has errors of many kinds.
-        wait = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException])
-        wait.until(lambda browser: browser.execute_script(is_new))
-
-    def fill(self, name, text):
-        self.browser.find_element(By.NAME, name).send_keys(text)
-
-    @property
-    def text(self):
-        return self.browser.find_element(By.TAG_NAME, "main").text
-
-    @property
-    def shown(self):
-        """What is shown only once, in order."""
-        return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, ".new code")]
-
 
 @pytest.fixture
-def page(browser, tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
-        yield Page(browser, service)
-
-
-@pytest.fixture
-def owner(page):
-    page.enter()
-    return page
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory):
-    """The script of axe-core, which finds what keeps people out."""
-    folder, npm = tmp_path_factory.mktemp("axe"), shutil.which("npm")
-    command = [npm, "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "axe-core@4.14.1"]
-    if not npm or subprocess.run(command, capture_output=True, timeout=120).returncode:
-        pytest.skip("axe-core is not to be had from npm")
-    return (folder / "node_modules/axe-core/axe.min.js").read_text()
+def owner(window):
+    window.enter()
+    return window
 
 
 def status(service, key):
@@ -178,96 +110,65 @@ def test_a_post_is_published_and_deleted(owner):
     assert owner.service.request("GET", f"/v1/posts/{post['id']}")[0] == 404
 
 
-def test_a_key_is_made_without_scripts(page):
-    page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    page.enter()
-    page.fill("name", "laptop")
-    page.click("Create key")
-    assert status(page.service, page.shown[0]) == 200
-    assert not page.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed()
-    page.click("Revoke laptop")
-    page.click("Yes, revoke laptop")
-    assert "“laptop” was revoked." in page.text
+def test_a_key_is_made_without_scripts(window):
+    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    window.enter()
+    window.fill("name", "laptop")
+    window.click("Create key")
+    assert status(window.service, window.shown[0]) == 200
+    assert not window.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed()
+    window.click("Revoke laptop")
+    window.click("Yes, revoke laptop")
+    assert "“laptop” was revoked." in window.text
 
 
 def test_a_key_is_made_and_revoked_with_the_keyboard(owner):
-    def press(*keys):
-        ActionChains(owner.browser).send_keys(*keys).perform()
-
-    def reach(name):
-        for _ in range(20):
-            press(Keys.TAB)
-            focused = owner.browser.switch_to.active_element
-            if focused.accessible_name.strip() == name:
-                assert focused.value_of_css_property("outline-style") == "solid"
-                return
-        raise AssertionError(name)
-
-    reach("Name")
+    owner.reach("Name")
     with owner.next_page():
-        press("laptop", Keys.ENTER)
+        owner.press("laptop", Keys.ENTER)
     key, _ = owner.shown
-    reach("Revoke laptop")
-    press(Keys.ENTER)
-    reach("Yes, revoke laptop")
+    owner.reach("Revoke laptop")
+    owner.press(Keys.ENTER)
+    owner.reach("Yes, revoke laptop")
     with owner.next_page():
-        press(Keys.SPACE)
+        owner.press(Keys.SPACE)
     assert "“laptop” was revoked." in owner.text
     assert status(owner.service, key) == 401
 
 
-def test_nobody_is_kept_out_and_nothing_scrolls_sideways(page, axe, receiver):
-    def check(name):
-        for width, theme in ((400, "light"), (400, "dark"), (1280, "dark"), (1280, "light")):
-            features = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-            page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
-            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-            page.browser.execute_script(axe)
-            assert page.browser.execute_async_script(AXE) == [], (name, width, theme)
-            assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width, name
-
-    for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
-        page.service.request("POST", "/v1/posts", {"title": title, "content": "Words.", "tags": ["x" * 64]})
-    page.service.request("POST", "/v1/webhooks", {"url": receiver.url})
-    page.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
-    page.service.request("POST", "/v1/webhooks/1/ping")
-    page.open()
-    check("without a session")
-    page.browser.get(page.service.blogapi("settings").stdout.strip())
-    check("a link")
-    page.click("Open")
-    page.open("/settings/keys")
-    page.fill("name", "n" * 100)
-    page.click("Create key")
-    page.click(f"Revoke {'n' * 100}")
-    check("keys")
-    for path in (
-        "/settings/webhooks",
-        "/settings/posts",
-        "/settings/posts/1",
-        "/settings/posts/2/edit",
-        "/settings/posts?status=x",
-    ):
-        page.open(path)
-        check(path)
+def test_nobody_is_kept_out_and_nothing_scrolls_sideways(window, axe, receiver):
+    window.service.request("POST", "/v1/webhooks", {"url": receiver.url})
+    window.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
+    window.service.request("POST", "/v1/webhooks/1/ping")
+    window.open()
+    window.check(axe)
+    window.browser.get(window.service.blogapi("settings").stdout.strip())
+    window.check(axe)
+    window.click("Open")
+    window.fill("name", "n" * 100)
+    window.click("Create key")
+    window.click(f"Revoke {'n' * 100}")
+    window.check(axe)
+    for path in ("/settings/webhooks", "/settings/posts", "/settings/posts?status=x"):
+        window.open(path)
+        window.check(axe)
 
 
 # Others
 
 
-def test_a_link_does_not_work_a_second_time(page):
-    link = page.service.blogapi("settings").stdout.strip()
-    page.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, and there all the same.
-    with page.next_page():
-        page.browser.find_element(By.TAG_NAME, "a").click()
-    page.click("Open")
-    assert (page.browser.current_url, "Create a key" in page.text) == (f"{page.url}/settings/keys", True)
-    page.browser.delete_all_cookies()
-    page.browser.get(link)
-    assert "No such link" in page.text
-    page.open()
-    assert NO_SESSION in page.text
+def test_a_link_does_not_work_a_second_time(window):
+    link = window.service.blogapi("settings").stdout.strip()
+    window.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, and there all the same.
+    with window.next_page():
+        window.browser.find_element(By.TAG_NAME, "a").click()
+    window.click("Open")
+    assert (window.browser.current_url, "Create a key" in window.text) == (f"{window.url}/settings/keys", True)
+    window.browser.delete_all_cookies()
+    window.browser.get(link)
+    assert "No such link" in window.text
+    window.open()
+    assert NO_SESSION in window.text
 
 
 def test_an_old_session_is_none(owner):

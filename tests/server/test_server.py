@@ -38,7 +38,7 @@ ONE_WORKER = (
         ),
         ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1, not 'http'"),
         ([], {"HOST": "a..b"}, "no valid name of a host; set HOST or PORT"),
-        ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is no regular file"),
+        ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is not a regular file"),
         ([], {"HOST": "192.0.2.1"}, "Cannot assign requested address; set HOST or PORT"),
         (
             [],

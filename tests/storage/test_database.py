@@ -1,26 +1,19 @@
-"""The database: set-up, upgrades, what is left alone, and writes."""
+"""The database: set-up, what is left alone, and writes."""
 
-import json
 import sqlite3
 import subprocess
 import sys
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from blogapi import create_app
-from blogapi.config import Config
 from blogapi.loop import Loop
-from blogapi.post import fold
-from blogapi.storage import documents, keys, posts, tags, upgrades, webhooks
+from blogapi.storage.copy import APPLICATION_ID, SCHEMAS, VERSION
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import BaseModel, Delivery, Post
+from blogapi.storage.models import BaseModel, Post
 from blogapi.storage.sqlite import Sqlite
-from blogapi.storage.upgrades import APPLICATION_ID, SCHEMA, VERSION
-from tests.invariants import sound_posts
 
 EARLY, LATE = "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 
@@ -141,111 +134,27 @@ def test_a_folder_is_no_database(tmp_path):
         set_up(tmp_path)
 
 
-def test_a_newer_database_is_refused(path):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("PRAGMA user_version = 9", f"its version 9 is newer than this program's {VERSION}; upgrade the program"),
+        ("PRAGMA user_version = 4", "export its posts with the old program, and import them with this one"),
+        ("DROP TABLE session", "export its posts with the old program, and import them with this one"),
+    ],
+)
+def test_a_database_of_another_version_is_refused_and_left_alone(path, change, message):
     set_up(path)
-    sqlite3.connect(path).execute(f"PRAGMA user_version = {VERSION + 1}").connection.close()
-    with pytest.raises(Unavailable, match=f"its version {VERSION + 1} is newer than this program's {VERSION}"):
-        set_up(path)
-
-
-def test_an_older_database_is_brought_up_to_date(path, monkeypatch):
-    set_up(path)
-    monkeypatch.setattr(upgrades, "VERSION", VERSION + 2)
-    monkeypatch.setitem(upgrades.UPGRADES, VERSION, "CREATE TABLE one (a);\nCREATE TABLE two (b);")
-    monkeypatch.setitem(upgrades.UPGRADES, VERSION + 1, "DROP TABLE one;")
-    assert set_up(path) is False
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION + 2,)
-    connection.close()
-    assert {row[1] for row in contents(path)} >= {"two", "post"}
-
-
-def test_a_database_of_version_1_is_upgraded_and_keeps_everything(path):
-    old = sqlite3.connect(path)
-    old.executescript((Path(__file__).parent.parent / "upgrades" / "1.sql").read_text())
-    old.execute("INSERT INTO api_key VALUES (x'00', 'mine', 'abcd', '2026-11-20T12:00:00Z', NULL)")
-    for number, names in enumerate((["Go", "Straße"], ["STRASSE"], []), 1):
-        document = json.dumps({"id": str(number), "tags": names}, separators=(",", ":"))
-        old.execute("INSERT INTO post VALUES (?, ?, 'draft', ?)", (number, f"slug-{number}", document))
-        for tag in names:
-            old.execute("INSERT INTO post_tag VALUES (?, 'draft', ?)", (fold(tag), number))
-    old.commit()
-    old.close()
-    engine = Sqlite(path)
-    assert engine.open() is False
-    database = Database(engine)
-    assert tags.page(database, 9).tags == [("Go", 1), ("STRASSE", 2)]
-    assert [key.name for key in keys.listing(database)] == ["mine"]
-    assert list(database.rows(Post.select(Post.slug))) == [("slug-1",), ("slug-2",), ("slug-3",)]
-    engine.close()
-
-
-@pytest.mark.parametrize("version", range(1, VERSION))
-def test_an_upgraded_database_is_like_a_fresh_one_and_works(path, tmp_path, version):
-    old = sqlite3.connect(path)
-    old.executescript((Path(__file__).parent.parent / "upgrades" / f"{version}.sql").read_text())
-    old.close()
-    database = create_app(Config(database=path)).extensions["blogapi"].database
-    database.write(webhooks.add, "http://a", ["post.created"])
-    database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
-    assert len(list(database.rows(Delivery.select(Delivery.state)))) == 1
-    database.close()
-    set_up(tmp_path / "fresh.db")
-    assert contents(path) == contents(tmp_path / "fresh.db")
-
-
-def test_a_database_of_version_4_gets_copies_and_passes_over_what_is_damaged(path):
-    old = sqlite3.connect(path)
-    script = (Path(__file__).parent.parent / "upgrades" / "4.sql").read_text()
-    old.executescript(script.replace("document TEXT NOT NULL", "document TEXT"))
-    made = {"title": "Ü", "content": "B", "tags": ["a"], "created_at": "2026-11-20T12:00:00Z"}
-    for number, status, published_at in [(1, "published", EARLY), (2, "draft", None), (3, "scheduled", LATE)]:
-        post = made | {"id": str(number), "slug": f"{number}", "status": status, "updated_at": made["created_at"]}
-        document = documents.dump(documents.in_order(post | {"published_at": published_at}))
-        old.execute("INSERT INTO post VALUES (?, ?, ?, ?)", (number, f"{number}", status, document))
-        old.execute("INSERT INTO post_tag VALUES ('a', ?, ?)", (status, number))
-    old.execute("INSERT INTO tag VALUES ('a', 'a', 3, 3)")
-    old.execute("INSERT INTO schedule VALUES (3, ?)", (LATE,))
-    for number, damaged in enumerate([None, "", "[]", '{"published_at":5}'], 4):
-        old.execute("INSERT INTO post VALUES (?, ?, 'published', ?)", (number, f"{number}", damaged))
-    old.execute("UPDATE sqlite_sequence SET seq = 99")
-    old.commit()
-    old.close()
-    set_up(path)
-    with closing(sqlite3.connect(path)) as upgraded, upgraded:
-        assert upgraded.execute("SELECT name, seq FROM sqlite_sequence").fetchall() == [("post", 99)]
-        assert upgraded.execute("DELETE FROM post WHERE published_at IS NULL AND id > 3").rowcount == 4
-    assert len(sound_posts(path)) == 3
-
-
-@pytest.mark.parametrize("deleted", [True, False])
-def test_an_upgraded_database_never_uses_an_id_again(path, deleted):
-    old = sqlite3.connect(path)
-    old.executescript((Path(__file__).parent.parent / "upgrades" / "4.sql").read_text())
-    if deleted:
-        old.execute("INSERT INTO post VALUES (7, 'a', 'draft', '{}')")
-        old.execute("DELETE FROM post")
-    old.commit()
-    old.close()
-    database = create_app(Config(database=path)).extensions["blogapi"].database
-    made = database.write(posts.add, {"title": "A", "content": "B", "status": "draft", "tags": []})
-    assert made.id == (8 if deleted else 1)
-    database.close()
-
-
-def test_an_upgrade_that_fails_changes_nothing(path, monkeypatch):
-    set_up(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(change)
     before = contents(path)
-    monkeypatch.setattr(upgrades, "VERSION", VERSION + 1)
-    monkeypatch.setitem(upgrades.UPGRADES, VERSION, "CREATE TABLE one (a);\nCREATE TABLE post (b);")
-    with pytest.raises(Unavailable, match="already exists"):
+    with pytest.raises(Unavailable, match=message):
         set_up(path)
     assert contents(path) == before
 
 
 def test_the_schema_says_its_version():
     connection = sqlite3.connect(":memory:")
-    connection.executescript(SCHEMA.read_text())
+    connection.executescript((SCHEMAS / "schema.sql").read_text())
     assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
     connection.close()
@@ -307,7 +216,7 @@ def write_together(database, other, operations):
     threads = [threading.Thread(target=write, args=item) for item in operations.items()]
     for thread in threads:
         thread.start()
-    while len(database._group._waiting) < len(operations):
+    while len(database._group.waiting) < len(operations):
         pass
     other.execute("COMMIT")
     for thread in threads:
@@ -346,7 +255,7 @@ def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine
             add(tx, f"{number}" + "x" * 999)
 
     pragma(f"max_page_count = {pragma('page_count')}")
-    outcomes, commits = write_together(database, other, {"a": fill, "b": lambda tx: add(tx, "b")})
+    outcomes, commits = write_together(database, other, {"b": lambda tx: add(tx, "b"), "a": fill})
     assert commits == 0
     assert [str(error) for error in outcomes.values()] == ["database or disk is full"] * 2
     pragma("max_page_count = 1000000")

@@ -106,9 +106,9 @@ def test_large_posts_end_a_page(client, post):
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", [None, *STATUSES])
 def test_no_search_scans_or_sorts(database, status):
-    text, parameters, _ = database.engine.statement(sqlite._newest(status))
-    values = [{"words": '"a"'}.get(getattr(each, "name", None), 1) for each in parameters]
-    steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    statement = database.engine.statement(sqlite._newest(status))
+    values = [{"words": '"a"'}.get(getattr(each, "name", None), 1) for each in statement.parameters]
+    steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)]
     steps.remove("SCAN t2 VIRTUAL TABLE INDEX 192:M1<")  # 192 is in descending order of the ids
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT", "LIST"}, steps
 
@@ -234,7 +234,7 @@ def test_words_of_another_unicode_are_rebuilt(config, database, client, found, p
         other.execute("UPDATE search_made SET unicode = '1.0'")
         other.execute("INSERT INTO search (rowid, words) VALUES (1, 'left')")
     with pytest.raises(Unavailable, match="blogapi init"):
-        database.engine.open(upgrade=False)
+        database.engine.open(create=False)
     assert database.engine.open() is False
     assert (found("fog"), found("left")) == ("1", "")
 

@@ -1,18 +1,10 @@
 """A post by its slug: read, changed and deleted like by its id, and PUT, which makes it be what the body says."""
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
-from blogapi import create_app
-from blogapi.config import Config
 from blogapi.storage import stored
-from blogapi.storage.documents import dump
 from blogapi.storage.models import Event, Post, Schedule
 from tests.conftest import NOON, message
-from tests.service import add_key
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": []} | dict.fromkeys(
@@ -382,28 +374,6 @@ def test_updated_at_is_the_time_of_a_publication_also_before_it_is_written(clien
     database.write(stored.publish_due)
     assert client.get("/v1/posts/1").data == before.data
     assert client.get("/v1/posts").json == [before.json]
-
-
-def test_a_database_of_version_3_gets_updated_at(tmp_path, clock):
-    path = tmp_path / "blog.db"
-    post = {"title": "A", "content": "B", "tags": [], "created_at": EARLIER}
-    old_posts = [
-        post | {"id": "1", "slug": "a", "status": "draft"},
-        post | {"id": "2", "slug": "b", "status": "published", "published_at": NOW},
-        post | {"id": "3", "slug": "c", "status": "scheduled", "published_at": LATER},
-    ]
-    with closing(sqlite3.connect(path)) as old, old:
-        old.executescript((Path(__file__).parent.parent / "upgrades" / "3.sql").read_text())
-        for each in old_posts:
-            old.execute("INSERT INTO post VALUES (:id, :slug, :status, :document)", each | {"document": dump(each)})
-        old.execute("INSERT INTO schedule VALUES (3, ?)", (LATER,))
-    app = create_app(Config(database=path), clock)
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'tests')}"
-    updated = [EARLIER, NOW, EARLIER]
-    expected = [each | {"updated_at": time} for each, time in zip(old_posts, updated, strict=True)]
-    assert client.get("/v1/posts").json == expected[::-1]
-    app.extensions["blogapi"].database.close()
 
 
 # published_at at creation

@@ -1,20 +1,16 @@
 """GET /tags?status=…: only posts that have the status now count, and spell the tags."""
 
 import random
-import sqlite3
 from collections import Counter
 
 import pytest
 
 from blogapi.post import STATUSES, fold
-from blogapi.storage import documents, stored
+from blogapi.storage import stored
 from blogapi.storage import tags as stored_tags
-from blogapi.storage.engine import Database
 from blogapi.storage.models import PostTag, Tag
-from blogapi.storage.sqlite import Sqlite
 from tests.conftest import NOON
 from tests.invariants import sound_posts
-from tests.service import CHECKOUT
 
 SOON, LATER = "2026-11-20T12:30:00Z", "2026-11-20T13:00:00Z"
 
@@ -169,40 +165,6 @@ def test_whatever_happens_they_are_what_the_posts_say(client, database, config, 
             assert tags(client, status, limit=draw.randint(1, 5)) == expected(client, status), step
         if step % 10 == 0:
             sound_posts(config.database)
-
-
-def test_a_database_of_version_4_is_counted_by_status(tmp_path):
-    old = sqlite3.connect(tmp_path / "blog.db")
-    old.executescript((CHECKOUT / "tests" / "upgrades" / "4.sql").read_text())
-    names = [["Go", "Straße"], ["GO"], [], ["go", "STRASSE"], ["gO"], ["x"], ["go"]]
-    statuses = ["published", "draft", "draft", "scheduled", "draft", "archived", "published"]
-    for number, (of_post, status) in enumerate(zip(names, statuses, strict=True), 1):
-        post = {"id": str(number), "title": "A", "status": status, "slug": f"s-{number}", "content": "B"}
-        post |= {"tags": of_post, "published_at": LATER, "created_at": SOON, "updated_at": SOON}
-        old.execute("INSERT INTO post VALUES (?, ?, ?, ?)", (number, f"s-{number}", status, documents.dump(post)))
-        for name in of_post:
-            old.execute("INSERT INTO post_tag VALUES (?, ?, ?)", (fold(name), status, number))
-    old.execute("INSERT INTO schedule VALUES (4, ?)", (LATER,))
-    old.execute("INSERT INTO tag VALUES ('go', 'go', 7, 5), ('strasse', 'STRASSE', 4, 2), ('x', 'x', 6, 1)")
-    old.commit()
-    old.close()
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    engine.close()
-    assert len(sound_posts(tmp_path / "blog.db")) == 7
-
-
-def test_a_damaged_post_stops_no_upgrade(tmp_path):
-    old = sqlite3.connect(tmp_path / "blog.db")
-    old.executescript((CHECKOUT / "tests" / "upgrades" / "4.sql").read_text())
-    old.execute("INSERT INTO post VALUES (1, 'a', 'draft', '{')")
-    old.execute("INSERT INTO post_tag VALUES ('a', 'draft', 1)")
-    old.commit()
-    old.close()
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    assert stored_tags.find(Database(engine), "a") == ("a", 1)
-    engine.close()
 
 
 DUE = [

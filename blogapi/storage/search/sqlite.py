@@ -87,7 +87,7 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
     return size <= (QUICK_BYTES if is_plain else QUICK_SEQUENCE_BYTES) and count <= QUICK_WORDS
 
 
-_size = Statement("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], [])
+_size = Statement("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [])
 
 
 def expression(looked_for: Wanted, status: str | None, tag: str | None, by_title: bool | None = None) -> str:

@@ -15,7 +15,7 @@ from blogapi.post import STATUSES, PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, pages, posts
 from blogapi.storage.errors import Damaged
 from blogapi.storage.keys import digest_of
-from blogapi.storage.posts import IdempotencyKey
+from blogapi.storage.posts import Check, IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done
 from blogapi.web.owner.diff import changed_lines
 from blogapi.web.owner.forms import shows_errors
@@ -106,16 +106,20 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
     fields = change_of_post.load({name: value for name, value in changes.items() if value != ""} | cleared)
     try:
-        new = documents.load(database().write(posts.change, post_id, fields, check_etag))
+        new = documents.load(database().write(posts.change, post_id, fields, must_match(g.form.get("etag", ""))))
     except PreconditionFailed:
         return show_form(post_id), 412
     return done(f"/posts/{post_id}", "was saved.", new["title"])
 
 
-def check_etag(document: bytes | None) -> None:
-    """Raise PreconditionFailed unless the post is as it was when the form was opened."""
-    if document is None or documents.etag(document) != g.form.get("etag"):
-        raise PreconditionFailed
+def must_match(etag: str) -> Check:
+    """Return a check that raises PreconditionFailed unless a post has this entity tag. It may run in a thread."""
+
+    def check(document: bytes | None) -> None:
+        if document is None or documents.etag(document) != etag:
+            raise PreconditionFailed
+
+    return check
 
 
 def as_typed(document: bytes) -> dict[str, str]:

@@ -1,0 +1,100 @@
+"""The owner's page in a real browser, as it is seen and used."""
+
+from contextlib import contextmanager, nullcontext
+
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
+LOOKS = ((400, "light"), (400, "dark"), (1280, "dark"), (1280, "light"))
+
+
+class Window:
+    """A window of a browser with the owner's page of a service."""
+
+    def __init__(self, browser, service):
+        self.browser = browser
+        self.service = service
+        self.url = f"http://127.0.0.1:{service.port}"
+
+    def open(self, path="/settings"):
+        self.browser.get(self.url + path)
+
+    def enter(self):
+        self.browser.get(self.service.blogapi("settings").stdout.strip())
+        self.click("Open")
+
+    def click(self, label):
+        """Click the first button, or what asks again, whose name this is to a screen reader."""
+        buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button, main summary, header button, a")
+        button = next(each for each in buttons if each.is_displayed() and each.accessible_name.strip() == label)
+        leaves = button.tag_name == "a" or (button.tag_name == "button" and button.get_attribute("type") == "submit")
+        with self.next_page() if leaves else nullcontext():
+            button.click()
+
+    def double_click(self, label):
+        """Click a button twice."""
+        buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button")
+        ActionChains(self.browser).double_click(next(each for each in buttons if each.text == label)).perform()
+
+    @property
+    def notice(self):
+        """What was done, as the page says it."""
+        return self.browser.find_element(By.CSS_SELECTOR, ".notice").text
+
+    @contextmanager
+    def next_page(self):
+        """Wait for the page that what happens in the block leads to."""
+        self.browser.execute_script("document.documentElement.dataset.old = true")
+        yield
+        is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
+        # Between two pages chromedriver has errors of many kinds.
+        wait = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException])
+        wait.until(lambda browser: browser.execute_script(is_new))
+
+    def fill(self, name, text):
+        self.browser.find_element(By.NAME, name).send_keys(text)
+
+    @property
+    def text(self):
+        return self.browser.find_element(By.TAG_NAME, "main").text
+
+    @property
+    def shown(self):
+        """What is shown only once, in order."""
+        return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, ".new code")]
+
+    def press(self, *keys):
+        """Press keys."""
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def reach(self, name):
+        """Press the tab key until the element with this name has the focus, which must be visible."""
+        for _ in range(30):
+            self.press(Keys.TAB)
+            focused = self.browser.switch_to.active_element
+            if focused.accessible_name.strip() == name:
+                assert focused.value_of_css_property("outline-style") == "solid"
+                return
+        raise AssertionError(name)
+
+    def follow(self, name):
+        """Reach a link or a button, and press Enter for the next page."""
+        self.reach(name)
+        with self.next_page():
+            self.press(Keys.ENTER)
+
+    def check(self, axe):
+        """Check that nobody is kept out and nothing scrolls sideways, in each width and theme."""
+        for width, theme in LOOKS:
+            features = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            self.browser.execute_script(axe)
+            where = self.browser.current_url, width, theme
+            assert self.browser.execute_async_script(AXE) == [], where
+            assert self.browser.execute_script("return document.documentElement.scrollWidth") <= width, where
