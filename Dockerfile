@@ -4,7 +4,7 @@ FROM python:3.13-slim
 RUN useradd --uid 1000 --no-create-home blogapi && install --directory --owner=blogapi --mode=700 /data
 
 WORKDIR /opt/blogapi
-# requirements-postgresql.txt has what a database of PostgreSQL needs, too.
+# For PostgreSQL: requirements-postgresql.txt
 ARG REQUIREMENTS=requirements.txt
 COPY ${REQUIREMENTS} .
 RUN pip install --no-cache-dir --require-hashes -r ${REQUIREMENTS}
@@ -12,7 +12,7 @@ COPY setup.cfg pyproject.toml README.md LICENSE app.py gunicorn.conf.py schema*.
 COPY blogapi blogapi
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 
-USER blogapi
+USER 1000:1000
 WORKDIR /data
 VOLUME /data
 ENV HOST=0.0.0.0

@@ -1,4 +1,4 @@
-"""Budgets: how many bytes all clients together can make the server keep in memory."""
+"""Budgets: bounds on the bytes that all clients together can have the server keep in memory."""
 
 import time
 from collections import Counter
@@ -21,8 +21,8 @@ class Client(Protocol):
 class ReceiveBudget:
     """Bounds the bytes of requests that have not come completely.
 
-    A large body must have its place before it is read. Headers and small bodies always have one: if there are too many,
-    the one that has been coming for the longest time is ended. Clients without a key cannot end those with one.
+    A large body needs its place before it is read. Headers and small bodies always have one: if they are too many, the
+    oldest is ended. Clients without a key cannot end requests with one.
     """
 
     def __init__(self, large: int = 24 * MB, small: int = 8 * MB):
@@ -32,7 +32,7 @@ class ReceiveBudget:
         self.kept: tuple[dict[Client, int], dict[Client, int]] = {}, {}  # the one that began first is first
 
     def reserve(self, client: Client, size: int) -> bool:
-        """Keep a place for a large body; return whether there is one."""
+        """Reserve a place for a large body; return False if none is left."""
         if self.large < size:
             return False
         self.large -= size
@@ -52,7 +52,7 @@ class ReceiveBudget:
             oldest.give_up()
 
     def release(self, client: Client) -> None:
-        """Forget the bytes of a client, which must be what it was when they were counted."""
+        """Forget the bytes of a client. Its `keyed` must not have changed since they were counted."""
         self.large += self.reserved.pop(client, 0)
         self.small[client.keyed] += self.kept[client.keyed].pop(client, 0)
 
@@ -68,7 +68,7 @@ class SendBudget:
         self.waiting: dict[Client, bytes] = {}  # the one that has taken nothing for the longest time is first
 
     def reserve(self, client: Client, content: bytes, needed: bool = False) -> bool:
-        """Keep a place for a response; return whether there is one. A response that is `needed` ends others."""
+        """Reserve a place for a response; return False if none is left. A response that is `needed` ends others."""
         if client in self.waiting:
             return True
         if not self.users[id(content)]:

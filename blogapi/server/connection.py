@@ -26,7 +26,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
 
 
 class Shared:
-    """What connections share: budgets, turns, and the valid keys that were seen, whose requests have turns apart."""
+    """State that connections share: budgets, turns, and the valid keys that were seen."""
 
     def __init__(self, config: Config, turns: Turns):
         self.header_seconds = config.header_seconds
@@ -91,7 +91,7 @@ class ClientConnection:
         self.set_keyed(keyed)
 
     def set_keyed(self, keyed: bool) -> None:
-        """Count what comes with that of clients that have a key, or that have none."""
+        """Count the following bytes with those of clients that have a key, or that have none."""
         if keyed != self.keyed:
             self.receiving.release(self)
             self.keyed = keyed
@@ -109,7 +109,7 @@ class ClientConnection:
         self._left = BODY_BYTES
 
     def recv(self, size: int) -> bytes:
-        """Return what the client sends next, b"" at its end.
+        """Return the next bytes of the client, b"" at the end.
 
         Raises TimeoutError at the deadline, LimitRequestHeaders if too much has come.
         """
@@ -117,7 +117,8 @@ class ClientConnection:
         self.reading = True
         try:
             self.sock.settimeout(max(0.001, self._deadline - time.monotonic()))
-            data = self.sock.recv(size if self._reads == 1 else max(size, HEADER_BYTES))
+            # The parser copies a header with each piece: the first piece has most headers, the second the rest.
+            data = self.sock.recv(size if self._reads == 1 or self._seconds_a_byte else HEADER_BYTES)
             self._count(data)
             self.wait_turn()
         finally:

@@ -1,4 +1,4 @@
-"""What happens on a connection: requests are read, given to the application, and answered."""
+"""The handler of connections: it reads requests, calls the application, sends responses and logs them."""
 
 import resource
 import sys
@@ -19,7 +19,6 @@ from blogapi.server.log import printable_target
 from blogapi.server.requests import (
     BUSY,
     KEY_NAME,
-    RETRY_SECONDS,
     Request,
     RequestBody,
     RequestParser,
@@ -29,6 +28,7 @@ from blogapi.server.requests import (
     refusal_of,
     wants_close,
 )
+from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body
 from blogapi.web.service import EXTENSION
@@ -93,7 +93,7 @@ class Handler:
         except Exception:
             self.log.exception("unexpected error outside the application")
         finally:
-            del parser  # It has what came of the last request; closing can take some seconds.
+            del parser  # It holds the last request; closing can take some seconds.
             connection.close()
             del self.connections[connection]
 
@@ -131,7 +131,7 @@ class Handler:
         """Answer a request by the application; return whether another may follow."""
         environ = self.environ(request, address)
         environ["wsgi.input"] = body = RequestBody(connection, request, environ)
-        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # The key, however the scheme is written
+        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # without the scheme
         client = connection.client
         connection.identify(key)
         if not connection.had_turn or connection.client != client:
@@ -141,7 +141,7 @@ class Handler:
         if KEY_NAME in environ:
             self.shared.remember(key)
         keep = not self.closing and body.complete and not wants_close(request)
-        needed = request.method not in ("GET", "HEAD")  # What was done must be told.
+        needed = request.method not in ("GET", "HEAD")  # A client must learn that a change was done.
         if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
             status, headers, content = busy(headers)
             environ[CAUSE] = BUSY[1]
@@ -154,7 +154,7 @@ class Handler:
         finally:
             self.sending.release(connection)
             self.log_request(address, request, status, len(content), time.perf_counter() - started, environ)
-            environ.clear()  # Werkzeug's request refers to it and is in it: with the body it would stay for long.
+            environ.clear()  # It is in a cycle with Werkzeug's request, which would keep the body for a while.
         return keep
 
     def environ(self, request: Request, address: tuple) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class Handler:
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         try:
-            content = b"".join(chunks)  # If there is but one it is this, not a copy.
+            content = b"".join(chunks)  # A single one is not copied.
         finally:
             if hasattr(chunks, "close"):
                 chunks.close()
@@ -200,7 +200,7 @@ class Handler:
         connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
 
     def refuse(self, connection: ClientConnection, address: tuple, status: int, message: str, request: Request) -> None:
-        """Answer a request in place of the application with the Error body, and end the connection."""
+        """Answer a request with the Error body, instead of the application, and end the connection."""
         content = error_body(status, message)
         headers = [*error_headers(content), *self.limiter.peek().headers]
         headers += headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
@@ -215,7 +215,7 @@ class Handler:
             self.log_request(address, request, line, len(content), 0.0, {CAUSE: message})
 
     def tick(self) -> float:
-        """Return the time. The date is written anew once a second: it takes longer than a header otherwise."""
+        """Return the time. The date is formatted once a second: it takes longer than any other header."""
         now = time.time()
         second = int(now)
         if second != self.second:
@@ -227,18 +227,20 @@ class Handler:
     def log_request(
         self, address: tuple, request: Request, status: str, size: int, seconds: float, environ: dict[str, Any]
     ) -> None:
-        """Write the line that the log has for each request, and count it."""
+        """Log a request in one line, and count it."""
         self.metrics.count(environ.get(OPERATION), status[:3], seconds)
         milliseconds = int((self.tick() - self.second) * 1000)
-        what = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
+        target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
         key = environ.get(KEY_NAME, "-").replace(" ", "_").replace('"', "_")
-        line = f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{what}" {status[:3]} {size} {seconds * 1000:.1f}ms'
-        cause = environ.get(CAUSE)
-        sys.stderr.write(f"{line} ({cause})\n" if cause else f"{line}\n")
+        cause = f" ({environ[CAUSE]})" if CAUSE in environ else ""
+        sys.stderr.write(
+            f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{target}" '
+            f"{status[:3]} {size} {seconds * 1000:.1f}ms{cause}\n"
+        )
 
 
 def busy(headers: Headers) -> tuple[str, Headers, bytes]:
-    """Return what is sent in place of a large response while too many wait to be taken; `headers` are its own."""
+    """Return the refusal of a large response with these headers, while too many others wait to be taken."""
     status, message = BUSY
     content = error_body(status, message)
     kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
@@ -247,6 +249,6 @@ def busy(headers: Headers) -> tuple[str, Headers, bytes]:
 
 
 def error_headers(content: bytes) -> Headers:
-    """Return the headers that every error has which is not the application's."""
+    """Return the headers of an error that the server answers itself."""
     length = str(len(content))
     return [("Content-Type", "application/json"), ("Content-Length", length), ("Cache-Control", "private, no-cache")]

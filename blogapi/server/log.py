@@ -1,12 +1,12 @@
 """The log, on standard error: lines of the worker, of gunicorn and of the application, without keys.
 
 A request is one line: when it was answered, the client's address, the name of its API key or "-", the request, the
-status, the bytes of the content, the time it took, and where there is more to say, the cause:
+status, the bytes of the content, the time it took, and the cause, if the status alone does not say it:
 
     2026-11-20T10:10:00.123Z 127.0.0.1 laptop "GET /v1/posts?limit=20" 200 28410 1.3ms
     2026-11-20T10:10:00.456Z 127.0.0.1 - "-" 408 60 0.0ms (the header did not come in time)
 
-Every other line has the process and a level in their place. Times are RFC 3339 in UTC, with milliseconds.
+Every other line has the process and a level instead. Times are RFC 3339 in UTC, with milliseconds.
 """
 
 import atexit
@@ -26,17 +26,17 @@ SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # characters of a request's target that are logged
 MAX_WAITING = 10_000  # lines
-BATCH_SECONDS = 0.02  # lines that come so close together share a write
-EXIT_SECONDS = 1.0  # how long the end of a process waits for its last lines to be written
+BATCH_SECONDS = 0.02  # lines within this time share a write
+EXIT_SECONDS = 1.0  # that the end of a process waits for its last lines
 
-# Real ones, also where gevent has patched their modules: whoever reads the log must not be able to stop a greenlet.
+# The originals, even if gevent has patched their modules: the reader of the log must not be able to stop a greenlet.
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 sleep = get_original("time", "sleep")
 
 
 def mask(text: str) -> str:
-    """Replace whatever looks like a key, or the secret of a webhook."""
+    """Replace anything that looks like a key, or the secret of a webhook."""
     return SECRET.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
@@ -51,9 +51,9 @@ def printable_target(target: str) -> str:
 
 
 class LogWriter:
-    """A text stream to standard error that never waits: a thread of its own does the writing.
+    """A text stream to standard error that never waits: a thread of its own writes.
 
-    While nobody reads what it writes, the text beyond MAX_WAITING pieces is dropped; later a line says how many.
+    While nobody reads standard error, text beyond MAX_WAITING pieces is dropped; later a line says how many.
     """
 
     def __init__(self) -> None:
@@ -62,13 +62,13 @@ class LogWriter:
         atexit.register(self.drain)
 
     def start(self) -> None:
-        """Start the thread, with nothing to write."""
+        """Start the thread with an empty queue."""
         self.queue = SimpleQueue()
         self.put = self.written = self.dropped = 0
         start_new_thread(self.run, ())
 
     def write(self, text: str) -> int:
-        """Have `text` written soon."""
+        """Queue `text`."""
         if self.put - self.written < MAX_WAITING:
             self.put += 1
             self.queue.put(text)
@@ -77,7 +77,7 @@ class LogWriter:
         return len(text)
 
     def flush(self) -> None:
-        """Do nothing: a stream has this, and it must not wait."""
+        """Do nothing: a stream needs this method, and it must not wait."""
 
     def drain(self) -> None:
         """Wait until everything is written, EXIT_SECONDS at most."""
@@ -86,7 +86,7 @@ class LogWriter:
             sleep(0.005)
 
     def run(self) -> None:
-        """Write what comes, as long as the process lives."""
+        """Write the queue to standard error, until the process ends."""
         while True:
             pieces = [self.queue.get()]
             sleep(BATCH_SECONDS)
@@ -104,7 +104,7 @@ class LogWriter:
         while rest:
             try:
                 rest = rest[os.write(2, rest) :]
-            except BlockingIOError:  # Another program that shares it has made it so.
+            except BlockingIOError:  # Another program that shares it has set it to non-blocking.
                 sleep(BATCH_SECONDS)
             except OSError:
                 return
@@ -137,7 +137,7 @@ def timestamp(seconds: float) -> str:
 
 
 def open_standard_files() -> None:
-    """Open standard input, output and error where they are closed: another file would get their numbers."""
+    """Open standard input, output and error if they are closed: another file would get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -17,9 +17,9 @@ Waiting = OrderedDict[str, deque[greenlet]]
 
 
 class Turns:
-    """Lets greenlets go on in turn: one of a client with a key, then one of a client without, each of the next client.
+    """Resumes greenlets by turns: one of a client with a key, then one of a client without, each of the next client.
 
-    gevent's sleep(0) lets them go on in the order of their coming, and up to fifty before it looks at the sockets.
+    gevent's sleep(0) resumes them in the order of arrival, up to fifty before it looks at the sockets.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class EventLoop:
         return self.hub.threadpool.apply(function, arguments)
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready; return for what. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`, and return these. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
         watcher = hub.loop.io(file, events)
         try:

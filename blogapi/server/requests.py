@@ -1,4 +1,4 @@
-"""Requests: gunicorn's, with a bounded body; those that the server refuses itself; and who a proxy sends them for."""
+"""Request parsing: bounded bodies, refusals by the server itself, and the clients behind proxies."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -26,13 +26,13 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeou
 from blogapi.config import Networks
 from blogapi.server.budget import KEPT_BYTES
 from blogapi.server.connection import ClientConnection
+from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.request import MAX_BODY_BYTES
 
-RETRY_SECONDS = 1
 KEY_NAME = "blogapi.key_name"  # in the environment, if the request has an API key
 ASCII = bytes(range(128))
 MAX_PROXIES = 16  # in a row
-# An address, and perhaps a port: what proxies write
+# As proxies write it: an address, perhaps with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
 
 Refusal = tuple[int, str]
@@ -41,7 +41,7 @@ CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 FIELDS: dict[str, Refusal] = {
-    "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, without Transfer-Encoding beside it"),
+    "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and not together with Transfer-Encoding"),
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
     "HOST": HOST,
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
@@ -53,7 +53,7 @@ CAUSES: dict[type[Exception], Refusal] = {
     InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
     LimitRequestHeaders: (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"),
     LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
-    NoMoreData: (400, "the header was broken off"),
+    NoMoreData: (400, "the header is incomplete"),
     TimeoutError: (408, "the header did not come in time"),
     UnsupportedTransferCoding: CODING,
 }
@@ -82,7 +82,7 @@ AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9
 
 
 class ChunkedReader(gunicorn_body.ChunkedReader):
-    """Reads a chunked body; refuses it as soon as its chunks say that they are too large."""
+    """Reads a chunked body; refuses it as soon as a size announces too much."""
 
     def __init__(self, request: message.Request, unreader: Unreader):
         super().__init__(request, unreader)
@@ -90,7 +90,7 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
         self.connection: ClientConnection = unreader.sock
 
     def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
-        """Return the size of the next chunk, and what has come of it."""
+        """Return the size of the next chunk, and the bytes of it that were read already."""
         size, rest = super().parse_chunk_size(unreader, data)
         if self.announced <= KEPT_BYTES < self.announced + size <= MAX_BODY_BYTES:
             reserve(self.connection, MAX_BODY_BYTES)
@@ -101,7 +101,7 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
 
 
 class Request(message.Request):
-    """A request; the exception of one that cannot be read has as `request` what could be."""
+    """A request. If it cannot be read, the exception has the part that could be as `request`."""
 
     def __init__(self, *arguments: Any):
         try:
@@ -111,7 +111,7 @@ class Request(message.Request):
             raise
 
     def parse_request_line(self, line_bytes: bytes) -> None:
-        """Take bytes beyond ASCII in the target, as curl sends them, for percent-encoded ones."""
+        """Percent-encode bytes of the target beyond ASCII, which curl sends as they are."""
         if not line_bytes.isascii():
             method, space, rest = line_bytes.partition(b" ")
             line_bytes = method + space + quote(rest, safe=ASCII).encode()
@@ -130,7 +130,7 @@ class RequestParser(gunicorn_parser.RequestParser):
 
 
 class RequestBody:
-    """The body of a request, as `wsgi.input`: read when the application asks for it, within its time."""
+    """The body of a request, as `wsgi.input`: read when the application asks for it, until its deadline."""
 
     def __init__(self, connection: ClientConnection, request: Request, environ: dict[str, Any]):
         self._connection = connection
@@ -141,8 +141,8 @@ class RequestBody:
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes.
 
-        Raises RequestTimeout at the deadline, BadRequest if it is broken off, RequestEntityTooLarge for chunks that
-        are too large, ServiceUnavailable where too many large bodies are coming already, or the service is stopped.
+        Raises RequestTimeout at the deadline, BadRequest if it is broken off, RequestEntityTooLarge if its chunks are
+        too large, ServiceUnavailable if too many large bodies are coming already or the service is stopped.
         """
         try:
             if not self._asked:
@@ -154,13 +154,13 @@ class RequestBody:
             raise BadRequest("body: broken chunk, or too many of them") from None
         except OSError:
             if self._connection.stopped:
-                message = "the service was stopped while the body came; nothing was changed"
+                message = "the service was stopped while the body was being sent; nothing was changed"
                 raise ServiceUnavailable(message, retry_after=RETRY_SECONDS) from None
             raise BadRequest("body: broken off") from None
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing of it is left to be read, so that the connection can be used again."""
+        """Return whether all of it was read, so that the connection can be used again."""
         reader = self._request.body.reader
         return not getattr(reader, "length", 0) and getattr(reader, "parser", None) is None
 
@@ -176,21 +176,21 @@ class RequestBody:
 
 
 def reserve(connection: ClientConnection, size: int) -> None:
-    """Have a place for a large body, or raise ServiceUnavailable."""
+    """Reserve a place for a large body, or raise ServiceUnavailable."""
     if not connection.receiving.reserve(connection, size):
-        message = "too many large requests are coming at the same time; nothing was changed"
+        message = "too many large requests at the same time; nothing was changed"
         raise ServiceUnavailable(message, retry_after=RETRY_SECONDS)
 
 
 def refusal_for(error: Exception) -> Refusal:
-    """Tell why a header could not be read, from the exception of reading it."""
+    """Return the refusal of a header that could not be read."""
     if isinstance(error, InvalidHeader) and error.hdr in FIELDS:
         return FIELDS[error.hdr]
     return CAUSES.get(type(error), MALFORMED)
 
 
 def refusal_of(request: Request) -> Refusal | None:
-    """Tell what is wrong with a header that gunicorn has let through (RFC 9112, sections 3.2 and 6.1), if anything."""
+    """Return the refusal of a header that gunicorn accepts, but RFC 9112 (sections 3.2 and 6.1) does not, or None."""
     host = None
     parsed = 0
     for name, value in request.headers:
@@ -218,9 +218,9 @@ def wants_close(request: Request) -> bool:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last address of X-Forwarded-For that is not of a trusted proxy, `peer` where that is none itself.
+    """Return the last address of X-Forwarded-For that is no trusted proxy's; `peer` if that is none itself.
 
-    What stands before it, or before what is malformed, anybody may have written.
+    Anybody may have written the part before it, or before a malformed address.
     """
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
@@ -232,7 +232,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def parse(hop: str) -> IPv4Address | IPv6Address | None:
-    """Return the address of a hop, None if it is malformed; an IPv4 address that is written in IPv6 is an IPv4 one."""
+    """Return the address of a hop, None if it is malformed. An IPv4 address mapped into IPv6 is an IPv4 address."""
     match = HOP.fullmatch(hop)
     try:
         address = ip_address(match[match.lastindex]) if match else None

@@ -23,7 +23,7 @@ from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
-MAX_ACCEPT = 64  # connections, before those that must make room for them have ended
+MAX_ACCEPT = 64  # connections at once: those that make room for them end a moment later
 UNSENT_BYTES = 64 * 1024  # of a response, that the kernel takes before the client has taken any
 
 
@@ -34,7 +34,7 @@ class Worker(GeventWorker):
 
     def init_signals(self) -> None:
         super().init_signals()
-        signal.signal(signal.SIGINT, self.handle_exit)  # All three finish what is complete.
+        signal.signal(signal.SIGINT, self.handle_exit)  # All three finish complete requests.
         signal.signal(signal.SIGQUIT, self.handle_exit)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

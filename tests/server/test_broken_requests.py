@@ -47,7 +47,7 @@ def refused(server, data, end=False):
     return status, body["message"]
 
 
-LENGTH = "Content-Length: must be one whole number, without Transfer-Encoding beside it"
+LENGTH = "Content-Length: must be one whole number, and not together with Transfer-Encoding"
 CODING = "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"
 AUTHORITY = "Host: must be given once, a host and perhaps a port"
 FIELDS = "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"
@@ -158,7 +158,7 @@ def many_small_chunks(server):
 
 
 def test_a_header_that_is_broken_off(server):
-    assert refused(server, b"GET /v1/posts HTTP/1.1\r\nHost:", end=True) == (400, "the header was broken off")
+    assert refused(server, b"GET /v1/posts HTTP/1.1\r\nHost:", end=True) == (400, "the header is incomplete")
 
 
 @pytest.mark.parametrize(

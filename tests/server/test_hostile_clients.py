@@ -101,7 +101,7 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     sockets = [send(service, opened, head + b" " * (length - 1)) for _ in range(10)]
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
-    assert body["message"] == "too many large requests are coming at the same time; nothing was changed"
+    assert body["message"] == "too many large requests at the same time; nothing was changed"
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 

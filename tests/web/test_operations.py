@@ -43,7 +43,7 @@ def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, numbe
     assert idle.recv(1) == half_header.recv(1) == b""
     status, headers, error = read_answer(half_body)
     assert (status, headers["Retry-After"], headers["Connection"]) == (503, "1", "close")
-    assert error["message"] == "the service was stopped while the body came; nothing was changed"
+    assert error["message"] == "the service was stopped while the body was being sent; nothing was changed"
     assert time.monotonic() < begun + 1
     with pytest.raises(ConnectionRefusedError):
         service.connect()
