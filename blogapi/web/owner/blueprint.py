@@ -12,10 +12,9 @@ from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
-from blogapi.web.guard import OWNER, PUBLIC
+from blogapi.web.access import OWNER, PUBLIC
 from blogapi.web.owner.forms import load_form
-from blogapi.web.request import MAX_BODY_BYTES, cookie
-from blogapi.web.responses import JSON
+from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie
 from blogapi.web.service import database, service
 
 ROOT = "/settings"
@@ -44,7 +43,7 @@ def check_request() -> None:
     Without a session the form of a post is read all the same, so that the error's page can keep what was typed.
     """
     is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
-    token = cookie(cookie_name())
+    token = cookie(request, cookie_name())
     if not is_public and keys.is_valid(database(), keys.SESSION, token):
         g.session = token
     if request.method not in ("GET", "HEAD"):
@@ -108,7 +107,7 @@ def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
 
 def read_notice() -> dict[str, Any]:
     """Return the notice that the redirect left, or an empty one."""
-    token, _, content = cookie(f"{cookie_name()}-notice").partition(".")
+    token, _, content = cookie(request, f"{cookie_name()}-notice").partition(".")
     if "session" not in g or not content or not hmac.compare_digest(token.encode(), form_token(content).encode()):
         return {}
     g.was_noticed = True
@@ -138,6 +137,7 @@ def finish(response: Response) -> Response:
         action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
         response.set_data(render_template(f"owner/{template}.html", action=action, **response.json))
         response.mimetype = "text/html"
+        del response.headers["Cache-Control"]
     if "was_noticed" in g:
         set_cookie(response, f"{cookie_name()}-notice", "", 0)
     for name, value in HEADERS.items():
