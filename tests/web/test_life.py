@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.storage import stored
 from blogapi.storage.models import Post, Schedule
 from tests.conftest import NOON, message
 
@@ -252,7 +252,7 @@ def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clo
 def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database, clock, count):
     clock.now = LATER_SECONDS
     before = client.get("/v1/posts/1")
-    assert database.write(posts.publish_due) == {1: True}
+    assert database.write(stored.publish_due) == {1: True}
     after = client.get("/v1/posts/1")
     assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
     assert seen(client) == (["2", "1"], [], "published")

@@ -1,4 +1,4 @@
-"""Set-up of the database, and which files are left alone."""
+"""The set-up of a database file, and the files that are left alone."""
 
 import sqlite3
 import threading
@@ -26,24 +26,6 @@ def set_up(path):
     created = engine.open()
     engine.close()
     return created
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "blog.db"
-
-
-@pytest.fixture
-def engine(path):
-    engine = Sqlite(path)
-    engine.open()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def pragma(engine):
-    return lambda text: engine.connection.execute(f"PRAGMA {text}").fetchone()[0]
 
 
 @pytest.mark.parametrize("exists", [True, False])

@@ -1,9 +1,8 @@
-"""Writes: transactions, shared commits, threads, and files that go away."""
+"""Writes: transactions, and the commits that they share."""
 
-import sqlite3
-import subprocess
-import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -11,52 +10,8 @@ from blogapi.loop import Loop
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.sqlite import Sqlite
-
-EARLY, LATE = "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "blog.db"
-
-
-@pytest.fixture
-def engine(path):
-    engine = Sqlite(path)
-    engine.open()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def database(engine):
-    return Database(engine)
-
-
-@pytest.fixture
-def pragma(engine):
-    return lambda text: engine.connection.execute(f"PRAGMA {text}").fetchone()[0]
-
-
-@pytest.fixture
-def other(engine, path):
-    """Another program's connection to the database."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0)
-    yield connection
-    connection.close()
-
-
-# Writes
-
-
-def add(tx, slug):
-    return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
-
-
-@pytest.fixture
-def slugs(database):
-    return lambda: [slug for (slug,) in database.rows(Post.select(Post.slug).order_by(Post.id))]
+from blogapi.storage.query import Param, Statement
+from tests.storage.sqlite.conftest import add
 
 
 def test_a_write_is_committed_and_returns_its_result(database, other):
@@ -178,95 +133,53 @@ def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkey
     assert slugs() == ["b"]
 
 
-def test_a_write_in_a_thread_leaves_others_reading_meanwhile(database, slugs):
-    def operation(tx):
-        add(tx, "a")
-        return slugs()
-
-    assert database.write_in_thread(operation) == []
-    assert slugs() == ["a"]
+def three():
+    return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
 
 
-def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_ever(database, slugs, monkeypatch):
-    started = []
-
-    def run_in_thread(function, arguments):
-        started.append(function)
-        return function(*arguments)
-
-    def operation(tx):
-        add(tx, "a")
-        with pytest.raises(Unavailable, match="locked"):
-            database.write_in_thread(add, "b")
-        assert len(started) == 1
-
-    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = run_in_thread
-    database.write_in_thread(operation)
-    database.write_in_thread(add, "c")
-    assert (slugs(), len(started)) == (["a", "c"], 2)
+def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, monkeypatch):
+    monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 0)
+    outcomes, commits = write_together(database, other, three())
+    assert (sorted(outcomes.values()), sorted(slugs()), commits) == ([1, 2, 3], ["a", "b", "c"], 3)
 
 
-def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
-    """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
-    database.write(add, "a")
-    database.write_in_thread(add, "b")
-    script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
-    subprocess.run([sys.executable, "-c", script], check=True)
-    assert path.with_name("blog.db-wal").exists()
+def test_a_shared_transaction_ends_when_there_is_much_to_write_at_its_end(database, other, slugs):
+    def large(tx):
+        tx.execute_at_end(Post.insert(slug=Param("slug"), status="draft", document="{}"), slug="x" * 100_000)
+
+    _, commits = write_together(database, other, {"large": large} | three())
+    assert (len(slugs()), commits) == (4, 2)
 
 
-def test_a_write_in_a_thread_that_raises_leaves_nothing(database, slugs):
-    def operation(tx):
-        add(tx, "a")
-        raise LookupError("no")
+def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypatch):
+    class Arriving(Loop):
+        def requests_wait(self):
+            return len(database._group.waiting) < 5
 
-    with pytest.raises(LookupError):
-        database.write_in_thread(operation)
-    assert slugs() == []
-
-
-def test_a_file_that_is_moved_away_takes_no_writes_until_it_is_back(database, path, slugs):
-    database.write(add, "a")
-    path.rename(path.with_name("away.db"))
-    with pytest.raises(Unavailable, match="not at its path"):
-        database.write(add, "b")
-    with pytest.raises(Unavailable, match="not at its path"):
-        database.check()
-    assert slugs() == ["a"]
-    path.with_name("away.db").rename(path)
-    database.check()
-    database.write(add, "c")
-    assert slugs() == ["a", "c"]
+    monkeypatch.setattr("blogapi.storage.engine.GATHER_SECONDS", 5)
+    engine.loop = Arriving()
+    database = Database(engine)
+    commits = []
+    engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    with ThreadPoolExecutor(5) as pool:
+        assert sorted(pool.map(partial(database.write, add), "abcde")) == [1, 2, 3, 4, 5]
+    assert len(commits) == 1
 
 
-def test_another_file_in_its_place_takes_no_writes_ever(database, path, caplog):
-    path.rename(path.with_name("away.db"))
-    path.write_bytes(b"")
-    for _ in range(2):
-        with pytest.raises(Unavailable, match="another file"):
-            database.write(add, "a")
-    path.unlink()
-    path.with_name("away.db").rename(path)
-    with pytest.raises(Unavailable, match="another file"):
-        database.check()
-    assert len(caplog.records) == 1
+def test_requests_that_never_get_their_turn_are_not_waited_for(engine):
+    engine.loop = Loop()
+    engine.loop.requests_wait = lambda: True
+    assert Database(engine).write(add, "a") == 1
 
 
-def test_a_full_disk_loses_the_write_and_nothing_else(database, pragma, slugs):
-    database.write(add, "a")
-    pragma(f"max_page_count = {pragma('page_count')}")
-    with pytest.raises(Unavailable, match="full"):
-        database.write(lambda tx: [add(tx, f"b{number}" + "x" * 999) for number in range(99)])
-    assert slugs() == ["a"]
-    pragma("max_page_count = 1000000")
-    database.write(add, "c")
-    assert slugs() == ["a", "c"]
+def test_too_little_memory_is_a_failure_that_passes(database, engine, slugs):
+    def fail():
+        raise MemoryError
 
-
-def test_a_connection_that_is_lost_is_made_anew(database, engine, pragma, slugs):
-    engine.close()
+    engine.connection.create_function("fail", 0, fail)
+    for use in (database.row, lambda query: database.write(lambda tx: tx.execute(query))):
+        with pytest.raises(Unavailable, match="out of memory") as caught:
+            use(Statement("SELECT fail()", []))
+        assert caught.value.retry_after == 1
     database.write(add, "a")
     assert slugs() == ["a"]
-    assert pragma("synchronous") == 2
