@@ -7,7 +7,7 @@ install: .venv/installed
 
 postgresql: .venv/postgresql  # what it takes to keep everything in a database of PostgreSQL
 
-run: .venv/installed
+run: .venv/installed $(wildcard .venv/postgresql)
 	@exec $(BIN)/blogapi serve
 
 test: .venv/tested  # a few minutes: run it before each commit
@@ -19,20 +19,25 @@ test-all: test  # then what takes longer: PostgreSQL, servers that are killed, b
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
 
-bench: .venv/tested  # needs wrk; POSTS=1000000 compares with 1,000 posts, too; ENGINE=postgresql with SQLite
-	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite)
+bench: .venv/tested  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
+	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
 
 check: .venv/tested  # lint and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# The programs in .venv contain the path of the checkout: if that has moved, .venv is created again.
+ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))
+.PHONY: .venv/installed
+endif
+
 .venv/installed: requirements.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv, which takes a minute ..."
-	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --require-hashes -r requirements.txt
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
-	@touch $@
+	@echo "$(CURDIR)" > $@
 
 .venv/postgresql: .venv/installed requirements-postgresql.txt
 	$(BIN)/pip install --quiet --require-hashes -r requirements-postgresql.txt

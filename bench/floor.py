@@ -1,6 +1,7 @@
-"""The yardstick: a bare Flask view that returns ready bytes."""
+"""The floor: a bare Flask view that returns ready bytes, and the same as a bare WSGI function."""
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from flask import Flask, Response
@@ -19,3 +20,9 @@ def list_posts() -> Response:
 @app.get("/v1/posts/1")
 def get_post() -> Response:
     return Response(post, mimetype="application/json")
+
+
+def function(environ: dict, start_response: Callable) -> Iterable[bytes]:
+    """Answer every request with the page."""
+    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(page)))])
+    return [page]

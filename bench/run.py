@@ -1,157 +1,183 @@
-"""Measure the service beside the floor, a bare Flask view returning the same bytes on gunicorn gthread, 4 threads.
+"""Measure the service next to the floor, a bare Flask view that returns the same bytes on gunicorn gthread, 4 threads.
 
-Server on one core, wrk on another, in turn; the median of some runs. With --posts, each list is also compared with the
-same one at 1,000 posts. The key is checked, the limit is on but raised, every commit is durable.
+The server has one core, wrk another. Systems take turns; each figure is the median of some runs. The key is checked,
+the limit is on but raised, and every commit is durable.
 """
 
 import argparse
 import os
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from bench.pocketbase import PROGRAM, PocketBase
 from bench.servers import (
     ALL_CORES,
     BIN,
     CLIENT_CORE,
+    CONTENT,
     HERE,
     LIST,
     POST,
+    SERVER_CORE,
     Blog,
     Result,
     Server,
     TwoServices,
-    opened,
     running,
 )
-from blogapi.storage import webhooks
-from blogapi.storage.models import POST_EVENTS
 from tests.postgresql import PostgresqlServer
 from tests.service import free_port
 
 LISTS = {
     "list": LIST,
-    "list by status": "/v1/posts?limit=20&status=published",
-    "list by rare status": "/v1/posts?limit=20&status=archived",
-    "list by tag": "/v1/posts?limit=20&tag=tag3",
-    "list by tag and status": "/v1/posts?limit=20&tag=tag3&status=published",
-    "list by tag and status without a match": "/v1/posts?limit=20&tag=drafts&status=published",
-    "list 50,000 posts deep": "/v1/posts?limit=20&before={deep}",
-    "by date": "/v1/posts?limit=20&sort=published_at",
-    "by date, of a status": "/v1/posts?limit=20&sort=published_at&status=published",
-    "by date, of a rare status": "/v1/posts?limit=20&sort=published_at&status=archived",
-    "by date, of a tag": "/v1/posts?limit=20&sort=published_at&tag=tag3",
-    "by date, of a tag and a status": "/v1/posts?limit=20&sort=published_at&tag=tag3&status=published",
-    "some fields": "/v1/posts?limit=20&fields=id,title,slug,published_at",
+    "list by status": f"{LIST}&status=published",
+    "list by rare status": f"{LIST}&status=archived",
+    "list by tag": f"{LIST}&tag=tag3",
+    "list by tag and status": f"{LIST}&tag=tag3&status=published",
+    "list by tag and status without a match": f"{LIST}&tag=drafts&status=published",
+    "list 50,000 posts deep": f"{LIST}&before={{deep}}",
+    "by date": f"{LIST}&sort=published_at",
+    "by date, with a status": f"{LIST}&sort=published_at&status=published",
+    "by date, with a rare status": f"{LIST}&sort=published_at&status=archived",
+    "by date, with a tag": f"{LIST}&sort=published_at&tag=tag3",
+    "by date, with a tag and a status": f"{LIST}&sort=published_at&tag=tag3&status=published",
+    "some fields": f"{LIST}&fields=id,title,slug,published_at",
     "tags": "/v1/tags?limit=20",
     "tags by status": "/v1/tags?limit=20&status=published",
 }
-SEARCHES = {  # and what a list of 20 is to be, in shares
-    "a word in half of the posts": ("/v1/posts?limit=20&q=even", "0.33"),
-    "a word in few": ("/v1/posts?limit=20&q=hundredth", "0.33"),
-    "a word in none": ("/v1/posts?limit=20&q=none", "0.33"),
-    "the beginning of a word, one letter": ("/v1/posts?limit=20&q=l*", "0.33"),
-    "two common words": ("/v1/posts?limit=20&q=lorem+ipsum", ""),
-    "two common words that meet rarely": ("/v1/posts?limit=20&q=even+odd", ""),
-    "a word and a rare status": ("/v1/posts?limit=20&q=lorem&status=archived", ""),
+SEARCHES = {  # with the least share of a list
+    "a word in half of the posts": ("even", "0.33"),
+    "a word in few": ("hundredth", "0.33"),
+    "a word in none": ("none", "0.33"),
+    "the first letter of a word": ("l*", "0.33"),
+    "two common words": ("lorem+ipsum", ""),
+    "two common words that meet rarely": ("even+odd", ""),
+    "a word and a rare status": ("lorem&status=archived", ""),
 }
+TO_REACH = {  # shares of the floor's list, or one post, with 1 and 16 connections
+    "list": ("1.15", "0.95"),
+    "one post": ("1.40", "1.20"),
+    "create": ("0.30", "0.55"),
+    "delete": ("0.38", "0.70"),
+}
+OPERATIONS = {"list": "list", "one post": "one_post", "create": "create", "delete": "delete"}  # and their methods
 
 
-def medians(runs: int, *measurements: Callable[[], Result]) -> list[Result]:
-    """Take measurements in turn, some times; return the median of each."""
-    rounds = [[measure() for measure in measurements] for _ in range(runs)]
-    return [Result(*map(statistics.median, zip(*results, strict=True))) for results in zip(*rounds, strict=True)]
+class Row(NamedTuple):
+    """A measurement, and the row of the table whose share it prints."""
+
+    name: str
+    measure: Callable[[], Result]
+    of: int | None = None
+    least: str = ""
 
 
-def line(name: str, result: Result, share: str = "", least: str = "", aim: str = "") -> None:
-    print(
-        f"{name:<42} {result.rate:8.0f} {result.p50:8.2f} {result.p99:8.2f}  {share:>7} {least:>8} {aim:>6}", flush=True
-    )
+def table(title: str, rows: list[Row], runs: int) -> None:
+    """Take the measurements in turn, and print the median of each."""
+    rounds = [[row.measure() for row in rows] for _ in range(runs)]
+    results = [Result(*map(statistics.median, zip(*each, strict=True))) for each in zip(*rounds, strict=True)]
+    print(f"\n{title:<44} {'req/s':>8} {'p50 ms':>7} {'p99 ms':>7} {'CPU µs':>7} {'share':>6} {'CPU':>5} at least")
+    for row, result in zip(rows, results, strict=True):
+        line = f"{row.name:<44} {result.rate:8.0f} {result.p50:7.2f} {result.p99:7.2f} {result.cpu_us:7.0f}"
+        if row.of is not None:
+            base = results[row.of]
+            line += f" {result.rate / base.rate:6.2f} {result.cpu_us / base.cpu_us:5.2f} {row.least:>8}"
+        print(line, flush=True)
 
 
-def beside_the_floor(blog: Blog, folder: Path, runs: int, seconds: int) -> None:
-    """Print how the service compares with the floor."""
-    (folder / "page.json").write_bytes(blog.get(LIST))
-    (folder / "post.json").write_bytes(blog.get(POST))
-    command = [BIN / "gunicorn", "-c", "/dev/null", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:{port}"]
-    with running(Server(folder, [*command, "bench.floor:app"], blog.key, BODIES=str(folder))) as floor:
-        for connections, targets in (
-            (1, {"list": ("0.80", "1.00"), "create": ("0.26", "0.33"), "delete": ("0.28", "0.38")}),
-            (16, {"list": ("0.75", "0.95"), "create": ("0.35", "0.50"), "delete": ("0.40", "0.65")}),
-        ):
-            base, listed, created, deleted = medians(
-                runs,
-                lambda c=connections: floor.load(c, seconds, "list", LIST),
-                lambda c=connections: blog.list(c, seconds),
-                lambda c=connections: blog.create(c, seconds),
-                lambda c=connections: blog.delete(c, seconds),
-            )
-            line(f"floor, list, {connections} connections", base)
-            for name, result in (("list", listed), ("create", created), ("delete", deleted)):
-                line(f"{name}, {connections} connections", result, f"{result.rate / base.rate:.2f}", *targets[name])
-            base, result = medians(
-                runs,
-                lambda c=connections: floor.load(c, seconds, "list", POST),
-                lambda c=connections: blog.list(c, seconds, POST),
-            )
-            line(f"floor, one post, {connections} connections", base)
-            line(f"get one post, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.80")
-
-
-def beside_the_list(blog: Blog, runs: int, seconds: int) -> None:
-    """Print how lists in another order, with some fields, and those that the client has compare with the plain one."""
-    print("\nshares of the list, one connection")
-    paths = {name: path for name, path in LISTS.items() if "sort=" in path or "fields=" in path}
-    base, *results = medians(
-        runs,
-        lambda: blog.list(1, seconds),
-        *(lambda p=path: blog.list(1, seconds, p) for path in paths.values()),
-        lambda: blog.list_unchanged(1, seconds),
-    )
-    for name, result in zip([*paths, "unchanged: 304"], results, strict=True):
-        line(name, result, f"{result.rate / base.rate:.2f}", "0.60")
-
-
-def searches(blog: Blog, runs: int, seconds: int) -> None:
-    """Print how searches compare with a list."""
-    print(f"\nsearches of {blog.posts:,} posts, shares of a list, one connection")
-    for name, (path, least) in SEARCHES.items():
-        base, result = medians(runs, lambda: blog.list(1, seconds), lambda p=path: blog.list(1, seconds, p))
-        line(name, result, f"{result.rate / base.rate:.2f}", least)
-
-
-def as_files(blog: Blog, runs: int, seconds: int) -> None:
-    """Print how posts as files compare: a creation with one from JSON, a PUT that changes nothing with a GET."""
-    print("\nposts as files, shares of a creation from JSON and of a GET")
+def side_by_side(title: str, systems: dict[str, Server], operations: dict[str, str], runs: int) -> None:
+    """Compare systems with the first of them."""
     for connections in (1, 16):
-        base, result = medians(
-            runs,
-            lambda c=connections: blog.create(c, seconds),
-            lambda c=connections: blog.create(c, seconds, "new.md"),
-        )
-        line(f"create from Markdown, {connections} connections", result, f"{result.rate / base.rate:.2f}", "0.85")
-        base, *results = medians(
-            runs,
-            lambda c=connections: blog.list(c, seconds, POST),
-            lambda c=connections: blog.put_unchanged(c, seconds, "same.json"),
-            lambda c=connections: blog.put_unchanged(c, seconds, "same.md"),
-        )
-        for kind, result in zip(("JSON", "Markdown"), results, strict=True):
-            name = f"put {kind} unchanged, {connections} connections"
-            line(name, result, f"{result.rate / base.rate:.2f}", "0.80")
-    made, unchanged = blog.import_twice(10_000)
-    print(f"import of 10,000 files, a second: {made:.0f} made, {unchanged:.0f} unchanged  (above 500)")
+        rows = []
+        for operation, method in operations.items():
+            first = len(rows)
+            for name, system in systems.items():
+                measure = partial(getattr(system, method), connections)
+                rows.append(Row(f"{operation}, {name}", measure, first if len(rows) > first else None))
+        table(f"{title}, {connections} at a time", rows, runs)
+
+
+def ladder(blog: Blog, stack: ExitStack, runs: int) -> None:
+    """Compare the service with the floor, and with the bare view and function on our worker."""
+    folder = blog.folder
+    (folder / "page.json").write_bytes(blog.request("GET", LIST)[0])
+    (folder / "post.json").write_bytes(blog.request("GET", POST)[0])
+    gthread = ["-c", "/dev/null", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:{port}", "bench.floor:app"]
+    floor = stack.enter_context(running(Server(folder, [BIN / "gunicorn", *gthread], "", BODIES=str(folder))))
+    bare = {}
+    for kind in ("function", "flask"):
+        environ = {"BODIES": str(folder), "BLOGAPI_DATABASE": str(folder / f"{kind}.db")}
+        server = Server(folder, [BIN / "gunicorn", f"bench.our_worker:app('{kind}')"], "", **environ)
+        bare[kind] = stack.enter_context(running(server))
+    for index, connections in enumerate((1, 16)):
+        rows = [
+            Row("the floor: Flask on gthread, list", partial(floor.list, connections)),
+            Row("WSGI function on our worker", partial(bare["function"].list, connections), 0),
+            Row("Flask view on our worker", partial(bare["flask"].list, connections), 0),
+            *(
+                Row(name, partial(getattr(blog, OPERATIONS[name]), connections), 0, TO_REACH[name][index])
+                for name in ("list", "create", "delete")
+            ),
+            Row("the floor, one post", partial(floor.one_post, connections)),
+            Row("one post", partial(blog.one_post, connections), 6, TO_REACH["one post"][index]),
+        ]
+        table(f"the ladder, {connections} at a time", rows, runs)
+
+
+def durable_inserts(folder: Path, seconds: int) -> None:
+    """Print how many rows of a post's size SQLite alone inserts, each commit on disk: the limit for creations."""
+    os.sched_setaffinity(0, SERVER_CORE)
+    with closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as connection:
+        connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE post (document TEXT)")
+        for rows in (1, 16):
+            commits, begun = 0, time.perf_counter()
+            while time.perf_counter() - begun < seconds:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany("INSERT INTO post VALUES (?)", [(CONTENT,)] * rows)
+                connection.execute("COMMIT")
+                commits += 1
+            rate = commits * rows / (time.perf_counter() - begun)
+            print(f"{f'a bare INSERT, durable, {rows} a commit':<44} {rate:8.0f}")
+    os.sched_setaffinity(0, ALL_CORES)
+
+
+def next_to_the_list(blog: Blog, runs: int) -> None:
+    """Compare searches, lists in another order and with some fields, and a list that the client has, with a list."""
+    paths = {name: (path, "0.60") for name, path in LISTS.items() if "sort=" in path or "fields=" in path}
+    paths |= {name: (f"{LIST}&q={words}", least) for name, (words, least) in SEARCHES.items()}
+    rows = [Row("list", partial(blog.list, 1)), Row("unchanged: 304", partial(blog.list_unchanged, 1), 0, "0.60")]
+    rows += [Row(name, partial(blog.list, 1, path), 0, least) for name, (path, least) in paths.items()]
+    table(f"{blog.posts:,} posts, 1 at a time", rows, runs)
+
+
+def as_files(blog: Blog, runs: int) -> None:
+    """Compare a creation from Markdown with one from JSON, and a PUT that changes nothing with a GET."""
+    for connections in (1, 16):
+        rows = [
+            Row("create from JSON", partial(blog.create, connections)),
+            Row("create from Markdown", partial(blog.create_from_markdown, connections), 0, "0.85"),
+            Row("one post", partial(blog.one_post, connections)),
+            Row("PUT of the same JSON", partial(blog.put_unchanged, connections, "same.json"), 2, "0.80"),
+            Row("PUT of the same Markdown", partial(blog.put_unchanged, connections, "same.md"), 2, "0.80"),
+        ]
+        table(f"posts as files, {connections} at a time", rows, runs)
+    created, unchanged = blog.import_twice(10_000)
+    print(f"import of 10,000 files, a second: {created:.0f} created, {unchanged:.0f} unchanged  (at least 500)")
 
 
 @contextmanager
 def receiver() -> Iterator[str]:
-    """Run a receiver of webhooks on the client's core for a while; give its URL."""
+    """Run a receiver of webhooks on the client's core for a while; yield its URL."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, HERE / "receiver.py", str(port)], preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE)
@@ -163,95 +189,84 @@ def receiver() -> Iterator[str]:
         process.wait()
 
 
-def beside_none(blog: Blog, runs: int, seconds: int) -> None:
-    """Print how creation with ten webhooks compares with that without; each post is two events for each of them."""
-    print("\nshares of the same without webhooks")
-    creations = [lambda c=connections: blog.create(c, seconds) for connections in (1, 16)]
-    without = medians(runs, *creations)
-    with receiver() as url:
-        with opened(blog.database) as database:
-            for _ in range(10):
-                database.write(webhooks.add, url, list(POST_EVENTS))
-        results = medians(runs, *creations)
-    for connections, base, result in zip((1, 16), without, results, strict=True):
-        name = f"create with ten webhooks, {connections} connections"
-        line(name, result, f"{result.rate / base.rate:.2f}", "0.50")
+def with_webhooks(blog: Blog, stack: ExitStack, runs: int) -> None:
+    """Compare creations with ten webhooks, each of which gets two events a post, with creations without."""
+    other = stack.enter_context(running(Blog(blog.folder / "webhooks", 1000)))
+    url = stack.enter_context(receiver())
+    for _ in range(10):
+        other.request("POST", "/v1/webhooks", {"url": url, "events": ["post.created", "post.published"]})
+    side_by_side("webhooks", {"none": blog, "ten": other}, {"create": "create"}, runs)
 
 
-def beside_a_thousand(large: Blog, small: Blog, runs: int, seconds: int) -> None:
-    """Print how the service compares with itself at 1,000 posts."""
-    print(f"\nshares of the same at {small.posts:,} posts, one connection")
+def growth(large: Blog, small: Blog, runs: int) -> None:
+    """Compare the service with itself at 1,000 posts."""
+    rows = []
     for name, path in LISTS.items():
-        base, result = medians(runs, lambda p=path: small.list(1, seconds, p), lambda p=path: large.list(1, seconds, p))
-        line(name, result, f"{result.rate / base.rate:.2f}", "0.85", "0.95")
-    for name in ("create", "delete"):
-        base, result = medians(
-            runs, lambda n=name: getattr(small, n)(1, seconds), lambda n=name: getattr(large, n)(1, seconds)
-        )
-        line(name, result, f"{result.rate / base.rate:.2f}", "0.85", "0.95")
+        for blog in (small, large):
+            measure = partial(blog.list, 1, path.format(deep=max(blog.posts - 50_000, 71)))
+            rows.append(Row(f"{name}, {blog.posts:,}", measure, len(rows) - 1 if blog is large else None, "0.85"))
+    table("growth, 1 at a time", rows, runs)
+    writes = {name: name for name in ("create", "delete")}
+    side_by_side("growth", {f"{small.posts:,}": small, f"{large.posts:,}": large}, writes, runs)
 
 
-def beside_sqlite(folder: Path, runs: int, seconds: int) -> None:
-    """Print how PostgreSQL compares with SQLite, on all cores, which the server, the service and wrk share."""
-    print("\nPostgreSQL, shares of the same with SQLite")
-    with ExitStack() as stack:
-        server = stack.enter_context(PostgresqlServer())
-        for name in ("sqlite", "one", "two", "services"):
-            (folder / name).mkdir()
-        one = Blog(folder / "sqlite", 1000)
-        blogs = {"one worker": Blog(folder / "one", 1000, server.create("one"))}
-        blogs["two workers"] = Blog(folder / "two", 1000, server.create("two"), WEB_CONCURRENCY="2")
-        blogs["two services"] = TwoServices(folder / "services", 1000, server.create("services"))
-        for blog in (one, *blogs.values()):
-            blog.cores = ALL_CORES
-            stack.enter_context(running(blog))
-        operations = {
-            "list": (lambda blog, c: blog.list(c, seconds), "0.40", "0.45"),
-            "get one post": (lambda blog, c: blog.list(c, seconds, POST), "", ""),
-            "create": (lambda blog, c: blog.create(c, seconds), "0.30", "0.22"),
-            "delete": (lambda blog, c: blog.delete(c, seconds), "", ""),
-        }
-        for name, (operation, *targets) in operations.items():
-            for connections, target in zip((1, 16), targets, strict=True):
-                measured = [partial(operation, blog, connections) for blog in (one, *blogs.values())]
-                base, *results = medians(runs, *measured)
-                line(f"SQLite, {name}, {connections} connections", base)
-                for kind, result in zip(blogs, results, strict=True):
-                    line(f"{name}, {kind}, {connections} connections", result, f"{result.rate / base.rate:.2f}", target)
+def postgresql(folder: Path, stack: ExitStack, runs: int) -> None:
+    """Compare PostgreSQL with SQLite on all cores, which the database, the service and wrk share."""
+    server = stack.enter_context(PostgresqlServer())
+    blogs = {"SQLite": Blog(folder / "sqlite", 1000), "one worker": Blog(folder / "one", 1000, server.create("one"))}
+    blogs["two workers"] = Blog(folder / "two", 1000, server.create("two"), WEB_CONCURRENCY="2")
+    blogs["two services"] = TwoServices(folder / "services", 1000, server.create("services"))
+    for blog in blogs.values():
+        blog.cores = ALL_CORES
+        stack.enter_context(running(blog))
+    side_by_side("PostgreSQL", blogs, OPERATIONS, runs)
+
+
+def everything(blog: Blog, stack: ExitStack, runs: int) -> None:
+    """Measure the service of this checkout."""
+    starts = []
+    for _ in range(5):
+        starts.append(blog.start())
+        blog.stop()
+    stack.enter_context(running(blog))
+    ladder(blog, stack, runs)
+    durable_inserts(blog.folder, Server.seconds)
+    print(f"\ncold start to the first answer {statistics.median(starts):6.2f} s   (at most 0.40)")
+    print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (at most 70)")
+    if PROGRAM.exists():
+        other = stack.enter_context(running(PocketBase(blog.folder, 1000)))
+        operations = {name: method for name, method in OPERATIONS.items() if name != "one post"}
+        side_by_side("PocketBase", {"PocketBase": other, "ours": blog}, operations, runs)
+    if blog.posts > 1000:
+        growth(blog, stack.enter_context(running(Blog(blog.folder, 1000))), runs)
+    next_to_the_list(blog, runs)
+    as_files(blog, runs)
+    with_webhooks(blog, stack, runs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=1000)
     parser.add_argument("--engine", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--base", type=Path, help="another checkout, to compare this one with")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
     options = parser.parse_args()
     if not shutil.which("wrk"):
-        sys.exit(
-            "bench: wrk is missing; Debian: apt install wrk; macOS: brew install wrk; or https://github.com/wg/wrk"
-        )
+        sys.exit("bench: wrk is missing; Debian: apt install wrk; macOS: brew install wrk")
+    Server.seconds = options.seconds
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blogapi-bench-")))
-        print(f"{'':<42} {'req/s':>8} {'p50 ms':>8} {'p99 ms':>8}  {'share':>7} {'at least':>8} {'aim':>6}")
         if options.engine == "postgresql":
-            beside_sqlite(folder, options.runs, options.seconds)
-            return
-        blog = Blog(folder, options.posts)
-        starts = []
-        for _ in range(5):
-            starts.append(blog.start())
-            blog.stop()
-        stack.enter_context(running(blog))
-        beside_the_floor(blog, folder, options.runs, options.seconds)
-        print(f"\ncold start to the first answer {statistics.median(starts):6.2f} s   (below 1, aim 0.4)")
-        print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (below 100, aim 75)")
-        if options.posts > 1000:
-            beside_a_thousand(blog, stack.enter_context(running(Blog(folder, 1000))), options.runs, options.seconds)
-        beside_the_list(blog, options.runs, options.seconds)
-        searches(blog, options.runs, options.seconds)
-        as_files(blog, options.runs, options.seconds)
-        beside_none(blog, options.runs, options.seconds)
+            postgresql(folder, stack, options.runs)
+        elif options.base:
+            base = Blog(folder / "base", options.posts, checkout=options.base.resolve())
+            blogs = {"base": base, "this": Blog(folder / "this", options.posts)}
+            for blog in blogs.values():
+                stack.enter_context(running(blog))
+            side_by_side(f"{options.posts:,} posts", blogs, OPERATIONS, options.runs)
+        else:
+            everything(Blog(folder / "blog", options.posts), stack, options.runs)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The servers that are measured: the service with so many posts, or another one that wrk is to ask."""
+"""The servers that are measured: the service, and anything else that wrk can ask."""
 
 import http.client
 import json
@@ -12,57 +12,64 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from peewee import fn
-
-from blogapi.files.markdown import render
-from blogapi.storage import keys, posts
+from blogapi.storage import posts
 from blogapi.storage.engine import Database, Transaction, engine_for
-from blogapi.storage.models import Post
 from tests.service import free_port
 
 HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parent
 BIN = Path(sys.executable).parent
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
 POST = "/v1/posts/1"
 LIST = "/v1/posts?limit=20"
+NEW = {"title": "A new post, NUMBER", "content": CONTENT, "tags": ["tag3", "new", "all"], "status": "published"}
+NEW_FILE = f"---\ntitle: A new post, NUMBER\nstatus: published\ntags: [tag3, new, all]\n---\n\n{CONTENT}"
 
 
 class Result(NamedTuple):
-    """What wrk measured: requests a second, and milliseconds."""
+    """A measurement by wrk: requests a second, milliseconds, and the server's processor time for a request."""
 
     rate: float
     p50: float
     p99: float
+    cpu_us: float
 
 
 class Server:
-    """A gunicorn on one core, with what the client needs to know of it."""
+    """A server on one core."""
+
+    seconds = 3  # of a measurement
+    new_post = json.dumps(NEW)
+    first_new = 0  # the id of the first post of the last `create`
 
     def __init__(self, folder: Path, command: list[str | Path], key: str, **environ: str):
         self.port = free_port()
         self.cores = SERVER_CORE
+        self.folder = folder
         self.key = key
         self.log = (folder / f"{self.port}.log").open("w")
         self.environ = os.environ | {"PORT": str(self.port), "BLOGAPI_RATE_LIMIT": "999999999"} | environ
         self.command = [str(part).format(port=self.port) for part in command]
+        self.checkout = CHECKOUT
 
     def start(self) -> float:
         """Start, and return the seconds until the first answer."""
         begun = time.perf_counter()
         self.process = subprocess.Popen(
             self.command,
-            cwd=HERE.parent,
+            cwd=self.checkout,
             env=self.environ,
+            stdout=self.log,
             stderr=self.log,
             preexec_fn=lambda: os.sched_setaffinity(0, self.cores),
         )
         while True:
             try:
-                self.get("/v1/posts?limit=1")
+                self.request("GET", "/v1/posts?limit=1")
                 return time.perf_counter() - begun
             except OSError:
                 time.sleep(0.005)
@@ -71,117 +78,147 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
-    def get(self, path: str) -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}"})
-            return connection.getresponse().read()
-        finally:
-            connection.close()
+    def fill(self) -> None:
+        """Add the posts that must be there before anything is measured."""
 
-    def etag(self, path: str) -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        with closing(connection):
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}"})
-            return connection.getresponse().headers["ETag"]
+    def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[bytes, Any]:
+        """Return the body of an answer and its headers."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+            headers |= {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+            connection.request(method, path, body and json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.read(), answer.headers
 
-    def load(self, connections: int, seconds: int, *arguments: str) -> Result:
-        """Let wrk send what wrk.lua makes of `arguments`."""
-        wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "-s", HERE / "wrk.lua"]
+    def processes(self) -> list[str]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [str(self.process.pid), *children]
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the server has used."""
+        stats = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in self.processes()]
+        return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """Return the memory of all processes in MB (PSS)."""
+        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in self.processes()]
+        return sum(int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
+
+    def load(self, connections: int, *arguments: object, seconds: int = 0) -> Result:
+        """Let wrk send the requests of wrk.lua."""
+        wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds or self.seconds}", "-s", HERE / "wrk.lua"]
+        before = self.cpu_seconds()
         ended = subprocess.run(
-            [*wrk, f"http://127.0.0.1:{self.port}", "--", *arguments],
+            [*wrk, f"http://127.0.0.1:{self.port}", "--", *map(str, arguments)],
             env=os.environ | {"KEY": self.key},
             capture_output=True,
             text=True,
             check=True,
             preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE),
         )
-        rate, p50, p99, failed = re.search(r"RESULT (\S+) (\S+) (\S+) (\S+)", ended.stdout).groups()
-        if failed != "0":
-            sys.exit(f"bench: {failed} requests failed: {arguments}; see {self.log.name}")
-        return Result(float(rate), float(p50), float(p99))
+        rate, p50, p99, requests, failed = map(float, re.search(r"RESULT (.+)", ended.stdout)[1].split())
+        if failed:
+            sys.exit(f"bench: {failed:.0f} requests failed: {arguments}; see {self.log.name}")
+        return Result(rate, p50, p99, (self.cpu_seconds() - before) / requests * 1e6)
 
-    def memory(self) -> float:
-        """Return the memory of master and worker in MB (PSS)."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in [self.process.pid, *children]]
-        return sum(int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
+    def list(self, connections: int, path: str = LIST) -> Result:
+        return self.load(connections, "list", path)
+
+    def one_post(self, connections: int) -> Result:
+        return self.list(connections, POST)
+
+    def create(self, connections: int) -> Result:
+        """Create posts. `delete` deletes them."""
+        self.first_new = self.newest() + 1
+        return self.send_new(connections, "/v1/posts", "new.json", self.new_post)
+
+    def send_new(self, connections: int, path: str, name: str, template: str, first: int = 0) -> Result:
+        (self.folder / name).write_text(template)
+        return self.load(connections, "create", path, self.folder / name, first or time.time_ns() // 1000)
+
+    def delete(self, connections: int) -> Result:
+        """Delete posts of the last `create`, for a third of its time: it is up to three times as fast."""
+        return self.load(connections, "delete", "/v1/posts", self.first_new, seconds=max(1, self.seconds // 3))
+
+    def newest(self) -> int:
+        """Return the id of the newest post, 0 if none exists."""
+        newest = json.loads(self.request("GET", "/v1/posts?limit=1")[0])
+        return int(newest[0]["id"]) if newest else 0
 
 
 class Blog(Server):
-    """The service with a database of so many posts, by default a file."""
+    """The service of a checkout with a number of posts, by default in a file."""
 
-    def __init__(self, folder: Path, count: int, database: str | None = None, **settings: str):
-        self.database = database or folder / f"{count}.db"
+    def __init__(self, folder: Path, count: int, database: str = "", checkout: Path = CHECKOUT, **settings: str):
+        folder.mkdir(exist_ok=True)
+        self.database = database or str(folder / f"{count}.db")
         self.posts = count
-        self.folder = folder
-        key = keys.new_key()
-        with opened(self.database) as database:
-            database.write(keys.add, "bench", key)
-        self.add(count)
-        fields = {
-            "title": "A new post, NUMBER",
-            "content": CONTENT,
-            "tags": ["tag3", "new", "all"],
-            "status": "published",
-        }
-        (folder / "new.json").write_text(json.dumps(fields))
-        (folder / "new.md").write_bytes(render(fields))
-        settings |= {"BLOGAPI_DATABASE": str(self.database), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
-        super().__init__(folder, [BIN / "gunicorn"], key, **settings)
+        settings |= {"BLOGAPI_DATABASE": self.database, "BLOGAPI_WEBHOOK_PRIVATE": "true", "PYTHONPATH": str(checkout)}
+        super().__init__(folder, [BIN / "gunicorn"], "", **settings)
+        self.checkout = checkout
+        self.key = re.search(r"blog_[\w-]{43}", self.blogapi("init"))[0]
 
-    def add(self, count: int) -> int:
-        """Add posts of about 1 kB with three tags each; return the id of the first."""
-        with opened(self.database) as database:
-            first = (database.row(Post.select(fn.MAX(Post.id)))[0] or 0) + 1
-            for start in range(first, first + count, 10_000):
-                database.write(add, range(start, min(start + 10_000, first + count)))
-        return first
+    def blogapi(self, *arguments: str | Path) -> str:
+        """Run the command line of the checkout on the client's core."""
+        command = [sys.executable, "-c", "from blogapi.cli import main; main()", *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.checkout,
+            env=self.environ,
+            check=True,
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE),
+        ).stdout
 
-    def list(self, connections: int, seconds: int, path: str = LIST) -> Result:
-        return self.load(connections, seconds, "list", path.format(deep=max(self.posts - 50_000, 71)))
+    def fill(self) -> None:
+        """Add posts by the API, or many of them by the storage."""
+        missing = range(self.newest() + 1, self.posts + 1)
+        if len(missing) > 10_000:
+            self.stop()
+            store(self.database, missing)
+            self.start()
+        else:
+            with ThreadPoolExecutor(16) as pool:
+                list(pool.map(lambda number: self.request("POST", "/v1/posts", fields_of(number)), missing))
+        for number in range(1, 26):
+            self.request("PATCH", f"/v1/posts/{number}", {"status": "archived"})
 
-    def list_unchanged(self, connections: int, seconds: int) -> Result:
-        """Let wrk ask for the list with the entity tag that it has."""
-        return self.load(connections, seconds, "list", LIST, self.etag(LIST))
+    def list_unchanged(self, connections: int) -> Result:
+        """Ask for the list with the entity tag that it has."""
+        return self.load(connections, "list", LIST, self.request("GET", LIST)[1]["ETag"])
 
-    def create(self, connections: int, seconds: int, file: str = "new.json") -> Result:
-        return self.load(connections, seconds, "create", str(self.folder / file))
+    def create_from_markdown(self, connections: int) -> Result:
+        return self.send_new(connections, "/v1/posts", "new.md", NEW_FILE)
 
-    def put_unchanged(self, connections: int, seconds: int, file: str) -> Result:
-        """Let wrk put the first post as it is, as JSON or as Markdown."""
-        post = json.loads(self.get(POST))
-        fields = {name: value for name, value in post.items() if name not in ("id", "created_at", "updated_at")}
-        path = self.folder / file
-        path.write_bytes(render(post) if path.suffix == ".md" else json.dumps(fields).encode())
-        return self.load(connections, seconds, "put", f"/v1/posts/by-slug/{post['slug']}", str(path))
+    def put_unchanged(self, connections: int, name: str) -> Result:
+        """Put the first post as it is, as JSON or as Markdown."""
+        text, _ = self.request("GET", POST, Accept="text/markdown" if name.endswith(".md") else "application/json")
+        slug = json.loads(self.request("GET", POST)[0])["slug"]
+        if name.endswith(".json"):
+            fields = json.loads(text)
+            text = json.dumps({key: fields[key] for key in fields if key not in READ_ONLY}).encode()
+        (self.folder / name).write_bytes(text)
+        return self.load(connections, "put", f"/v1/posts/by-slug/{slug}", self.folder / name)
 
-    def import_twice(self, count: int) -> tuple[float, ...]:
-        """Import a folder of files of 3 kB, and once more; return how many a second."""
+    def import_twice(self, count: int) -> list[float]:
+        """Import a folder of files of 3 kB, and import it again; return the files a second of both."""
         folder = self.folder / "imported"
         folder.mkdir()
         for number in range(count):
-            fields = {"title": f"Imported {number}", "content": CONTENT * 3, "tags": ["imported", f"tag{number % 10}"]}
-            (folder / f"imported-{number}.md").write_bytes(render(fields))
+            (folder / f"{number}.md").write_text(NEW_FILE.replace("NUMBER", str(number)) + CONTENT * 2)
         rates = []
         for _ in range(2):
             begun = time.perf_counter()
-            subprocess.run(
-                [BIN / "blogapi", "import", folder],
-                env=self.environ,
-                check=True,
-                capture_output=True,
-                preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE),
-            )
+            self.blogapi("import", folder)
             rates.append(count / (time.perf_counter() - begun))
-        return tuple(rates)
+        return rates
 
-    def delete(self, connections: int, seconds: int) -> Result:
-        return self.load(connections, seconds, "delete", str(self.add(seconds * 7000)))
+
+READ_ONLY = ("id", "created_at", "updated_at")
 
 
 class TwoServices(Blog):
-    """Two services on one database; of sixteen connections each has a half."""
+    """Two services on one database; each gets a half of sixteen connections."""
 
     def __init__(self, folder: Path, count: int, database: str):
         super().__init__(folder, count, database)
@@ -196,41 +233,47 @@ class TwoServices(Blog):
         self.other.stop()
         super().stop()
 
-    def load(self, connections: int, seconds: int, *arguments: str) -> Result:
-        if connections == 1 or arguments[0] == "delete":  # Each of them would delete the same posts.
-            return super().load(connections, seconds, *arguments)
+    def load(self, connections: int, *arguments: object, seconds: int = 0) -> Result:
+        if connections == 1 or arguments[0] == "delete":  # Both would delete the same posts.
+            return super().load(connections, *arguments, seconds=seconds)
         with ThreadPoolExecutor(1) as pool:
-            others = pool.submit(self.other.load, connections // 2, seconds, *arguments)
-            own = super().load(connections // 2, seconds, *arguments)
+            others = pool.submit(self.other.load, connections // 2, *arguments, seconds=seconds)
+            own = super().load(connections // 2, *arguments, seconds=seconds)
             other = others.result()
-        return Result(own.rate + other.rate, (own.p50 + other.p50) / 2, max(own.p99, other.p99))
+        return Result(
+            own.rate + other.rate, (own.p50 + other.p50) / 2, max(own.p99, other.p99), (own.cpu_us + other.cpu_us) / 2
+        )
 
 
-@contextmanager
-def opened(database: Path | str) -> Iterator[Database]:
-    """Open a database for a while."""
-    engine = engine_for(database)
+def fields_of(number: int) -> dict[str, Any]:
+    """Return the fields of a post of about 1 kB with three tags. One of three is a draft."""
+    status = "published" if number % 3 else "draft"
+    tags = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
+    meets = " odd" if number % 100_000 == 0 else " hundredth" if number % 1000 == 100 else ""
+    content = f"{CONTENT} {'odd' if number % 2 else 'even'}{meets}"
+    return {"title": f"Post {number}", "slug": f"post-{number}", "content": content, "status": status, "tags": tags}
+
+
+def store(location: str, numbers: range) -> None:
+    """Add posts to a database that no server uses."""
+    engine = engine_for(location if "://" in location else Path(location))
     engine.open()
-    yield Database(engine)
+    for start in range(numbers.start, numbers.stop, 10_000):
+        Database(engine).write(add, range(start, min(start + 10_000, numbers.stop)))
     engine.close()
 
 
 def add(tx: Transaction, numbers: Iterable[int]) -> None:
-    """Add posts: one of three a draft, the first 25 archived."""
     for number in numbers:
-        status = "archived" if number <= 25 else "published" if number % 3 else "draft"
-        tags = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
-        meets = " odd" if number % 100_000 == 0 else " hundredth" if number % 1000 == 100 else ""
-        content = f"{CONTENT} {'odd' if number % 2 else 'even'}{meets}"
-        fields = {"title": f"Post {number}", "slug": f"post-{number}", "content": content, "status": status}
-        posts.add(tx, fields | {"tags": tags})
+        posts.add(tx, fields_of(number))
 
 
 @contextmanager
 def running(server: Server) -> Iterator[Server]:
-    """Run a server for a while."""
+    """Run a server, with its posts, for a while."""
     server.start()
     try:
+        server.fill()
         yield server
     finally:
         server.stop()

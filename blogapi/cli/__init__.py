@@ -17,6 +17,7 @@ COMMANDS = {
     "settings": f"{LIGHT}:settings",
     "import": f"{HEAVY}:import_posts",
     "export": f"{HEAVY}:export_posts",
+    "doctor": "blogapi.cli.doctor:doctor",
     "openapi": f"{HEAVY}:openapi",
 }
 
@@ -34,6 +35,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(name="blogapi", cls=LazyGroup)
+@click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 def command_line() -> None:
     """Look after a blogapi database. BLOGAPI_DATABASE names it."""
 

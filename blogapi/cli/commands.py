@@ -50,8 +50,11 @@ def init() -> None:
 
 
 @click.command()
-def serve() -> None:
+@click.option("--host", help="The address to listen on (HOST).")
+@click.option("--port", help="The port to listen on (PORT).")
+def serve(host: str | None, port: str | None) -> None:
     """Set up the database as init does, and serve."""
+    os.environ.update({name: value for name, value in (("HOST", host), ("PORT", port)) if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     set_up(config)

@@ -1,8 +1,13 @@
 """Posts on the owner's page in a real browser: with the keyboard alone, by two at once, and for everybody."""
 
+import subprocess
+import sys
+
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+
+from tests.service import CHECKOUT
 
 pytestmark = pytest.mark.slow
 
@@ -121,3 +126,10 @@ def test_nobody_is_kept_out_and_nothing_scrolls_sideways(owner, axe):
     owner.service.request("PATCH", "/v1/posts/1", {"content": "z" * 500})
     owner.click("Save")
     owner.check(axe)
+
+
+def test_the_pictures_of_the_documentation_can_be_taken_again(tmp_path, browser):
+    script = [sys.executable, CHECKOUT / "docs/pictures.py", tmp_path]
+    subprocess.run(script, check=True, timeout=60)
+    taken = {picture.name for picture in tmp_path.glob("*.png")}
+    assert taken == {picture.name for picture in (CHECKOUT / "docs/pictures").iterdir()}

@@ -148,7 +148,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
         ({"url": "example.org", "events": "ping"}, "Must be an absolute http or https URL without white space."),
         ({"url": "http://127.0.0.1", "events": "ping"}, "127.0.0.1"),
         ({"url": "http://8.8.8.8"}, "Must have 1 to"),
-        ({"url": "http://8.8.8.8", "events": "post.x"}, "Events[0]: must be one of"),
+        ({"url": "http://8.8.8.8", "events": "post.x"}, "Event 1: must be one of"),
         ({}, "Must have 1 to 2,048"),
     ],
 )

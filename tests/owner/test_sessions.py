@@ -237,3 +237,26 @@ def test_a_notice_that_was_changed_is_not_shown(owner):
     for value in ("x", "x.y", f"{'0' * 64}.e30=", "é.e30="):
         owner.set_cookie("blogapi-notice", value, path="/settings")
         assert view(owner, "/settings/keys").all(".notice, .new") == []
+
+
+# Under a path
+
+
+def test_every_address_is_below_the_path_of_the_public_address(config, clock):
+    app = create_app(replace(config, url="https://example.org/blog"), clock)
+    database = app.extensions["blogapi"].database
+    client = app.test_client()
+    client.environ_base["wsgi.url_scheme"] = "https"
+    answer = open_session(client, database.write(keys.add_link))
+    assert answer.headers["Location"] == "/blog/settings"
+    name, value = answer.headers["Set-Cookie"].split(";")[0].split("=")
+    assert "Path=/blog/settings;" in answer.headers["Set-Cookie"]
+    client.set_cookie(name, value, path="/settings", secure=True)  # The proxy hands it on without the path.
+    for path in ("/settings/keys", "/settings/posts", "/settings/posts/new", "/settings/webhooks", "/settings/x"):
+        page = Page(client, client.get(path))
+        addresses = [each.get(name) for each in page.soup.find_all() for name in ("href", "src", "action")]
+        assert [each for each in addresses if each and not each.startswith(("/blog/", "#", "data:"))] == []
+    action, fields = Page(client, client.get("/settings/posts/new")).form("Create")
+    answer = send(client, action.removeprefix("/blog"), fields | {"title": "A", "content": "B"})
+    assert answer.headers["Location"] == "/blog/settings/posts/1"
+    database.close()

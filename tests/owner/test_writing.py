@@ -77,7 +77,7 @@ def test_a_form_sent_twice_creates_one_post(owner, count):
         ("published_at", "2026-13-01T00:00", "Must be a time in RFC 3339"),
         ("published_at", "2027-01-01T00:00", "Must not be in the future"),
         ("tags", "\n".join(map(str, range(51))), "Must have at most 50 tags."),
-        ("tags", "a\n" + "x" * 65, "Tags[1]: must have 1 to 64 characters."),
+        ("tags", "a\n" + "x" * 65, "Tag 2: must have 1 to 64 characters."),
     ],
 )
 def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, post, name, value, message):

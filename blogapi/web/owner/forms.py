@@ -16,6 +16,7 @@ from blogapi.web.request import check_content_type, read_body
 
 MAX_FIELDS = 100
 NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
+ITEM = re.compile(r"^(\w+)s\[(\d+)\]")  # of a list: tags[1] is tag 2
 
 
 def load_form(max_bytes: int) -> MultiDict[str, str]:
@@ -64,5 +65,5 @@ def shows_errors(show: Callable[..., str]) -> Callable:
 
 def _sentence(name: str, text: str) -> str:
     """Return a message as it stands next to its field, whose name it need not repeat."""
-    text = text.removeprefix(f"{name}: ")
+    text = ITEM.sub(lambda match: f"{match[1]} {int(match[2]) + 1}", text.removeprefix(f"{name}: "))
     return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,80 @@
+"""`blogapi doctor`, the version, the address of `blogapi serve`, and a checkout that was moved."""
+
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+from contextlib import closing
+from importlib.metadata import version
+
+from tests.service import BIN, CHECKOUT
+
+
+def checks(**environ):
+    """The exit status of `blogapi doctor`, and what it says of each check."""
+    return results(
+        subprocess.run([BIN / "blogapi", "doctor"], capture_output=True, text=True, env=os.environ | environ)
+    )
+
+
+def results(ended):
+    assert ended.stderr == ""
+    return ended.returncode, dict(line.split(": ", 1) for line in ended.stdout.splitlines())
+
+
+def test_a_running_service_is_well(service):
+    status, found = results(service.blogapi("doctor"))
+    assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://{service.host}:{service.port}")
+    assert [result[:4] for result in found.values()] == ["ok, "] * len(found)
+    assert {"database", "clock", "BLOGAPI_URL", "proxies"} <= set(found)
+
+
+def test_each_fault_has_a_line(path, run, folder):
+    os.chmod(path, 0o644)
+    run("import", folder(a="A"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("""UPDATE post SET document = replace(document, '"created_at":"20', '"created_at":"29')""")
+    status, found = checks(BLOGAPI_URL="http://blog.invalid:1")
+    assert status == 1
+    assert found["permissions"] == f"WRONG: others may read the database: chmod 600 {path}"
+    assert re.fullmatch("WRONG: it is 20.{18}, but a post is from 29.{18}", found["clock"])
+    assert found["BLOGAPI_URL"].startswith("WRONG: http://blog.invalid:1/healthz: ")
+    assert found["proxies"].startswith("WRONG: BLOGAPI_URL is http: ")
+    assert checks(BLOGAPI_URL="https://blog.invalid:1")[1]["proxies"].startswith("WRONG: BLOGAPI_TRUSTED_PROXIES ")
+
+
+def test_a_database_that_is_not_there_is_a_fault(tmp_path):
+    status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"))
+    assert (status, found["database"][:27]) == (1, "WRONG: there is no database")
+
+
+def test_the_version_is_printed(run):
+    assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
+
+
+def test_serve_takes_its_address_from_options(run):
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.2", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = subprocess.run(
+            [BIN / "blogapi", "serve", "--host", "127.0.0.2", "--port", str(port)], capture_output=True, text=True
+        )
+    assert ended.stderr == (
+        f"blogapi: cannot listen on 127.0.0.2 port {port}: Address already in use; set HOST or PORT\n"
+    )
+
+
+def test_a_checkout_that_was_moved_gets_a_new_environment(tmp_path):
+    for name in ("Makefile", "requirements.txt", "setup.cfg", "pyproject.toml"):
+        shutil.copy(CHECKOUT / name, tmp_path)
+    (tmp_path / ".venv").mkdir()
+
+    def steps(path):
+        (tmp_path / ".venv/installed").write_text(f"{path}\n")
+        return subprocess.run(["make", "-n", "install"], cwd=tmp_path, capture_output=True, text=True).stdout
+
+    assert "Nothing to be done" in steps(tmp_path)
+    assert "-m venv --clear .venv" in steps("/somewhere/else")
