@@ -48,12 +48,15 @@ CREATE TABLE post (
     slug text COLLATE "C" NOT NULL UNIQUE,
     status text COLLATE "C" NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at text COLLATE "C",
+    updated_at text COLLATE "C" NOT NULL DEFAULT '',
     document text COLLATE "C" NOT NULL
 );
 
 CREATE INDEX post_status ON post (status, id);
 
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+CREATE INDEX post_updated ON post (status, updated_at, id);
 
 CREATE TABLE post_tag (
     tag text COLLATE "C" NOT NULL,

@@ -25,12 +25,15 @@ CREATE TABLE post (
     slug TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
-    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; slug, status and published_at are its copies
+    updated_at TEXT NOT NULL DEFAULT '',
+    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; all other columns are copies from it
 ) STRICT;
 
 CREATE INDEX post_status ON post (status, id);
 
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
+
+CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner, who also filters
 
 -- The id of a deleted post is never used again. AUTOINCREMENT would say so with a page more for each new post.
 CREATE TRIGGER post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)

@@ -45,9 +45,10 @@ def sound_posts(database):
 
 def copies_are_true(rows, posts):
     of_documents = {
-        number: (post["id"], post["slug"], post["status"], post.get("published_at")) for number, post in posts.items()
+        number: (post["id"], post["slug"], post["status"], post.get("published_at"), post["updated_at"])
+        for number, post in posts.items()
     }
-    columns = rows("SELECT id, CAST(id AS TEXT), slug, status, published_at FROM post")
+    columns = rows("SELECT id, CAST(id AS TEXT), slug, status, published_at, updated_at FROM post")
     assert {number: tuple(rest) for number, *rest in columns} == of_documents
 
 

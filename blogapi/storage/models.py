@@ -48,6 +48,7 @@ class Post(BaseModel):
     slug = TextField(unique=True)
     status = TextField()
     published_at = TextField(null=True)
+    updated_at = TextField()
     document = TextField()
 
 

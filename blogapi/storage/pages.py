@@ -8,7 +8,7 @@ from functools import cache, reduce
 from operator import add as union_all
 from typing import Any, NamedTuple
 
-from peewee import SQL, Node, Ordering, Select, Window, fn
+from peewee import SQL, Field, Node, Ordering, Select, Window, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents
@@ -28,7 +28,7 @@ Merge = Callable[..., Select]  # merges several lists in an order
 
 
 class Cursor(NamedTuple):
-    """The place of a post in an order: its published_at, or which part of it a search found, and its id."""
+    """The place of a post in an order: its time there, or which part of it a search found, and its id."""
 
     key: str
     id: int
@@ -58,8 +58,8 @@ def page(
     """Return the newest posts before the post with the id `before`, newest first; `tag` is folded.
 
     Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; if given, published from
-    `published_after` on, and before `published_before`. `fields` are the only ones to return of each post, in order,
-    separated by commas.
+    `published_after` on, and before `published_before`. Sorted by updated_at, by latest change: without `tag`, and with
+    the status that posts have in the database. `fields`, in order and separated by commas, are returned of each post.
 
     Costs O(limit): an index gives the order for each combination of filters.
     """
@@ -68,7 +68,7 @@ def page(
         rows = reader.rows(_newest(status, tag is not None), before=before or MAX_ID, **values)
     else:
         last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
-        rows = latest(reader, status, last, values | {"after": published_after})
+        rows = latest(reader, sort, status, last, values | {"after": published_after})
     return page_of(rows, limit, fields, values["now"])
 
 
@@ -191,55 +191,64 @@ def due_ids(by_tag: bool) -> Select:
 
 
 def latest(
-    reader: Reader, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
+    reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
 ) -> Iterator[tuple]:
-    """Return the rows of the posts published latest before a cursor; only of those whose ids `found` selects.
+    """Return the rows of the latest posts before a cursor, by a time; only of those whose ids `found` selects.
 
-    `values` has now, tag (folded or None), after and limit. The posts of the cursor's second come first, then earlier
-    ones: one query for both could not seek, and would read all posts of that second for each page of them.
+    `sort` is published_at or updated_at. `values` has now, tag (folded or None), after and limit.
+
+    The posts of the cursor's second come first, then earlier ones: one query for both could not seek, and would read
+    all posts of that second for each page of them.
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
     if values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now):
-        yield from reader.rows(_latest(status, by_tag, True, found), id=before.id, **values)
-    yield from reader.rows(_latest(status, by_tag, False, found), **values)
+        yield from reader.rows(_latest(sort, status, by_tag, True, found), id=before.id, **values)
+    yield from reader.rows(_latest(sort, status, by_tag, False, found), **values)
 
 
 @cache
-def _latest(status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Each:
+def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Each:
     """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
 
     Memory holds a document of each list that is merged.
     """
-    filters = status, by_tag, of_second
+    filters = sort, status, by_tag, of_second
     return Each(
         sqlite=Prepared(_latest_posts(*filters, DOCUMENT, _merged, found)),
-        postgresql=Prepared(bounded(_latest_posts(*filters, Post.document, _first_merged), "published_at")),
+        postgresql=Prepared(bounded(_latest_posts(*filters, Post.document, _first_merged), sort)),
     )
 
 
 def _latest_posts(
-    status: str | None, by_tag: bool, of_second: bool, document: Node, merged: Merge, found: Select | None = None
+    sort: str,
+    status: str | None,
+    by_tag: bool,
+    of_second: bool,
+    document: Node,
+    merged: Merge,
+    found: Select | None = None,
 ) -> Select:
-    """Return the query of the posts published latest."""
-    lists = [_published(each, by_tag, of_second, document) for each in ([status] if status else STATUSES)]
-    if status == "published":
-        lists.append(_published("scheduled", by_tag, of_second, document, before="due"))
-    elif status == "scheduled" and not of_second:
+    """Return the query of the latest posts."""
+    statuses = [status] if status else STATUSES
+    lists = [_timed(getattr(Post, sort), each, by_tag, of_second, document) for each in statuses]
+    if sort == "published_at" and status == "published":
+        lists.append(_timed(Post.published_at, "scheduled", by_tag, of_second, document, before="due"))
+    elif sort == "published_at" and status == "scheduled" and not of_second:
         lists = [each.where(each.selected_columns[-1] > Param("now")) for each in lists]
     if found is not None:
         lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not found by their ids, but in order
     return merged(lists, SQL("4").desc(), SQL("1").desc())
 
 
-def _published(status: str, by_tag: bool, of_second: bool, document: Node, before: str = "time") -> Select:
-    """Return the query of the posts with a status that have a published_at, and a tag if one is asked for."""
+def _timed(time: Field, status: str, by_tag: bool, of_second: bool, document: Node, before: str = "time") -> Select:
+    """Return the query of the posts with a status that have a time, and a tag if one is asked for."""
     if by_tag:
         time, key = PostTag.published_at, PostTag.post_id
         query = PostTag.select(key.alias("id"), Post.status, document, time).join(Post, on=Post.id == key)
         query = query.where(PostTag.tag == Param("tag"), PostTag.status == status)
     else:
-        time, key = Post.published_at, Post.id
+        key = Post.id
         query = Post.select(key, Post.status, document, time).where(Post.status == status)
     if of_second:
         return query.where(time == Param(before), key < Param("id"))

@@ -184,22 +184,6 @@ _this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) 
 _detach = Prepared(PostTag.delete().where(_this_tag).returning(PostTag.tag))
 
 
-def publish(tx: Transaction, post_id: int, names: Iterable[str]) -> None:
-    """Let the tags of a scheduled post be those of a published one."""
-    spellings = {fold(name): name for name in names}
-    moved = [tag for (tag,) in tx.rows(_publish, post_id=post_id)]
-    rows = [{"tag": tag, "name": spellings.get(tag, tag), "status": "published", "post_id": post_id} for tag in moved]
-    tx.execute_many(_count_up, rows)
-    _count_down(tx, moved, "scheduled", post_id)
-
-
-_publish = Prepared(
-    PostTag.update({PostTag.status: "published"})
-    .where(PostTag.post_id == Param("post_id"), PostTag.status == "scheduled")
-    .returning(PostTag.tag)
-)
-
-
 def _count_down(tx: Transaction, tags: list[str], status: str, post_id: int) -> None:
     counted = tx.rows_of_each(_one_less, [{"tag": tag, "status": status} for tag in tags])
     _refresh(tx, [tag for tag, rows in zip(tags, counted, strict=True) if rows == [(post_id,)]], status)
@@ -276,7 +260,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
         with suppress(AttributeError, ValueError):  # A damaged post is passed over.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
-                tx.execute(_set_document, id=post_id, document=changed)
+                tx.execute(_set_document, id=post_id, document=changed, now=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
                 index.reindex(tx, post_id, old, new, at_once=True)
                 any_changed = True
@@ -284,7 +268,9 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
 
 
 _document = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
-_set_document = Prepared(Post.update({Post.document: Param("document")}).where(Post.id == Param("id")))
+_set_document = Prepared(
+    Post.update({Post.document: Param("document"), Post.updated_at: Param("now")}).where(Post.id == Param("id"))
+)
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:

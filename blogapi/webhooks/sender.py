@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from blogapi.clock import rfc3339
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage import outbox, posts, webhooks
+from blogapi.storage import outbox, posts, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.outbox import GONE, Attempt, DueWebhook, Message
@@ -130,8 +130,8 @@ class Sender:
 
     def publish(self) -> None:
         """Publish the posts that are due, some at a time: others write in between."""
-        while not self.stopping.is_set() and posts.next_due(self.database) is not None:
-            for post_id, published in self.database.write(posts.publish_due).items():
+        while not self.stopping.is_set() and stored.next_due(self.database) is not None:
+            for post_id, published in self.database.write(stored.publish_due).items():
                 if published:
                     log.info("post %s is published as scheduled", post_id)
                 else:
@@ -156,7 +156,7 @@ class Sender:
         """Log once that the clock is behind."""
         latest = None
         with suppress(Damaged):
-            latest = posts.later_than_now(self.database)
+            latest = stored.later_than_now(self.database)
         if latest and not self.clock_is_behind:
             log.warning("the clock is behind: it is %s, but the newest post is of %s", self.database.now, latest)
         self.clock_is_behind = bool(latest)

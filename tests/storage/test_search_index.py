@@ -10,7 +10,7 @@ import pytest
 from blogapi.clock import rfc3339
 from blogapi.loop import Loop
 from blogapi.post import STATUSES
-from blogapi.storage import posts
+from blogapi.storage import posts, stored
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
@@ -83,7 +83,7 @@ def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, c
     clock.now += 10
     assert (ids(), ids(tag="a"), ids(before="3")) == (("21", "3"), ("2", "3"), ("21", ""))
     assert client.get("/v1/posts?q=due").json[0]["status"] == "published"
-    database.write(posts.publish_due)
+    database.write(stored.publish_due)
     assert (ids(), ids(tag="a")) == (("21", "3"), ("2", "3"))
     sound_posts(config.database)
 
@@ -181,7 +181,7 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
     assert search.is_quick(database, query)
     clock.now += 10
     assert not search.is_quick(database, query)
-    database.write(posts.publish_due)
+    database.write(stored.publish_due)
     assert search.is_quick(database, query)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.storage import stored
 from blogapi.storage.models import Event, Post, Schedule
 from tests.conftest import NOON, message
 
@@ -371,7 +371,7 @@ def test_updated_at_is_the_time_of_a_publication_also_before_it_is_written(clien
     clock.now += 3600
     before = client.get("/v1/posts/1")
     assert before.json["updated_at"] == "2026-11-20T12:30:00Z"
-    database.write(posts.publish_due)
+    database.write(stored.publish_due)
     assert client.get("/v1/posts/1").data == before.data
     assert client.get("/v1/posts").json == [before.json]
 

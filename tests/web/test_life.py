@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.storage import stored
 from blogapi.storage.models import Post, Schedule
 from tests.conftest import NOON, message
 
@@ -252,7 +252,7 @@ def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clo
 def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database, clock, count):
     clock.now = LATER_SECONDS
     before = client.get("/v1/posts/1")
-    assert database.write(posts.publish_due) == {1: True}
+    assert database.write(stored.publish_due) == {1: True}
     after = client.get("/v1/posts/1")
     assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
     assert seen(client) == (["2", "1"], [], "published")
@@ -317,7 +317,7 @@ def test_other_preconditions_hold_as_well(client, patch, post):
     post()
     tag = client.get("/v1/posts/1").headers["ETag"]
     assert client.get("/v1/posts/1", headers={"If-Match": '"x"'}).status_code == 412
-    for wanted, reason in (("*", "there is such a post already"), (tag, "the post still has this entity tag")):
+    for wanted, reason in (("*", "the post exists already"), (tag, "the post still has this entity tag")):
         answer = patch({"If-None-Match": wanted}, title="B")
         assert message(answer, 412) == f"If-None-Match: {reason}"
     assert patch({"If-None-Match": '"x"'}, title="B").status_code == 200

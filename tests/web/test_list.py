@@ -173,7 +173,7 @@ def test_head_is_get_without_the_body(client, post):
 @pytest.mark.parametrize("by_tag", [True, False])
 @pytest.mark.parametrize("of_second", [True, False])
 def test_no_list_by_publication_scans_or_sorts(plan, status, by_tag, of_second):
-    steps = plan(pages._latest(status, by_tag, of_second))
+    steps = plan(pages._latest("published_at", status, by_tag, of_second))
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
     found = "tag=? AND status=?" if by_tag else "status=?"
     time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter where it is still to come

@@ -4,7 +4,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.storage import stored
 from blogapi.storage.models import PostTag, Schedule, Tag
 
 
@@ -207,7 +207,7 @@ def test_a_due_post_is_published_with_the_tags_that_it_has_by_then(client, datab
     clock.now += 3700
     rename("a", "c")
     renamed = client.get("/v1/posts?status=published&tag=c").json
-    database.write(posts.publish_due)
+    database.write(stored.publish_due)
     assert count(Schedule) == 0
     assert client.get("/v1/posts?status=published&tag=c").json == renamed
     assert [(post["tags"], post["updated_at"]) for post in renamed] == [(["c", "b"], "2026-11-20T13:01:40Z")]

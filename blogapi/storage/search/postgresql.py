@@ -4,7 +4,7 @@ A tsvector would hold no more than a megabyte, and know no place in a text beyon
 """
 
 from collections.abc import Callable, Iterator
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from operator import add as union_all
 from operator import and_
 from typing import Any
@@ -32,10 +32,15 @@ def newest(
 
 
 def latest(
-    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
+    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    """Return the rows of the posts that are found and were published latest. `values` has now, tag, limit and after."""
-    return _page(reader, _latest, looked_for, None, status, values | {"time": before.key, "id": before.id})
+    """Return the rows of the latest posts that are found, by published_at or updated_at.
+
+    `values` has now, tag, limit and after.
+    """
+    return _page(
+        reader, partial(_latest, sort), looked_for, None, status, values | {"time": before.key, "id": before.id}
+    )
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
@@ -82,9 +87,9 @@ def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool,
 
 
 @cache
-def _latest(count: int, by_title: None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
+def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
     """Return the same by time, with the parameters now, time, id, after, limit, first, label and patterns."""
-    time, key = Post.published_at, Post.id
+    time, key = getattr(Post, sort), Post.id
     # By its first part alone, PostgreSQL sees that the index has all of these.
     earlier = (
         (time <= Param("time")) & (Tuple(time, key) < Tuple(Param("time"), Param("id"))) & (time >= Param("after"))
@@ -98,7 +103,7 @@ def _latest(count: int, by_title: None, status: str | None, by_tag: bool, among_
     first = Select([merged], [merged.c.id]) if among_first else None
     found = _found(first, count, by_title, status, by_tag)
     query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), earlier)
-    return Prepared(bounded(query.order_by(*order).limit(Param("limit")), "published_at"))
+    return Prepared(bounded(query.order_by(*order).limit(Param("limit")), sort))
 
 
 def _with_status(status: str | None) -> Iterator[Node]:

@@ -40,11 +40,11 @@ def page(
     looked_for = wanted(q)
     if sort == "relevance":
         rows = _by_relevance(reader, looked_for, status, before or Cursor(TITLE, MAX_ID), values)
-    elif sort == "published_at":
-        last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
-        rows = _latest(reader, looked_for, status, last, values | {"after": published_after})
-    else:
+    elif sort == "created_at":
         rows = _newest(reader, looked_for, None, status, values | {"before": before or MAX_ID})
+    else:
+        last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
+        rows = _latest(reader, looked_for, sort, status, last, values | {"after": published_after})
     return page_of(rows, limit, fields, values["now"])
 
 
@@ -52,7 +52,8 @@ def is_quick(reader: Reader, query: dict[str, Any]) -> bool:
     """Return whether a search needs no thread."""
     if query.get("status") == "published" and reader.row(_any_due, now=reader.now):
         return False
-    in_order = query.get("sort") != "published_at" and "tag" not in query and query.get("status") in (None, "published")
+    is_by_id = query.get("sort", "created_at") in ("created_at", "relevance")
+    in_order = is_by_id and "tag" not in query and query.get("status") in (None, "published")
     return reader.of_engine(ENGINES).is_quick(reader, wanted(query["q"]), in_order)
 
 
@@ -79,10 +80,10 @@ def _by_relevance(
 
 
 def _latest(
-    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
+    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    rows = reader.of_engine(ENGINES).latest(reader, looked_for, status, before, values)
-    if status != "published":
+    rows = reader.of_engine(ENGINES).latest(reader, looked_for, sort, status, before, values)
+    if status != "published" or sort != "published_at":
         return rows
     due = [
         (post_id, time)

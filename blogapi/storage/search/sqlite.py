@@ -44,16 +44,17 @@ def _newest(status: str | None) -> Prepared:
 
 
 def latest(
-    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
+    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    """Return the rows of the posts that are found and were published latest. `values` has now, tag, limit and after.
+    """Return the rows of the latest posts that are found, by published_at or updated_at.
 
-    The index does not have this order: the posts are sorted, or, if they are many, met on the way through all.
+    `values` has now, tag, limit and after. The index does not have this order: the posts are sorted, or, if they are
+    many, met on the way through all.
     """
     words = expression(looked_for, status, values["tag"])
     if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
-        return pages.latest(reader, status, before, values | {"words": words}, _found)
-    return reader.rows(_latest(status), words=words, time=before.key, id=before.id, **values)
+        return pages.latest(reader, sort, status, before, values | {"words": words}, _found)
+    return reader.rows(_latest(sort, status), words=words, time=before.key, id=before.id, **values)
 
 
 _found = Search.select(Search.c.rowid).where(match("words"))
@@ -61,13 +62,13 @@ _some = Prepared(_found.limit(Param("limit")))
 
 
 @cache
-def _latest(status: str | None) -> Prepared:
+def _latest(sort: str, status: str | None) -> Prepared:
     """Return the query of a page by time, with the parameters now, words, time, id, after and limit."""
-    time, key = Post.published_at, Post.id
+    time, key = getattr(Post, sort), Post.id
     earlier = (time < Param("time")) | ((time == Param("time")) & (key < Param("id")))
     ids = Search.select(key).join(Post, on=key == Search.c.rowid).where(match("words"), earlier, time >= Param("after"))
     if status == "scheduled":
-        ids = ids.where(time > Param("now"))
+        ids = ids.where(Post.published_at > Param("now"))
     order = time.desc(), key.desc()
     found = ids.order_by(*order).limit(Param("limit"))
     return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))

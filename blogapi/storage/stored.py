@@ -1,0 +1,165 @@
+"""The row of a post, and all that depends on it: its tags, its events, its time of publication, its words.
+
+A scheduled post whose time has come is published for every read from that second on. `publish_due` publishes it in the
+database a little later, unless a change of the post does so first.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from blogapi.storage import documents, tags, webhooks
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.models import DOCUMENT, Post, Schedule
+from blogapi.storage.query import Param, Prepared
+from blogapi.storage.search import index
+
+PUBLISHED_POSTS = 20  # at most, in one transaction
+PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends: others wait for it
+COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
+
+PostRef = int | str  # the id of a post, or its slug
+Document = dict[str, Any]
+
+
+class StoredPost(NamedTuple):
+    """A post: its id, and its JSON."""
+
+    id: int
+    document: bytes
+
+
+def find(reader: Reader, ref: PostRef) -> tuple[int, str, bytes]:
+    """Return the id, status and document of a post. Raises NotFound."""
+    found = reader.row(_post_with_slug if isinstance(ref, str) else _post_with_id, ref=ref)
+    if found is None:
+        raise NotFound("post")
+    return found
+
+
+_one = Post.select(Post.id, Post.status, DOCUMENT)
+_post_with_id = Prepared(_one.where(Post.id == Param("ref")))
+_post_with_slug = Prepared(_one.where(Post.slug == Param("ref")))
+
+
+def current(tx: Transaction, ref: PostRef) -> StoredPost:
+    """Return a post, which is published first if its time has come."""
+    post_id, status, document = find(tx, ref)
+    shown = documents.as_of(tx.now, status, document)
+    if shown is not document:
+        old, new = documents.load(document), documents.load(shown)
+        index.check_size(tx, old, new)
+        write(tx, old, new, "post.published")
+    return StoredPost(post_id, shown)
+
+
+def write(tx: Transaction, old: Document, new: Document, event: str | None) -> StoredPost:
+    """Write a post that was `old` as `new`, with all that depends on it; {} for no post.
+
+    The event is recorded, and the publication of a post that becomes published.
+    """
+    post_id, document = int((new or old)["id"]), documents.dump(new)
+    changed = [name for name in COPIES if old.get(name) != new.get(name)]
+    if new:
+        values = {name: new.get(name) for name in COPIES}
+        tx.defer(_update(*changed) if old else _insert, id=post_id, document=document, **values)
+    else:
+        tx.defer(_delete, id=post_id)
+    dated = {"status", "published_at"}.intersection(changed)
+    if dated or old.get("tags") != new.get("tags"):
+        if old:
+            tags.detach(tx, post_id, old["status"], old["tags"])
+        if new:
+            tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
+    if dated and old.get("status") == "scheduled":
+        tx.defer(_unschedule, post_id=post_id)
+    if dated and new.get("status") == "scheduled":
+        tx.defer(_schedule, post_id=post_id, published_at=new["published_at"])
+    if event:
+        is_publication = new.get("status") == "published" != old.get("status")
+        webhooks.record(tx, new or old, *dict.fromkeys([event, "post.published"] if is_publication else [event]))
+    index.reindex(tx, post_id, old, new)
+    return StoredPost(post_id, document.encode())
+
+
+@cache
+def _update(*columns: str) -> Prepared:
+    """Return the statement that changes a document and these columns: no index of any other is written."""
+    values = {getattr(Post, name): Param(name) for name in ("document", *columns)}
+    return Prepared(Post.update(values).where(Post.id == Param("id")))
+
+
+_insert = Prepared(Post.insert({field: Param(field.name) for field in Post._meta.sorted_fields}))
+_delete = Prepared(Post.delete().where(Post.id == Param("id")))
+_schedule = Prepared(Schedule.insert({field: Param(field.name) for field in Schedule._meta.sorted_fields}))
+_unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
+
+
+# Publish
+
+
+def next_due(reader: Reader) -> int | None:
+    """Return the id of a post that is due, if there is one."""
+    found = reader.row(_due, now=reader.now)
+    return found and found[0]
+
+
+_due = Prepared(
+    Schedule.select(Schedule.post_id)
+    .where(Schedule.published_at <= Param("now"))
+    .order_by(Schedule.published_at)
+    .limit(1)
+)
+
+
+def publish_due(tx: Transaction) -> dict[int, bool]:
+    """Publish some of the posts that are due; return their ids, and whether each is published.
+
+    A damaged post cannot be published, and is not scheduled any more.
+    """
+    published: dict[int, bool] = {}
+    size = 0
+    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES and (post_id := next_due(tx)) is not None:
+        try:
+            size += len(current(tx, post_id).document)
+            published[post_id] = True
+        except (Damaged, NotFound):
+            published[post_id] = False
+        tx.defer(_unschedule, post_id=post_id)  # in any case: the next one must get its turn
+    return published
+
+
+def later_than_now(reader: Reader) -> str | None:
+    """Return the time of the newest post if it is later than now: the clock is behind."""
+    found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
+    created_at = documents.load(found[0])["created_at"] if found else ""
+    return created_at if created_at > reader.now else None
+
+
+# Slugs
+
+
+def free_slug(reader: Reader, slug: str) -> str:
+    """Return a slug, with a number if it is taken, in O(log n) look-ups for n posts with the same.
+
+    Doubling finds a number that is free, halving then one that is free while the one below is taken.
+    """
+    if not is_taken(reader, slug):
+        return slug
+    taken, free = 1, 2
+    while is_taken(reader, f"{slug}-{free}"):
+        taken, free = free, free * 2
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        if is_taken(reader, f"{slug}-{middle}"):
+            taken = middle
+        else:
+            free = middle
+    return f"{slug}-{free}"
+
+
+def is_taken(reader: Reader, slug: str) -> bool:
+    return reader.row(_id_of_slug, slug=slug) is not None
+
+
+_id_of_slug = Prepared(Post.select(Post.id).where(Post.slug == Param("slug")))
