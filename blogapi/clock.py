@@ -1,4 +1,4 @@
-"""How a time is written, and compared."""
+"""The time: writing and shifting it."""
 
 import time
 from datetime import datetime, timedelta
@@ -10,16 +10,16 @@ def rfc3339(seconds: float) -> str:
     return _rfc3339(int(seconds))
 
 
-@lru_cache(maxsize=8)  # Each request asks for the time twice, many in the same second.
+@lru_cache(maxsize=8)  # Each request asks for the time twice, and many requests share a second.
 def _rfc3339(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def later(now: str, period: timedelta) -> str:
-    """Return the time that is so long after `now`, both as they are written."""
+    """Return the RFC 3339 time that is `period` after `now`."""
     return earlier(now, -period)
 
 
 def earlier(now: str, period: timedelta) -> str:
-    """Return the time that is so long before `now`, both as they are written."""
+    """Return the RFC 3339 time that is `period` before `now`."""
     return (datetime.fromisoformat(now) - period).strftime("%Y-%m-%dT%H:%M:%SZ")

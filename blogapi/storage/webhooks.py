@@ -208,7 +208,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again, in whatever state it is. Raises NotFound, WebhookInactive."""
+    """Send an event to a webhook again, in any state. Raises NotFound, WebhookInactive."""
     find(tx, webhook_id)
     of_message = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
     found = tx.row(Delivery.select(Event.id).join(Event, on=Event.id == Delivery.event_id).where(of_message))

@@ -1,1 +1,1 @@
-"""Webhooks: what was recorded for them is sent to their receivers."""
+"""Webhooks: sending the recorded events to their receivers."""

@@ -80,7 +80,7 @@ def blog(tmp_path, site):
         yield service, os.environ | {"BLOG_URL": f"http://127.0.0.1:{service.port}", "BLOG_KEY": key}
 
 
-def test_every_block_is_run_and_their_libraries_are_there():
+def test_every_block_is_run_and_its_libraries_are_installed():
     assert EXAMPLES.forgotten == []
     assert all(version(library) for library in INSTALL.split("pip install ")[1].split())
     compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
@@ -108,7 +108,7 @@ def test_a_site_has_each_published_post_all_by_date_and_the_tags(blog, site, tmp
     assert [each.text for each in sitemap.iterfind("{*}url/{*}loc")] == ["https://blog.example.org/", *urls]
 
 
-def test_a_site_loses_the_pages_of_posts_that_are_gone_and_nothing_else(blog, site, tmp_path):
+def test_a_site_loses_only_the_pages_of_posts_that_are_gone(blog, site, tmp_path):
     (service, environ), (folder, _) = blog, site
     for name in ("search.html", "style.css"):
         (folder / name).touch()
@@ -140,7 +140,7 @@ def test_a_webhook_rebuilds_the_site_when_something_on_it_changes(blog, site, tm
         program.wait()
 
 
-def test_a_search_box_finds_what_is_published_and_nothing_else(browser, blog, site):
+def test_a_search_box_finds_published_posts_only(browser, blog, site):
     (service, environ), (folder, address) = blog, site
     page = SEARCH.replace("127.0.0.1:8000", f"127.0.0.1:{service.port}").replace("blog_…", environ["BLOG_KEY"])
     (folder / "search.html").write_text(page)

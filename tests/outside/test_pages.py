@@ -17,7 +17,7 @@ def test_a_container_is_built_from_all_that_it_copies_and_nothing_else():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_links_lead_to_a_heading_that_is_there(name):
+def test_links_lead_to_a_heading(name):
     for target, anchor in Page(name).links:
         path = (CHECKOUT / name).parent / target if target else CHECKOUT / name
         assert path.is_file(), target

@@ -117,7 +117,7 @@ def shell(block, environ, key):
     return ended.stdout
 
 
-def test_what_the_readme_says_of_posts_works(running, key):
+def test_the_readme_on_posts_works(running, key):
     _, environ = running
     example = json.loads(CREATED)
     created = json.loads(shell(CREATE, environ, key))
@@ -144,7 +144,7 @@ def test_what_the_readme_says_of_posts_works(running, key):
     assert listed[2:] == [post, created]
 
 
-def test_what_the_reference_says_works(running, key):
+def test_the_reference_works(running, key):
     _, environ = running
     created = json.loads(shell(CREATE, environ, key))
     shell(SEND, environ, key)
@@ -159,7 +159,7 @@ def test_what_the_reference_says_works(running, key):
     assert json.loads(shell(LISTING.splitlines()[0], environ, key)) == [json.loads(noted), post]
 
 
-def test_what_the_readme_says_of_keys_and_the_owners_page_works(running, key):
+def test_the_readme_on_keys_and_the_owners_page_works(running, key):
     _, environ = running
     shell(SEND_ALL, environ, key)  # drafts
     shell(SCHEDULE, environ, key)
@@ -176,7 +176,7 @@ def test_what_the_readme_says_of_keys_and_the_owners_page_works(running, key):
     assert re.fullmatch(rf"http://127\.0\.0\.1:{environ['PORT']}/settings/open\?link=blog_link_[A-Za-z0-9_-]+\n", link)
 
 
-def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
+def test_the_readme_on_moving_here_and_leaving_works(running, home):
     environ = running[1] | {"HOME": str(home)}
     summaries = [line for line in shell(MOVE, environ, "").splitlines() if line.startswith("created ")]
     created = [int(re.fullmatch(r"created (\d+), updated 0, unchanged 0, refused 0", line)[1]) for line in summaries]
@@ -187,7 +187,7 @@ def test_what_the_readme_says_of_moving_here_and_leaving_works(running, home):
     assert len(list((home / "posts").glob("*.md"))) == sum(created)
 
 
-def test_what_is_said_of_webhooks_works(running, key, tmp_path):
+def test_the_pages_on_webhooks_work(running, key, tmp_path):
     _, environ = running
     check = {}
     exec(IS_GENUINE, check)
@@ -243,7 +243,7 @@ def test_three_articles_are_created_listed_and_deleted(tmp_path):
         assert listed("") == []
 
 
-def test_what_is_said_of_health_metrics_and_backups_works(running, key, tmp_path):
+def test_the_pages_on_health_metrics_and_backups_work(running, key, tmp_path):
     _, environ = running
     shell(SEND, environ, key)
     assert shell(HEALTH, environ, key) == '{"status":"ok"}\n'

@@ -1,4 +1,4 @@
-"""Webhooks of the real server: delivered through kills, beside the requests, and over a restart."""
+"""Webhooks of the real server: delivered through kills, next to requests, and across a restart."""
 
 import os
 import random
@@ -77,7 +77,7 @@ def test_a_worker_killed_amid_a_delivery_makes_it_again_under_the_same_id(servic
 
 
 def schedule(service, seconds):
-    """Create a post and schedule it for the whole second that is at least so many seconds ahead; return that."""
+    """Create a post and schedule it for the first whole second after `seconds`; return that time."""
     due = int(time.time() + seconds) + 1
     service.request("POST", "/v1/posts", POST)
     change = {"status": "scheduled", "published_at": datetime.fromtimestamp(due, UTC).isoformat()}

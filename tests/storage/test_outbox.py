@@ -1,4 +1,4 @@
-"""The outbox: what fails is kept, what is damaged is skipped, and what grows is bounded."""
+"""The outbox: failures keep deliveries, damage skips them, and pruning bounds them."""
 
 import logging
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ def locked(database, monkeypatch):
     other.close()
 
 
-def test_what_cannot_be_written_down_is_kept_and_not_sent_again(
+def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
     webhook, post, sender, attempts, receiver, database, delivery, monkeypatch
 ):
     webhook()
@@ -40,9 +40,7 @@ def test_what_cannot_be_written_down_is_kept_and_not_sent_again(
     assert len(receiver.messages) == 1
 
 
-def test_what_could_not_be_pruned_is_pruned_at_the_next_turn(
-    webhook, post, send, sender, clock, count, database, monkeypatch
-):
+def test_failed_pruning_is_repeated_at_the_next_turn(webhook, post, send, sender, clock, count, database, monkeypatch):
     webhook()
     post()
     send()
@@ -105,7 +103,7 @@ def test_a_damaged_event_is_skipped_and_logged_once(webhook, post, send, receive
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_of_pending_deliveries_the_newest_10000_are_kept(
+def test_the_newest_10000_pending_deliveries_are_kept(
     webhook, sender, attempts, post, receiver, client, database, caplog, clock, active
 ):
     webhook(events=["post.created"]), webhook(events=["post.updated"])
@@ -129,7 +127,7 @@ def test_of_pending_deliveries_the_newest_10000_are_kept(
 
 
 def add_pending(database, count):
-    """Record so many events for the first webhook."""
+    """Record `count` events for the first webhook."""
     event = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
     pending = {"webhook_id": 1, "state": "pending", "next_attempt_at": ""}
 
@@ -141,7 +139,7 @@ def add_pending(database, count):
         database.write(write, range(start, min(start + 1000, count + 1)))
 
 
-def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, receiver, client, database, delivery):
+def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, receiver, client, database, delivery):
     webhook()
     add_pending(database, 1)
     database.write(outbox.drop, 1, [1])
@@ -155,7 +153,7 @@ def test_a_dropped_delivery_is_shown_and_can_be_asked_for_again(webhook, send, r
     assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
 
 
-def test_of_finished_deliveries_the_newest_1000_are_kept(webhook, post, send, receiver, clock, database):
+def test_the_newest_1000_finished_deliveries_are_kept(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"]), webhook(events=["post.deleted"])
     written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
     event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
@@ -199,7 +197,7 @@ def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver,
     assert list(database.rows(Delivery.select(Delivery.state))) == [("pending",)]
 
 
-def test_idempotency_keys_are_forgotten_although_none_comes_any_more(client, sender, clock, database):
+def test_idempotency_keys_are_forgotten_even_if_no_more_arrive(client, sender, clock, database):
     for key in ("a", "b"):
         client.post("/v1/posts", json={"title": "A", "content": "B"}, headers={"Idempotency-Key": key})
         clock.now += 3600

@@ -232,7 +232,7 @@ def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, webhook
         assert message(answer) == "active: is false, and nothing is sent; set it to true first"
 
 
-def test_redelivering_what_was_never_sent_is_404_also_if_the_webhook_is_off(client, webhook):
+def test_redelivering_an_unknown_delivery_is_404_even_if_the_webhook_is_off(client, webhook):
     webhook()
     client.patch("/v1/webhooks/1", json={"active": False})
     assert message(client.post("/v1/webhooks/1/deliveries/msg_1/redeliver"), 404) == "no such delivery"

@@ -95,7 +95,7 @@ PUBLIC = ["8.8.8.8", "134744072", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:
 
 
 @pytest.mark.parametrize("host", LOOPBACK + PRIVATE)
-def test_private_and_loopback_addresses_are_called_only_where_they_are_allowed(host):
+def test_private_and_loopback_addresses_are_called_only_if_allowed(host):
     with pytest.raises(AddressError, match="private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows"):
         addresses_of(host, 80, private=False)
     assert addresses_of(host, 80, private=True)
@@ -119,7 +119,7 @@ def test_an_invalid_host_name_is_refused(host):
         addresses_of(host, 80, private=False)
 
 
-def test_of_a_name_with_several_addresses_only_the_allowed_are_called(monkeypatch):
+def test_only_the_allowed_addresses_of_a_name_are_called(monkeypatch):
     addresses = ["127.0.0.1", "8.8.8.8", "169.254.169.254"]
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in addresses]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)  # the resolver, which is not ours

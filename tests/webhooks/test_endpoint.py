@@ -1,4 +1,4 @@
-"""Attempts: where they may go, what can go wrong with them, and what is kept of an answer."""
+"""Attempts: the addresses they may call, their failures, and the part of an answer that is kept."""
 
 import json
 import signal
@@ -30,7 +30,7 @@ def closed_port():
         ("https://127.0.0.1:{port}/", "TLS: wrong version number"),
     ],
 )
-def test_an_error_is_told_in_place_of_a_status(webhook, post, send, receiver, delivery, url, error):
+def test_a_failed_attempt_has_an_error_instead_of_a_status(webhook, post, send, receiver, delivery, url, error):
     webhook(url.replace("{port}", str(receiver.port)).replace("{closed}", str(closed_port())))
     post()
     send()
@@ -39,7 +39,7 @@ def test_an_error_is_told_in_place_of_a_status(webhook, post, send, receiver, de
     assert state == {"state": "pending", "attempts": 1, "last_error": error}
 
 
-def test_a_private_address_is_not_called_unless_that_is_allowed(webhook, post, send, sender, receiver, delivery):
+def test_a_private_address_is_not_called_unless_allowed(webhook, post, send, sender, receiver, delivery):
     sender.private = False
     webhook()
     post()
@@ -52,7 +52,7 @@ def test_a_private_address_is_not_called_unless_that_is_allowed(webhook, post, s
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """The resolver's answers for "moving.example", one after another; an empty one is that there is none."""
+    """The resolver's answers for "moving.example", one after another; an empty one means none."""
     look_up, answers = socket.getaddrinfo, []
 
     def getaddrinfo(host, *args, **kwargs):
@@ -87,7 +87,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_called(webhook, post, s
     assert resolver == ["169.254.169.254"]
 
 
-def test_a_name_that_means_nothing_now_may_do_so_later(client, post, send, receiver, resolver, delivery, clock):
+def test_a_name_that_does_not_resolve_now_may_resolve_later(client, post, send, receiver, resolver, delivery, clock):
     resolver += ["", "", "127.0.0.1"]
     assert client.post("/v1/webhooks", json={"url": f"http://moving.example:{receiver.port}"}).status_code == 201
     post()
@@ -109,7 +109,7 @@ def two_addresses(monkeypatch, receiver):
     return f"http://two.x:{receiver.port}"
 
 
-def test_the_next_address_is_tried_where_one_refuses(webhook, post, send, receiver, two_addresses):
+def test_the_next_address_is_tried_if_one_refuses(webhook, post, send, receiver, two_addresses):
     webhook(two_addresses)
     post()
     send()
@@ -127,7 +127,7 @@ def listener(address, port=0, full=False):
         yield server.getsockname()[1]
 
 
-def test_the_next_address_is_tried_where_nobody_answers_at_one(webhook, post, send, receiver, two_addresses):
+def test_the_next_address_is_tried_if_one_does_not_answer(webhook, post, send, receiver, two_addresses):
     with listener("127.0.0.2", receiver.port, full=True):
         webhook(two_addresses)
         post()
@@ -137,7 +137,7 @@ def test_the_next_address_is_tried_where_nobody_answers_at_one(webhook, post, se
     assert len(receiver.messages) == 1
 
 
-def test_the_next_address_is_tried_where_one_is_silent_in_tls(webhook, post, send, receiver, two_addresses, delivery):
+def test_the_next_address_is_tried_if_one_is_silent_in_tls(webhook, post, send, receiver, two_addresses, delivery):
     with listener("127.0.0.2", receiver.port):
         webhook(two_addresses.replace("http", "https"))
         post()
@@ -217,7 +217,7 @@ ENDED = "the connection broke off, or the answer was not HTTP"
         (b"", ENDED),
     ],
 )
-def test_of_an_answer_the_status_is_kept_and_nothing_else(webhook, post, send, receiver, delivery, answer, expected):
+def test_only_the_status_of_an_answer_is_kept(webhook, post, send, receiver, delivery, answer, expected):
     receiver.answer = lambda handler: pour(handler, answer)
     webhook()
     post()
@@ -234,7 +234,7 @@ def pour(handler, answer):
 
 @pytest.mark.parametrize(("more", "state"), [(0, "delivered"), (1, "pending")])
 @pytest.mark.parametrize("tls", [False, True])
-def test_of_an_answer_64_kib_are_read(
+def test_at_most_64_kib_of_an_answer_are_read(
     webhook, post, send, receiver, secure_receiver, trust, delivery, tls, more, state
 ):
     count, rest = divmod(RECEIVED_BYTES - len(FINAL), len(INTERIM))

@@ -32,7 +32,7 @@ def test_standard_webhooks_libraries_verify_a_message(webhook, post, send, recei
             Verifier(other).verify(message.body, message.headers)
 
 
-def test_what_is_sent_is_in_the_log_of_deliveries(client, webhook, post, send, receiver):
+def test_sent_messages_are_listed_as_deliveries(client, webhook, post, send, receiver):
     webhook()
     post()
     send()
@@ -131,7 +131,7 @@ def test_a_busy_receiver_is_tried_again_when_it_asks_for_that_but_within_a_day(
     assert NOON + seconds <= due <= NOON + seconds + 1
 
 
-def test_what_fails_for_good_is_logged(webhook, post, send, receiver, database, caplog):
+def test_final_failures_are_logged(webhook, post, send, receiver, database, caplog):
     webhook(events=["post.created"])
     post()
     database.write(lambda tx: tx.execute(Delivery.update(attempts=9)))
@@ -155,7 +155,7 @@ def test_a_304_is_no_redirect(webhook, post, send, receiver, delivery):
     assert (state["state"], state["last_status"], "last_error" in state) == ("pending", 304, False)
 
 
-def test_jitter_spreads_what_failed_at_the_same_time(webhook, post, send, receiver, clock, database):
+def test_jitter_spreads_simultaneous_failures(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"])
     receiver.status = 500
     for _ in range(20):
@@ -180,7 +180,7 @@ def test_a_retry_that_succeeds_is_the_last(webhook, post, send, receiver, clock,
     assert len(receiver.messages) == 2
 
 
-def test_410_turns_a_webhook_off_until_somebody_turns_it_on(client, webhook, post, send, receiver, delivery):
+def test_410_turns_a_webhook_off_until_it_is_turned_on(client, webhook, post, send, receiver, delivery):
     webhook(events=["post.created"])
     receiver.status = 410
     post(), post()
@@ -225,7 +225,7 @@ def test_a_delivery_is_repeated_on_request(client, webhook, post, send, receiver
 
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "pending")])
-def test_one_that_is_asked_for_during_an_attempt_is_repeated(
+def test_a_delivery_requested_during_an_attempt_is_repeated(
     client, webhook, post, sender, attempts, receiver, status, state, database
 ):
     webhook()
@@ -252,7 +252,7 @@ def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post
     assert client.get("/v1/webhooks/1").json["active"] is True
 
 
-def test_a_change_of_the_webhook_counts_for_what_a_slow_receiver_has_not_been_sent_yet(
+def test_a_changed_webhook_applies_to_the_messages_that_a_slow_receiver_still_waits_for(
     webhook, post, sender, attempts, send, receiver, monkeypatch, database
 ):
     monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)  # Every receiver is slow.
@@ -307,7 +307,7 @@ def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, recei
 
 
 @pytest.mark.slow
-def test_retries_have_their_share_where_the_receiver_is_so_slow_that_each_is_taken_alone(
+def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_sent_alone(
     webhook, post, sender, attempts, receiver, clock, monkeypatch
 ):
     monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)

@@ -1,0 +1,33 @@
+"""Creations that arrive at the same time share commits."""
+
+import json
+import socket
+import struct
+
+ROUNDS, CONNECTIONS = 4, 16
+
+
+def commits(wal):
+    """Count the commits in a -wal: the last frame of each has the size of the database."""
+    data = wal.read_bytes()
+    page_size, _, salt = struct.unpack(">8xII8s", data[:24])
+    frames = (data[start : start + 24] for start in range(32, len(data), page_size + 24))
+    return sum(struct.unpack(">4xI8s", frame[:16])[0] > 0 and frame[8:16] == salt for frame in frames)
+
+
+def test_sixteen_creations_share_a_few_commits(service):
+    body = json.dumps({"title": "A", "content": "word " * 100}).encode()
+    head = f"POST /v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.key}\r\n"
+    request = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    connections = [socket.create_connection((service.host, service.port), 5) for _ in range(CONNECTIONS)]
+    wal = service.database.with_name(f"{service.database.name}-wal")
+    service.request("GET", "/v1/posts")  # The use of the key is written down.
+    before = commits(wal)
+    for _ in range(ROUNDS):
+        for connection in connections:
+            connection.sendall(request)
+        for connection in connections:
+            assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
+    assert commits(wal) - before <= ROUNDS * CONNECTIONS / 4
+    for connection in connections:
+        connection.close()

@@ -1,0 +1,50 @@
+"""A database file of the test's own, without an application."""
+
+import sqlite3
+
+import pytest
+
+from blogapi.storage.engine import Database
+from blogapi.storage.models import Post
+from blogapi.storage.sqlite import Sqlite
+
+
+def add(tx, slug):
+    """Add a row for a post."""
+    return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "blog.db"
+
+
+@pytest.fixture
+def engine(path):
+    engine = Sqlite(path)
+    engine.open()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def database(engine):
+    return Database(engine)
+
+
+@pytest.fixture
+def pragma(engine):
+    return lambda text: engine.connection.execute(f"PRAGMA {text}").fetchone()[0]
+
+
+@pytest.fixture
+def other(engine, path):
+    """Another program's connection to the database."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def slugs(database):
+    return lambda: [slug for (slug,) in database.rows(Post.select(Post.slug).order_by(Post.id))]

@@ -1,0 +1,120 @@
+"""The set-up of a database file, and the files that are left alone."""
+
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+
+from blogapi.storage.copy import APPLICATION_ID, SCHEMAS, VERSION
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import BaseModel
+from blogapi.storage.sqlite import Sqlite
+
+
+def contents(path):
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").fetchall()
+    finally:
+        connection.close()
+
+
+def set_up(path):
+    """Open a database once; return whether it was set up."""
+    engine = Sqlite(path)
+    created = engine.open()
+    engine.close()
+    return created
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_missing_or_empty_database_is_set_up(path, exists):
+    if exists:
+        path.touch()
+    assert set_up(path) is True
+    connection = sqlite3.connect(path)
+    marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+    connection.close()
+    assert marks == [APPLICATION_ID, VERSION]
+    assert set_up(path) is False
+
+
+def test_a_program_that_has_the_database_for_itself_as_it_closes_it_is_waited_for(engine, path):
+    engine.close()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    closes = threading.Timer(0.1, other.close)
+    closes.start()
+    with closing(engine.another(0)) as connected:
+        assert connected.check()
+    closes.join()
+
+
+def test_the_connection_is_durable(pragma):
+    assert [pragma(name) for name in ("journal_mode", "synchronous", "busy_timeout")] == ["wal", 2, 0]
+
+
+@pytest.mark.parametrize("model", BaseModel.__subclasses__())
+def test_the_models_mirror_the_schema(engine, model):
+    columns = engine.connection.execute(f"PRAGMA table_info({model._meta.table_name})").fetchall()
+    fields = model._meta.sorted_fields
+    assert [(name, not strict) for _, name, _, strict, *_ in columns] == [(f.column_name, f.null) for f in fields]
+    keys = [name for _, name, *_, key in sorted(columns, key=lambda column: column[-1]) if key]
+    assert keys == [field.column_name for field in model._meta.get_primary_keys()]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "CREATE TABLE theirs (a)",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 3",
+        f"PRAGMA application_id = {APPLICATION_ID}",
+    ],
+)
+def test_a_database_of_another_program_is_left_alone(path, mark):
+    sqlite3.connect(path).execute(mark).connection.close()
+    before = path.read_bytes()
+    with pytest.raises(Unavailable, match="it belongs to another program"):
+        set_up(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_left_alone(path):
+    path.write_text("Dear diary," * 100)
+    with pytest.raises(Unavailable, match=f"cannot use the database {path}: file is not a database"):
+        set_up(path)
+    assert path.read_text() == "Dear diary," * 100
+
+
+def test_a_folder_is_no_database(tmp_path):
+    with pytest.raises(Unavailable, match="Is a directory"):
+        set_up(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("PRAGMA user_version = 9", f"its version 9 is newer than this program's {VERSION}; upgrade the program"),
+        ("PRAGMA user_version = 4", "export its posts with the old program, and import them with this one"),
+        ("DROP TABLE session", "export its posts with the old program, and import them with this one"),
+    ],
+)
+def test_a_database_of_another_version_is_refused_and_left_alone(path, change, message):
+    set_up(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(change)
+    before = contents(path)
+    with pytest.raises(Unavailable, match=message):
+        set_up(path)
+    assert contents(path) == before
+
+
+def test_the_schema_says_its_version():
+    connection = sqlite3.connect(":memory:")
+    connection.executescript((SCHEMAS / "schema.sql").read_text())
+    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    connection.close()

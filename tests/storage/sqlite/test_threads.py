@@ -1,0 +1,134 @@
+"""Reads and writes in threads."""
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blogapi.loop import Loop
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.query import Statement
+from tests.storage.sqlite.conftest import add
+
+
+def test_a_write_in_a_thread_leaves_others_reading_meanwhile(database, slugs):
+    def operation(tx):
+        add(tx, "a")
+        return slugs()
+
+    assert database.write_in_thread(operation) == []
+    assert slugs() == ["a"]
+
+
+def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_ever(database, slugs, monkeypatch):
+    started = []
+
+    def run_in_thread(function, arguments):
+        started.append(function)
+        return function(*arguments)
+
+    def operation(tx):
+        add(tx, "a")
+        with pytest.raises(Unavailable, match="locked"):
+            database.write_in_thread(add, "b")
+        assert len(started) == 1
+
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
+    database.write_in_thread(operation)
+    database.write_in_thread(add, "c")
+    assert (slugs(), len(started)) == (["a", "c"], 2)
+
+
+def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
+    """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
+    database.write(add, "a")
+    database.write_in_thread(add, "b")
+    script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert path.with_name("blog.db-wal").exists()
+
+
+def test_a_write_in_a_thread_that_raises_leaves_nothing(database, slugs):
+    def operation(tx):
+        add(tx, "a")
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        database.write_in_thread(operation)
+    assert slugs() == []
+
+
+def test_a_write_in_a_thread_does_not_wait_for_readers_to_shrink_the_wal(database, other, slugs):
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM post").fetchall()
+    begun = time.monotonic()
+    for slug in "abc":
+        database.write_in_thread(add, slug)
+    assert time.monotonic() - begun < 1
+    assert slugs() == ["a", "b", "c"]
+
+
+def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(database, slugs, monkeypatch):
+    def slow(tx):
+        add(tx, "a")
+        writer.start()
+        while not database._group.waiting:
+            pass
+        time.sleep(0.2)  # what it takes
+
+    monkeypatch.setattr("blogapi.storage.engine.POLL_SECONDS", 0.1)
+    writer = threading.Thread(target=database.write, args=(add, "b"))
+    database.write_in_thread(slow)
+    database.write_in_thread(add, "c")
+    writer.join()
+    assert slugs() == ["a", "b", "c"]
+
+
+# Reads
+
+FOREVER = Statement("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", [])
+
+
+def read_forever(reader):
+    return reader.row(FOREVER)
+
+
+def test_a_read_in_a_thread_ends_in_time(database, slugs, monkeypatch):
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
+    with pytest.raises(Unavailable, match="interrupted"):
+        database.read_in_thread("client", read_forever)
+    assert database.read_in_thread("client", lambda reader: slugs()) == []
+
+
+def test_a_read_in_a_thread_ends_with_its_request(database):
+    class GoneAway(BaseException):
+        """What a server raises in a request whose client has gone."""
+
+    class Leaving(Loop):
+        def run_in_thread(self, function, arguments):
+            self.outcome = pool.submit(function, *arguments)
+            raise GoneAway
+
+    database.engine.loop = Leaving()
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(GoneAway):
+            database.read_in_thread("client", read_forever)
+        _, error = database.engine.loop.outcome.result(1)
+    assert str(error) == "interrupted"
+
+
+@pytest.mark.parametrize("client", ["same", "other"])
+def test_a_read_in_a_thread_does_not_wait_for_ever_for_another(database, monkeypatch, client):
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
+
+    def read(reader):
+        with pytest.raises(Unavailable, match="locked") as caught:
+            database.read_in_thread(client, lambda reader: None)
+        return caught.value.retry_after
+
+    assert database.read_in_thread("same", read) == 1

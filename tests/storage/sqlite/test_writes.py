@@ -1,0 +1,185 @@
+"""Writes: transactions, and the commits that they share."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from blogapi.loop import Loop
+from blogapi.storage.engine import Database
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import Post
+from blogapi.storage.query import Param, Statement
+from tests.storage.sqlite.conftest import add
+
+
+def test_a_write_is_committed_and_returns_its_result(database, other):
+    assert database.write(add, "a") == 1
+    assert other.execute("SELECT slug FROM post").fetchall() == [("a",)]
+
+
+def test_an_operation_that_raises_leaves_nothing(database, slugs):
+    def operation(tx):
+        add(tx, "a")
+        raise LookupError("no")
+
+    with pytest.raises(LookupError):
+        database.write(operation)
+    assert slugs() == []
+    assert database.write(add, "b") == 1
+
+
+def test_a_write_is_dated_when_it_has_the_lock_and_not_when_it_was_asked_for(engine, other):
+    now = 1000.0
+    other.execute("BEGIN IMMEDIATE")
+    database = Database(engine, lambda: now)
+    written = []
+    writer = threading.Thread(target=lambda: written.append(database.write(lambda tx: tx.now)))
+    writer.start()
+    now = 2000.0
+    other.execute("COMMIT")
+    writer.join()
+    assert written == ["1970-01-01T00:33:20Z"]
+
+
+def write_together(database, other, operations):
+    """Let operations wait for the same transaction; return results or errors by name, and the number of commits."""
+    commits, outcomes = [], {}
+
+    def write(name, operation):
+        try:
+            outcomes[name] = database.write(operation)
+        except Exception as error:
+            outcomes[name] = error
+
+    database.engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    other.execute("BEGIN IMMEDIATE")
+    threads = [threading.Thread(target=write, args=item) for item in operations.items()]
+    for thread in threads:
+        thread.start()
+    while len(database._group.waiting) < len(operations):
+        pass
+    other.execute("COMMIT")
+    for thread in threads:
+        thread.join(5)
+    database.engine.connection.set_trace_callback(None)
+    return outcomes, len(commits)
+
+
+def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs):
+    def bad(tx):
+        add(tx, "bad")
+        raise LookupError("bad")
+
+    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
+    outcomes, commits = write_together(database, other, operations)
+    assert commits == 1
+    assert type(outcomes["bad"]) is LookupError
+    assert sorted(slugs()) == ["a", "b"]
+
+
+def test_a_statement_that_fails_is_the_affair_of_its_own_operation(database, other, slugs):
+    def bad(tx):
+        add(tx, "bad")
+        tx.execute(Post.update(status="no status"))
+
+    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
+    outcomes, commits = write_together(database, other, operations)
+    assert commits == 1
+    assert (type(outcomes["bad"]), str(outcomes["bad"])[:23]) == (Unavailable, "CHECK constraint failed")
+    assert sorted(slugs()) == ["a", "b"]
+
+
+def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine, other, pragma, slugs):
+    def fill(tx):
+        for number in range(99):
+            add(tx, f"{number}" + "x" * 999)
+
+    pragma(f"max_page_count = {pragma('page_count')}")
+    outcomes, commits = write_together(database, other, {"b": lambda tx: add(tx, "b"), "a": fill})
+    assert commits == 0
+    assert [str(error) for error in outcomes.values()] == ["database or disk is full"] * 2
+    pragma("max_page_count = 1000000")
+    database.write(add, "c")
+    assert slugs() == ["c"]
+
+
+def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs, monkeypatch):
+    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="locked") as caught:
+        database.write(add, "a")
+    assert caught.value.retry_after == 1
+    other.execute("ROLLBACK")
+    database.write(add, "b")
+    assert slugs() == ["b"]
+
+
+def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkeypatch):
+    class GoneAway(BaseException):
+        """What a server raises in a request whose client has gone."""
+
+    def interrupted(seconds):
+        raise GoneAway
+
+    other.execute("BEGIN IMMEDIATE")
+    with monkeypatch.context() as context:
+        context.setattr("blogapi.storage.engine.time.sleep", interrupted)
+        with pytest.raises(GoneAway):
+            database.write(add, "a")
+    other.execute("ROLLBACK")
+    database.write(add, "b")
+    assert slugs() == ["b"]
+
+
+def three():
+    return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
+
+
+def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, monkeypatch):
+    monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 0)
+    outcomes, commits = write_together(database, other, three())
+    assert (sorted(outcomes.values()), sorted(slugs()), commits) == ([1, 2, 3], ["a", "b", "c"], 3)
+
+
+def test_a_shared_transaction_ends_when_there_is_much_to_write_at_its_end(database, other, slugs):
+    def large(tx):
+        tx.execute_at_end(Post.insert(slug=Param("slug"), status="draft", document="{}"), slug="x" * 100_000)
+
+    _, commits = write_together(database, other, {"large": large} | three())
+    assert (len(slugs()), commits) == (4, 2)
+
+
+def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypatch):
+    class Arriving(Loop):
+        def requests_wait(self):
+            return len(database._group.waiting) < 5
+
+    monkeypatch.setattr("blogapi.storage.engine.GATHER_SECONDS", 5)
+    engine.loop = Arriving()
+    database = Database(engine)
+    commits = []
+    engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    with ThreadPoolExecutor(5) as pool:
+        assert sorted(pool.map(partial(database.write, add), "abcde")) == [1, 2, 3, 4, 5]
+    assert len(commits) == 1
+
+
+def test_requests_that_never_get_their_turn_are_not_waited_for(engine):
+    engine.loop = Loop()
+    engine.loop.requests_wait = lambda: True
+    assert Database(engine).write(add, "a") == 1
+
+
+def test_too_little_memory_is_a_failure_that_passes(database, engine, slugs):
+    def fail():
+        raise MemoryError
+
+    engine.connection.create_function("fail", 0, fail)
+    for use in (database.row, lambda query: database.write(lambda tx: tx.execute(query))):
+        with pytest.raises(Unavailable, match="out of memory") as caught:
+            use(Statement("SELECT fail()", []))
+        assert caught.value.retry_after == 1
+    database.write(add, "a")
+    assert slugs() == ["a"]
