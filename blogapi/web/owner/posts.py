@@ -43,7 +43,7 @@ def show_posts() -> str:
     """Show the posts, and how many have each status."""
     asked = {name: value for name, value in request.args.items() if value}
     query = list_query.load(asked) | {"limit": SHOWN, "fields": LISTED}
-    page = find_page(query, client="owner")
+    page = find_page(database(), query, client="owner")
     older = page.before and urlencode(asked | {"before": page.before})
     counts, most, url = pages.counts(database()), pages.MAX_COUNTED, service().config.url
     found = list(map(json.loads, page.documents))
