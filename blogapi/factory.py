@@ -4,25 +4,15 @@ import os
 import time
 from collections.abc import Callable
 
-from flask import Flask, Request
-from werkzeug.routing import MapAdapter
+from flask import Flask
 
 from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
-from blogapi.web import cors, errors, guard, limiter
+from blogapi.web import access, errors
+from blogapi.web.application import Application
 from blogapi.web.owner import blueprint as owner
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
-
-
-class Application(Flask):
-    """Flask without a look at Host, which nothing here depends on."""
-
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Bind the routes to the path and method alone: Werkzeug would parse and check Host, 4 % of a small request."""
-        if request is None:  # an application context by itself, which needs no routes
-            return None
-        return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)
 
 
 def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Flask:
@@ -36,10 +26,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = Service.open(config, clock, loop)
     errors.init_app(app)
-    if config.cors_origins:
-        cors.init_app(app, config.cors_origins)
-    guard.init_app(app)
-    limiter.init_app(app)
+    access.init_app(app)
     app.register_blueprint(blueprint)
     app.register_blueprint(owner)
     return app

@@ -21,6 +21,7 @@ DISCARDED_BYTES = 64 * 1024 * 1024
 DISCARD_SECONDS = 5
 MAX_KEYS = 1000
 KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
+NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
 
@@ -63,6 +64,7 @@ class ClientConnection:
         self.stopped = False  # the service ends, and no longer waits for the client
         self.started = False  # the first byte of a request has come
         self.linger = False  # input may be unread when it is closed
+        self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last took a part of a response
         self._writing = False  # waiting for the client to take a response
         self._greenlet = gevent.getcurrent()
@@ -116,9 +118,10 @@ class ClientConnection:
         self._reads += 1
         self.reading = True
         try:
-            self.sock.settimeout(max(0.001, self._deadline - time.monotonic()))
+            self.until = self._deadline
             # The parser copies a header with each piece: the first piece has most headers, the second the rest.
             data = self.sock.recv(size if self._reads == 1 or self._seconds_a_byte else HEADER_BYTES)
+            self.until = NEVER
             self._count(data)
             self.wait_turn()
         finally:
@@ -146,7 +149,20 @@ class ClientConnection:
 
     def send(self, head: bytes, content: bytes = b"") -> None:
         """Send a response; raise TimeoutError if the client does not take it, or too slowly."""
-        self.sock.settimeout(self.body_seconds)
+        self._writing = True
+        self.until = time.monotonic() + self.body_seconds
+        try:
+            self._send(head, content)
+        except OSError:
+            with suppress(OSError):  # It may be gone already. If not, the kernel may drop the rest of the response.
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+                self.sock.shutdown(socket.SHUT_RDWR)
+            raise
+        finally:
+            self.until = NEVER
+            self._writing = False
+
+    def _send(self, head: bytes, content: bytes) -> None:
         if len(content) <= KEPT_BYTES:
             head, content = head + content, b""  # Joining so little is quicker than a second send.
             sent = self.sock.send(head)
@@ -159,24 +175,15 @@ class ClientConnection:
 
     def _send_rest(self, data: bytes, sent: int) -> None:
         rest = memoryview(data)[sent:]
-        deadline = time.monotonic() + self.body_seconds
-        self._writing = True
+        if not self.sending.reserve(self, data):
+            raise TimeoutError("too many clients do not take their responses")
         try:
-            if not self.sending.reserve(self, data):
-                raise TimeoutError("too many clients do not take their responses")
             while rest:
-                self.sock.settimeout(max(0.001, deadline - time.monotonic()))
                 sent = self.sock.send(rest)
                 rest = rest[sent:]
                 self.sending.progress(self)
-                deadline = min(deadline + sent / BYTES_A_SECOND, time.monotonic() + self.body_seconds)
-        except OSError:
-            with suppress(OSError):  # It may be gone already. If not, the kernel may drop the rest of the response.
-                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-                self.sock.shutdown(socket.SHUT_RDWR)
-            raise
+                self.until = min(self.until + sent / BYTES_A_SECOND, time.monotonic() + self.body_seconds)
         finally:
-            self._writing = False
             self.sending.release(self)
 
     def stop_reading(self) -> None:

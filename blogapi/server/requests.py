@@ -27,9 +27,8 @@ from blogapi.config import Networks
 from blogapi.server.budget import KEPT_BYTES
 from blogapi.server.connection import ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.request import MAX_BODY_BYTES
+from blogapi.web.request import MAX_BODY_BYTES, REQUEST
 
-KEY_NAME = "blogapi.key_name"  # in the environment, if the request has an API key
 ASCII = bytes(range(128))
 MAX_PROXIES = 16  # in a row
 # As proxies write it: an address, perhaps with a port
@@ -169,7 +168,7 @@ class RequestBody:
         length = getattr(self._request.body.reader, "length", 0)
         if length > KEPT_BYTES:
             reserve(self._connection, length)
-        self._connection.set_keyed(KEY_NAME in self._environ)
+        self._connection.set_keyed(self._environ[REQUEST].key is not None)
         self._connection.expect_body()
         if self._request._expected_100_continue:
             self._connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -1,6 +1,7 @@
 """The start of the server: what must hold before it serves, and the hooks of gunicorn's master."""
 
 import fcntl
+import gc
 import os
 import resource
 import signal
@@ -64,6 +65,8 @@ def when_ready(server: Any) -> None:
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
+    gc.collect()
+    gc.freeze()  # The collector would write to all objects that the worker shares with this process.
 
 
 def refuse_taken_address(host: str, port: int) -> None:

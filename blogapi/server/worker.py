@@ -60,7 +60,7 @@ class Worker(GeventWorker):
         servers = self.start()
         self.booted = True
         while self.alive:
-            self.notify()
+            self.tend()
             gevent.sleep(0.1)
         for server in servers:
             accept_waiting(server)
@@ -99,8 +99,13 @@ class Worker(GeventWorker):
             if time.monotonic() > begun + LAST_REQUEST_SECONDS:
                 for connection in self.handler.connections:
                     connection.stop_reading()
-            self.notify()
+            self.tend()
             gevent.sleep(0.02)
+
+    def tend(self) -> None:
+        """Tell gunicorn's master that this worker is alive, and end overdue waits for clients."""
+        self.notify()
+        self.handler.end_overdue()
 
 
 def accept_waiting(server: StreamServer) -> None:

@@ -1,10 +1,7 @@
-"""CORS: the pages of other origins that may call the API (the CORS protocol of the Fetch standard)."""
+"""CORS: pages of other origins that may call the API (the CORS protocol of the Fetch standard)."""
 
-from collections.abc import Collection
-
-from flask import Flask, Response, request
-
-from blogapi.web.responses import no_content
+from collections.abc import Collection, Mapping
+from typing import Any
 
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
@@ -15,37 +12,20 @@ PREFLIGHT = {
 }
 
 
-def init_app(app: Flask, origins: Collection[str]) -> None:
-    """Let pages of these origins call what is under /v1. A preflight has no key: it must not meet the guard."""
-
-    def answer_preflight() -> Response | None:
-        environ = request.environ
-        if request.method != "OPTIONS" or not {"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD"} <= environ.keys():
-            return None
-        if not is_covered() or ALLOW_ORIGIN not in headers_for(origins, environ["HTTP_ORIGIN"]):
-            return None
-        response = no_content()
-        response.headers.update(PREFLIGHT)
-        return response
-
-    def set_headers(response: Response) -> Response:
-        if is_covered():
-            for name, value in headers_for(origins, request.environ.get("HTTP_ORIGIN")).items():
-                there = response.headers.get(name)
-                response.headers[name] = f"{there}, {value}" if there else value
-        return response
-
-    app.before_request(answer_preflight)
-    app.after_request(set_headers)
+def is_preflight(environ: Mapping[str, Any], origins: Collection[str], path: str) -> bool:
+    """Return whether an OPTIONS request asks, for a page of one of these origins, what the API permits."""
+    if not is_covered(path) or not {"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD"} <= environ.keys():
+        return False
+    return ALLOW_ORIGIN in headers_for(origins, environ["HTTP_ORIGIN"])
 
 
-def is_covered() -> bool:
-    """Return whether the request is for the API itself."""
-    return f"{request.path}/".startswith("/v1/")
+def is_covered(path: str) -> bool:
+    """Return whether a path is one of the API itself."""
+    return f"{path}/".startswith("/v1/")
 
 
 def headers_for(origins: Collection[str], origin: str | None) -> dict[str, str]:
-    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` stands for all."""
+    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` means all."""
     if "*" in origins:
         return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
     vary = {"Vary": "Origin"} if origins else {}

@@ -3,13 +3,14 @@
 import json
 import logging
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, NotFound, ServiceUnavailable
 
 from blogapi.post import sentences
 from blogapi.storage import errors as storage
-from blogapi.web.responses import JSON
+from blogapi.web.request import JSON, current_request
+from blogapi.web.responses import respond
 
 MAX_MESSAGE = 500
 MESSAGES = {
@@ -50,7 +51,7 @@ def error_response(error: HTTPException) -> Response:
     own = error.description != type(error).description
     message = error.description if own else MESSAGES.get(error.code, error.name)
     headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
-    return Response(error_body(error.code, message), error.code, headers, mimetype=JSON)
+    return respond(current_request(), error_body(error.code, message), JSON, error.code, headers)
 
 
 def invalid(error: ValidationError) -> Response:
@@ -62,19 +63,19 @@ def invalid(error: ValidationError) -> Response:
 
 
 def conflict(error: storage.Conflict) -> Response:
-    """Answer 400 with what the posts that are there, or the time, leave no room for."""
+    """Answer 400 if another post, or the time, leaves no room for what was sent."""
     return error_response(BadRequest(str(error) + line_of(error.field)))
 
 
 def line_of(field: str) -> str:
-    """Return where a field stands in the Markdown file that was sent."""
-    lines = g.get("lines", {})
+    """Return where a field is in the Markdown file that was sent."""
+    lines = current_request().lines
     return f" (line {lines[field]})" if field in lines else ""
 
 
 def unavailable(error: storage.Unavailable) -> Response:
-    """Answer 503 where the database fails; the line that the log has of the request says why."""
-    request.environ["blogapi.cause"] = str(error)
+    """Answer 503 if the database fails; the request's line in the log says why."""
+    current_request().cause = str(error)
     if error.maybe_changed:
         message = "the database failed at the end; it may have been changed: look before you try again"
     elif error.retry_after:
@@ -86,7 +87,7 @@ def unavailable(error: storage.Unavailable) -> Response:
 
 def out_of_memory(error: MemoryError) -> Response:
     """Answer 503: others may give memory back. Where it ran out is not known."""
-    request.environ["blogapi.cause"] = "out of memory"
+    current_request().cause = "out of memory"
     message = "the service has too little memory for this now; after a change, look before you try again"
     return error_response(ServiceUnavailable(message, retry_after=storage.RETRY_SECONDS))
 

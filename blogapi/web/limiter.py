@@ -1,13 +1,9 @@
-"""The rate limit: fixed windows counted in memory, the decorator that counts, and the headers that say so."""
+"""The rate limit: requests counted in fixed windows, in memory."""
 
 import threading
 import time
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, NamedTuple
-
-from flask import Flask, Response, current_app, g
-from werkzeug.exceptions import TooManyRequests
 
 from blogapi.storage.keys import WINDOW_SECONDS, Hits
 
@@ -43,15 +39,11 @@ class FixedWindow:
 
     def hit(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
-        if counted:
-            return self._quota_of(*counted)
-        return self._quota(key, 1)
+        return self._quota_of(*counted) if counted else self._quota(key, 1)
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return where `key` stands, without counting; a request without one is told the full limit."""
-        if counted:
-            return self._quota_of(*counted)
-        return self._quota(key, 0)
+        return self._quota_of(*counted) if counted else self._quota(key, 0)
 
     def _quota(self, key: Any, count: int) -> Quota:
         now = int(self._clock())
@@ -69,30 +61,3 @@ class FixedWindow:
     def _quota_of(self, hits: int, window: int, now: int) -> Quota:
         reset = (window + 1) * self.seconds
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
-
-
-def init_app(app: Flask) -> None:
-    """Add the three headers to every answer."""
-    app.after_request(_set_headers)
-
-
-def rate_limited(view: Callable) -> Callable:
-    """Count the request against its key; answer 429 in place of `view` once the limit is exceeded."""
-
-    @wraps(view)
-    def limited(*args: Any, **kwargs: Any) -> Any:
-        g.quota = current_app.extensions["blogapi"].limiter.hit(g.api_key, g.hits)
-        if g.quota.exceeded:
-            raise TooManyRequests(
-                f"rate limit exceeded: {g.quota.limit} requests a minute; try again in {g.quota.retry_after} s",
-                retry_after=g.quota.retry_after,
-            )
-        return view(*args, **kwargs)
-
-    return limited
-
-
-def _set_headers(response: Response) -> Response:
-    quota = g.get("quota") or current_app.extensions["blogapi"].limiter.peek()
-    response.headers.extend(quota.headers)
-    return response

@@ -1,26 +1,92 @@
-"""What a request carries, read strictly: its query and its body, each loaded by the schema that is declared."""
+"""Requests: what is known of them, and their query, body and preconditions, read strictly."""
 
+import hashlib
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
-from flask import g, request
+import flask
 from marshmallow import Schema, ValidationError
-from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.exceptions import (
+    BadRequest,
+    HTTPException,
+    PreconditionFailed,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+)
+from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import parse_strictly
-from blogapi.web.responses import MARKDOWN
+from blogapi.files.markdown import parse_strictly, render
+from blogapi.storage.documents import etag
+from blogapi.storage.engine import Database
+from blogapi.storage.keys import KnownKey
+from blogapi.storage.models import PUBLISHED_ONLY
+from blogapi.storage.posts import IdempotencyKey
+from blogapi.web.limiter import Quota
+from blogapi.web.service import Service
 
+JSON, MARKDOWN = "application/json", "text/markdown"
+MERGE_PATCH = "application/merge-patch+json"  # RFC 7396
+READS = ("GET", "HEAD")
+REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
+MAX_FIELDS = 100  # far more than any operation knows; each unknown one would add to the message
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-MAX_FIELDS = 100  # far beyond what any operation knows; each unknown one would make a message
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers have it, so it decides nothing.
+IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 
 
-def cookie(name: str) -> str:
+class Request(flask.Request):
+    """A request, and what becomes known of it on its way."""
+
+    service: Service
+    key: KnownKey | None = None  # the valid API key that it has
+    digest = b""  # the SHA-256 of that key
+    quota: Quota | None = None  # what is left to that key
+    query: Mapping[str, Any]  # loaded as the operation declares
+    body = b""
+    lines: Mapping[str, int] = {}  # of the fields in a Markdown file
+    cause = ""  # of an error, for the log
+
+    def __init__(self, environ: dict[str, Any]):
+        super().__init__(environ)
+        environ[REQUEST] = self
+
+    @property
+    def blueprints(self) -> list[str]:
+        """The names of the blueprints, from the inside out."""
+        return _blueprints(self.endpoint)
+
+    @property
+    def database(self) -> Database:
+        """The database of the service."""
+        return self.service.database
+
+    @property
+    def published_only(self) -> bool:
+        """Whether there are only published posts for its key."""
+        return self.key.scope == PUBLISHED_ONLY
+
+
+def current_request() -> Request:
+    """Return the current request itself: each look through Flask's proxy takes as long as a function call."""
+    return flask.request._get_current_object()
+
+
+@lru_cache(maxsize=256)  # as there are endpoints
+def _blueprints(endpoint: str | None) -> list[str]:
+    names = (endpoint or "").split(".")[:-1]
+    return [".".join(names[:count]) for count in range(len(names), 0, -1)]
+
+
+def cookie(request: Request, name: str) -> str:
     """Return the value of a cookie, or "". Werkzeug parses all of them, in time that grows with the square."""
     for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
         key, _, value = pair.strip().partition("=")
@@ -29,16 +95,20 @@ def cookie(name: str) -> str:
     return ""
 
 
-def load_query(schema: Schema) -> dict[str, Any]:
-    """Load the query by `schema`; raise ValidationError for unknown, repeated or invalid parameters.
+def prefers_markdown(request: Request) -> bool:
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1); naming it next to `*/*` does."""
+    header = request.environ.get("HTTP_ACCEPT", "").lower()
+    if "text/" not in header and ";" not in header:  # the common case
+        return False
+    return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN
 
-    What it returns is shared: not to be changed.
+
+@lru_cache(maxsize=256)  # Only the text decides, and scripts repeat themselves.
+def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
+    """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
+
+    The result is shared and must not be changed.
     """
-    return _load_query(schema, request.environ["QUERY_STRING"])
-
-
-@lru_cache(maxsize=256)  # Nothing but the text decides. Scripts repeat themselves: 7 % of a list.
-def _load_query(schema: Schema, query: str) -> dict[str, Any]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError:
@@ -51,44 +121,62 @@ def _load_query(schema: Schema, query: str) -> dict[str, Any]:
     return schema.load(values)
 
 
-def load_body() -> dict[str, Any]:
-    """Load the body as the operation declares it; `g.body` has its bytes.
+# The body
 
-    Raises ValidationError, or the HTTP error that says what is wrong with it.
+
+def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> dict[str, Any]:
+    """Load the body as the operation declares it; raise ValidationError or an HTTP error.
+
+    `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
     """
-    return load_parsed(parse_body())
+    try:
+        return load_parsed(request, parse_body(request))
+    except (ValidationError, HTTPException):
+        if check_path:
+            check_path()
+        raise
 
 
-def load_parsed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Load what `parse_body` has returned as the operation declares it; raise ValidationError."""
-    return g.operation.body.load(fields)
+def load_parsed(request: Request, fields: dict[str, Any]) -> dict[str, Any]:
+    """Load the result of `parse_body` as the operation declares it; raise ValidationError."""
+    return request.operation.body.load(fields)
 
 
-def parse_body() -> dict[str, Any]:
-    """Return what the body says, JSON or Markdown, not validated yet; raise the HTTP error that says what is wrong.
-
-    `g.lines` has the lines of the fields in a Markdown file, which what is said of them names.
-    """
-    mimetype = check_content_type(g.operation.content_types)
-    g.body = body = read_body()
-    return parse_markdown(body) if mimetype == MARKDOWN else parse_json(body)
+def parse_body(request: Request) -> dict[str, Any]:
+    """Return the fields of the body, JSON or Markdown, not yet validated; raise an HTTP error."""
+    mimetype = check_content_type(request, request.operation.content_types)
+    request.body = body = read_body(request)
+    return parse_markdown(request, body) if mimetype == MARKDOWN else parse_json(body)
 
 
-def check_content_type(content_types: tuple[str, ...]) -> str:
-    """Return of which of these types the body is said to be, in UTF-8 and not encoded; raise UnsupportedMediaType."""
+class Unsupported(UnsupportedMediaType):
+    """415, with a header that says what is supported (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
+
+    def __init__(self, description: str, header: str, supported: str):
+        super().__init__(description)
+        self.header = (header, supported)
+
+    def get_headers(self, *arguments: Any) -> list[tuple[str, str]]:
+        return [*super().get_headers(*arguments), self.header]
+
+
+def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
+    """Return which of these types the body has, in UTF-8 and not encoded; raise Unsupported."""
     environ = request.environ
     if (exact := environ.get("CONTENT_TYPE")) in content_types and "HTTP_CONTENT_ENCODING" not in environ:
-        return exact  # as mostly: to parse it takes a tenth of the time
+        return exact  # the common case, at a tenth of the time
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
-        raise UnsupportedMediaType(f"Content-Type: must be {' or '.join(content_types)}")
-    if request.headers.get("Content-Encoding", "").lower() not in ("", "identity"):
-        raise UnsupportedMediaType("Content-Encoding: must be left out")
+        header = "Accept-Patch" if request.method == "PATCH" else "Accept"
+        message = f"Content-Type: must be {' or '.join(content_types)}"
+        raise Unsupported(message, header, ", ".join(content_types))
+    if environ.get("HTTP_CONTENT_ENCODING", "").lower() not in ("", "identity"):
+        raise Unsupported("Content-Encoding: must be left out", "Accept-Encoding", "identity")
     return request.mimetype
 
 
-def read_body(max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """Read the body whole: raise RequestEntityTooLarge past `max_bytes`, BadRequest if it ends early."""
+def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
+    """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
     length = request.content_length
     if length is not None and length > max_bytes:
         raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
@@ -100,18 +188,18 @@ def read_body(max_bytes: int = MAX_BODY_BYTES) -> bytes:
     return body
 
 
-def parse_markdown(body: bytes) -> dict[str, Any]:
-    """Return the fields of a post that a Markdown file gives; raise BadRequest saying what is wrong with it."""
+def parse_markdown(request: Request, body: bytes) -> dict[str, Any]:
+    """Return the fields of a post in a Markdown file; raise BadRequest."""
     try:
         document = parse_strictly(body)
-        g.lines = document.lines
+        request.lines = document.lines
         return document.fields
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object strictly (RFC 8259); raise BadRequest saying what is wrong with it."""
+    """Parse a JSON object strictly (RFC 8259); raise BadRequest."""
     try:
         text = body.decode()
         if text.startswith("\ufeff"):
@@ -156,3 +244,44 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise BadRequest(f"body: must be JSON, which has no {name}")
+
+
+# Preconditions (RFC 9110, section 13.1)
+
+
+def precondition(request: Request) -> Callable[[bytes | None], None]:
+    """Return a check of a post's document that raises PreconditionFailed unless the request is meant for it.
+
+    None stands for a missing post. An entity tag may be that of the post as JSON or as Markdown.
+    """
+    environ = request.environ
+    writes = request.method not in READS  # Reads answer 304 instead.
+    match = request.if_match if "HTTP_IF_MATCH" in environ else None
+    none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
+
+    def check(document: bytes | None) -> None:
+        if match is not None and (document is None or not any(map(match.contains, etags(document)))):
+            missing, other = "there is no such post", "the post has been changed since; get it again"
+            raise PreconditionFailed(f"If-Match: {missing if document is None else other}")
+        if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
+            there = "the post exists already" if none_match.star_tag else "the post still has this entity tag"
+            raise PreconditionFailed(f"If-None-Match: {there}")
+
+    return check
+
+
+def etags(document: bytes) -> Iterator[str]:
+    """Yield the entity tags of a post, as JSON and as Markdown."""
+    yield etag(document)
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # A damaged post has no Markdown.
+        yield etag(render(json.loads(document)))
+
+
+def idempotency_key(request: Request) -> IdempotencyKey | None:
+    """Return the Idempotency-Key of a request whose body is loaded, or None; raise ValidationError for a bad one."""
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if name is None:
+        return None
+    if not IDEMPOTENCY_KEY.fullmatch(name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    return IdempotencyKey(request.digest, name, hashlib.sha256(request.body).digest())

@@ -160,6 +160,13 @@ def test_a_webhook_that_the_api_would_refuse_is_refused(owner, count, fields, me
     assert count(Webhook) == 0
 
 
+def test_a_long_url_leaves_room_for_the_secret_in_the_cookie(owner):
+    action, fields = view(owner, "/settings/webhooks").form("Add webhook")
+    send(owner, action, fields | {"url": "http://8.8.8.8/" + "🧁" * 2000})
+    assert len(owner.get_cookie("blogapi-notice", path="/settings").value) < 4000  # Browsers drop longer ones.
+    assert view(owner, "/settings/webhooks").all(".new code")[0].startswith("whsec_")
+
+
 def test_reloading_the_answer_adds_no_second_webhook(owner, count):
     action, fields = view(owner, "/settings/webhooks").form("Add webhook")
     answer = send(owner, action, fields | {"url": "http://8.8.8.8"})

@@ -13,7 +13,9 @@ from blogapi.storage.models import DOCUMENT, ApiKey, Post
 from tests.conftest import NOON
 from tests.service import add_key
 
-NO_KEY = {"error": 401, "message": "Authorization: must be 'Bearer' and an API key that is in force"}
+MISSING_KEY = "Authorization: missing; must be 'Bearer' and an API key"
+OTHER_SCHEME = "Authorization: the scheme must be Bearer, followed by an API key"
+UNKNOWN_KEY = "Authorization: the API key is unknown or revoked"
 
 
 def quota(answer):
@@ -33,7 +35,7 @@ def test_without_a_key_everything_is_401(stranger, method, path):
     assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert quota(answer) == [1_000_000, 1_000_000, NOON + 60]
     if method != "HEAD":
-        assert answer.json == NO_KEY
+        assert answer.json == {"error": 401, "message": MISSING_KEY}
 
 
 def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
@@ -51,23 +53,23 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
 
 
 @pytest.mark.parametrize(
-    "header",
+    ("header", "expected"),
     [
-        "",
-        "Bearer",
-        "Bearer ",
-        "Basic {key}",
-        "{key}",
-        "Bearer {key}x",
-        "Bearer {key},Bearer {key}",
-        "Bearer {lower}",
-        "Bearer blog_" + "a" * 43,
-        "Bearer ü" + "a" * 43,
+        ("", MISSING_KEY),
+        ("Bearer", UNKNOWN_KEY),
+        ("Bearer ", UNKNOWN_KEY),
+        ("Basic {key}", OTHER_SCHEME),
+        ("{key}", OTHER_SCHEME),
+        ("Bearer {key}x", UNKNOWN_KEY),
+        ("Bearer {key},Bearer {key}", UNKNOWN_KEY),
+        ("Bearer {lower}", UNKNOWN_KEY),
+        ("Bearer blog_" + "a" * 43, UNKNOWN_KEY),
+        ("Bearer ü" + "a" * 43, UNKNOWN_KEY),
     ],
 )
-def test_a_malformed_or_unknown_key_is_401(stranger, key, header):
+def test_a_missing_malformed_or_unknown_key_is_401(stranger, key, header, expected):
     answer = stranger.get("/v1/posts", headers={"Authorization": header.format(key=key, lower=key.lower())})
-    assert (answer.status_code, answer.json) == (401, NO_KEY)
+    assert (answer.status_code, answer.json) == (401, {"error": 401, "message": expected})
 
 
 @pytest.mark.parametrize("header", ["Bearer {}", "bearer {}", "BEARER   {}"])

@@ -28,7 +28,7 @@ from blogapi.web.openapi.components import (
     Described,
 )
 from blogapi.web.openapi.operation import Operation
-from blogapi.web.responses import JSON, MARKDOWN
+from blogapi.web.request import JSON, MARKDOWN
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
 

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, g, redirect, render_template, request
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
+from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
-from blogapi.web.guard import OWNER, PUBLIC
+from blogapi.web.access import OWNER, PUBLIC
 from blogapi.web.owner.forms import load_form
-from blogapi.web.request import MAX_BODY_BYTES, cookie
-from blogapi.web.responses import JSON
+from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie
 from blogapi.web.service import database, service
 
 ROOT = "/settings"
@@ -43,7 +43,7 @@ def check_request() -> None:
     Without a session the form of a post is read all the same, so that the error's page can keep what was typed.
     """
     is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
-    token = cookie(cookie_name())
+    token = cookie(request, cookie_name())
     if not is_public and keys.is_valid(database(), keys.SESSION, token):
         g.session = token
     if request.method not in ("GET", "HEAD"):
@@ -95,10 +95,10 @@ def form_token(action: str) -> str:
 def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
     """Redirect to a page that says once what was done.
 
-    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, so that the
-    server keeps no secret that is shown once.
+    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
+    4 KiB, so that the server keeps no secret that is shown once.
     """
-    notice = json.dumps({"text": text, "title": title} | shown, ensure_ascii=False)
+    notice = json.dumps({"text": text, "title": title[:MAX_TITLE]} | shown, ensure_ascii=False)
     content = urlsafe_b64encode(notice.encode()).decode()
     response = redirect(address(path), 303)
     set_cookie(response, f"{cookie_name()}-notice", f"{form_token(content)}.{content}", NOTICE_SECONDS)
@@ -107,7 +107,7 @@ def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
 
 def read_notice() -> dict[str, Any]:
     """Return the notice that the redirect left, or an empty one."""
-    token, _, content = cookie(f"{cookie_name()}-notice").partition(".")
+    token, _, content = cookie(request, f"{cookie_name()}-notice").partition(".")
     if "session" not in g or not content or not hmac.compare_digest(token.encode(), form_token(content).encode()):
         return {}
     g.was_noticed = True
@@ -137,6 +137,7 @@ def finish(response: Response) -> Response:
         action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
         response.set_data(render_template(f"owner/{template}.html", action=action, **response.json))
         response.mimetype = "text/html"
+        del response.headers["Cache-Control"]
     if "was_noticed" in g:
         set_cookie(response, f"{cookie_name()}-notice", "", 0)
     for name, value in HEADERS.items():

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 CONTEXT = 2  # equal lines that are shown around a change
-MAX_COMPARED = 500  # lines of a text: the time grows with the square, to 0.03 s
+MAX_COMPARED = 300  # lines of a text: the time grows with the square
 MAX_SHOWN = 2000
 
 Line = tuple[str, str]  # "same", "removed", "added" or "skipped", and the text
@@ -19,10 +19,11 @@ def changed_lines(old: str, new: str) -> list[Line]:
     if old == new:
         return []
     before, after = old.split("\n"), new.split("\n")
-    start = max(0, _first_difference(before, after) - CONTEXT)
-    before, after = before[start:], after[start:]
-    end = max(0, _first_difference(before[::-1], after[::-1]) - CONTEXT)
-    before, after = before[: len(before) - end], after[: len(after) - end]
+    start = _first_difference(before, after)
+    end = _first_difference(before[start:][::-1], after[start:][::-1])
+    if max(len(before), len(after)) - start - end <= MAX_COMPARED:
+        start, end = max(0, start - CONTEXT), max(0, end - CONTEXT)
+    before, after = before[start : len(before) - end], after[start : len(after) - end]
     lines = list(islice(_changes(before, after), MAX_SHOWN))
     return lines if len(lines) < MAX_SHOWN else [*lines, ("skipped", "")]
 
@@ -35,7 +36,7 @@ def _first_difference(some: list[str], others: list[str]) -> int:
 
 def _changes(before: list[str], after: list[str]) -> Iterator[Line]:
     groups = [[("replace", 0, len(before), 0, len(after))]]
-    if max(len(before), len(after)) <= MAX_COMPARED:
+    if max(len(before), len(after)) <= MAX_COMPARED + 2 * CONTEXT:
         groups = SequenceMatcher(None, before, after).get_grouped_opcodes(CONTEXT)
     for number, group in enumerate(groups):
         if number:

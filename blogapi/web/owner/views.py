@@ -24,7 +24,7 @@ new_webhook = WebhookInputSchema()
 @blueprint.get("/owner.js")
 def send_file() -> Response:
     """Send a file of the page, which everybody may have."""
-    return page(STATIC / request.path.rpartition("/")[2])
+    return page(request, STATIC / request.path.rpartition("/")[2])
 
 
 @blueprint.get("/open")
@@ -105,7 +105,7 @@ def show_webhooks(**shown: Any) -> str:
 def create_webhook() -> Response:
     """Create a webhook."""
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
-    check_address(fields["url"])
+    check_address(service(), fields["url"])
     webhook, secret = database().write(webhooks.add, **fields)
     return done("/webhooks", "It is shown only this once.", without_password(webhook.url), secret=secret)
 

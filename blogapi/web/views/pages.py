@@ -1,4 +1,4 @@
-"""What is outside /v1: the service's health, its metrics, the description of the API, and a page to read it on."""
+"""Views outside /v1: the health of the service, its metrics, the description of the API, and a page to read it."""
 
 import gzip
 import json
@@ -8,16 +8,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from flask import Response, current_app, redirect, request
+from flask import Response, current_app, redirect
 from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.storage.documents import etag
+from blogapi.web.access import PUBLIC
 from blogapi.web.blueprint import blueprint
-from blogapi.web.guard import PUBLIC
 from blogapi.web.openapi.description import describe
-from blogapi.web.responses import JSON, json_response, tagged_response
-from blogapi.web.service import database, service
+from blogapi.web.request import JSON, Request, current_request
+from blogapi.web.responses import json_response, respond, tagged_response
 
 ADDRESSES = {
     "posts": "/v1/posts",
@@ -29,90 +29,91 @@ ADDRESSES = {
 }
 STATIC = Path(__file__).resolve().parent.parent / "static"
 SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
-# Nothing but what the service itself sends. Swagger UI draws its icons from data: addresses.
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+# Only what the service itself sends. Swagger UI draws its icons from data: addresses.
+PAGE_HEADERS = [
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+]
 
 
 @blueprint.get("/")
 def index() -> Response:
-    """Lead a browser to the reference page; name the addresses to anything else."""
-    if request.accept_mimetypes.best_match([JSON, "text/html"]) == "text/html":
-        response = redirect("/docs")
-    else:
-        response = json_response(ADDRESSES)
+    """Redirect a browser to the reference page; list the addresses for any other client."""
+    request = current_request()
+    if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
+        return json_response(request, ADDRESSES, vary="Accept", cache_control="no-cache")
+    response = redirect("/docs")
     response.vary.add("Accept")
     return response
 
 
 @blueprint.get("/healthz")
 def healthz() -> Response:
-    """Return whether the service can do its work."""
-    database().check()
-    response = json_response({"status": "ok"})
-    response.cache_control.no_store = True
-    return response
+    """Return whether the service works."""
+    request = current_request()
+    request.database.check()
+    return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
 @blueprint.get("/metrics")
 def metrics() -> Response:
-    """Tell Prometheus how much is done, and how fast. Unlike the rest of this module, for who has a key."""
-    return Response(service().metrics.text(), content_type=CONTENT_TYPE_LATEST)
+    """Return the metrics for Prometheus. Unlike the rest of this module, it needs a key."""
+    request = current_request()
+    return respond(request, request.service.metrics.text(), CONTENT_TYPE_LATEST)
 
 
 @blueprint.get("/openapi.json")
 def openapi() -> Response:
-    """Describe the API."""
+    """Return the description of the API."""
+    request = current_request()
     content = description()
-    response = tagged_response(content, etag(content), JSON)
-    response.cache_control.no_cache = True
-    return response
+    return tagged_response(request, content, etag(content), JSON, cache_control="no-cache")
 
 
 @blueprint.get("/docs")
 def docs() -> Response:
     """Show the description as a page."""
-    return page(STATIC / "docs.html")
+    return page(current_request(), STATIC / "docs.html")
 
 
 @blueprint.get("/docs/<name>")
 def docs_file(name: str) -> Response:
     """Send a file of the page."""
+    request = current_request()
     if request.path not in PUBLIC:
         raise NotFound
-    return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
+    return page(request, (STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
 
 
 class Page(NamedTuple):
-    """A file of the page, as it is sent to everybody who asks."""
+    """A public file of the page."""
 
     content: bytes
     compressed: bytes
+    content_type: str
     etag: str
 
 
-def page(path: Path) -> Response:
-    """Send a file that may load nothing from elsewhere."""
-    page, mimetype = load_page(path), mimetypes.guess_type(path)[0]
+def page(request: Request, path: Path) -> Response:
+    """Send a file, which may load nothing from elsewhere."""
+    page = load_page(path)
+    content, tag, headers = page.content, page.etag, PAGE_HEADERS
     if request.accept_encodings["gzip"] > 0:
-        response = tagged_response(page.compressed, f"{page.etag}-gzip", mimetype)
-        response.content_encoding = "gzip"
-    else:
-        response = tagged_response(page.content, page.etag, mimetype)
-    response.vary.add("Accept-Encoding")
-    response.cache_control.no_cache = True
-    response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
+        content, tag, headers = page.compressed, f"{page.etag}-gzip", [*PAGE_HEADERS, ("Content-Encoding", "gzip")]
+    return tagged_response(
+        request, content, tag, page.content_type, headers=headers, vary="Accept-Encoding", cache_control="no-cache"
+    )
 
 
 @cache
 def load_page(path: Path) -> Page:
     """Read and compress a file; it never changes while the service runs."""
-    content = path.read_bytes()
-    return Page(content, gzip.compress(content, compresslevel=6, mtime=0), etag(content))
+    content, mimetype = path.read_bytes(), mimetypes.guess_type(path)[0]
+    return Page(content, gzip.compress(content, compresslevel=6, mtime=0), f"{mimetype}; charset=utf-8", etag(content))
 
 
 @cache

@@ -1,36 +1,43 @@
-"""The posts: list, create, get, change, put, delete."""
+"""Views of posts."""
 
-import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
-from flask import Response, g
+from flask import Response
 from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
-from blogapi.files.markdown import render
 from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
 from blogapi.storage import pages, posts
-from blogapi.storage.documents import etag
+from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
+from blogapi.storage.posts import PostRef
 from blogapi.storage.search import queries as search
-from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
-from blogapi.web.preconditions import idempotency_key, precondition
-from blogapi.web.request import load_body, load_parsed, parse_body
-from blogapi.web.responses import (
+from blogapi.web.access import in_scope
+from blogapi.web.openapi.operation import Answer, operation
+from blogapi.web.request import (
     JSON,
     MARKDOWN,
+    MERGE_PATCH,
+    Request,
+    idempotency_key,
+    load_body,
+    load_parsed,
+    parse_body,
+    precondition,
+    prefers_markdown,
+)
+from blogapi.web.responses import (
+    created_response,
     list_response,
+    markdown_response,
     next_link,
     no_content,
     post_response,
-    prefers_markdown,
-    tagged_response,
 )
 from blogapi.web.schemas.posts import ListedPostSchema, ListQuerySchema
-from blogapi.web.scope import in_scope, published_only
-from blogapi.web.service import database
 
+NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 post_schema = PostSchema()
 
 
@@ -41,23 +48,20 @@ post_schema = PostSchema()
     request_headers=("If-None-Match",),
     scopes=SCOPES,
 )
-def list_posts() -> Response:
+def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
-    At most `limit` of them, and none after the one that brings them past 4 MiB, or past 32 MiB of posts of which only
-    some `fields` are answered: `Link` leads on to those that follow.
+    A page has at most `limit` posts and ends after the one that brings it past 4 MiB, or past 32 MiB of posts of which
+    only some `fields` are answered. `Link` leads to the next page.
     """
-    query = g.query
-    asked = in_scope(query)
-    page = pages.PostPage([], None) if asked is None else find_page(asked, g.api_key)
+    query = in_scope(request)
+    page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.documents)
-    link = None if page.before is None else next_link("/v1/posts", query | {"before": page.before})
-    return list_response(content, link)
+    return list_response(request, content, next_link("/v1/posts", request.query, "before", page.before))
 
 
-def find_page(query: dict[str, Any], client: Hashable) -> pages.PostPage:
-    """Return a page of a list; a search that may take long is made in a thread, and others are answered meanwhile."""
-    db = database()
+def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
+    """Return a page of a list. A search that may take long runs in a thread: others are answered meanwhile."""
     if "q" not in query:
         return pages.page(db, **query)
     if search.is_quick(db, query):
@@ -72,15 +76,14 @@ def find_page(query: dict[str, Any], client: Hashable) -> pages.PostPage:
     content_types=(JSON, MARKDOWN),
     request_headers=("Idempotency-Key",),
 )
-def create_post() -> Response:
+def create_post(request: Request) -> Response:
     """Create a post.
 
-    A draft, unless it says otherwise. A Markdown file is taken as well, as `text/markdown`: its front matter has the
-    same names as the fields.
+    A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
-    fields = load_body()
-    post = database().write(posts.add_once, fields, idempotency_key())
-    return post_response(post.document, 201, Location=f"/v1/posts/{post.id}")
+    fields = load_body(request)
+    post = request.database.write(posts.add_once, fields, idempotency_key(request))
+    return created_response(request, post.id, post.document)
 
 
 @operation(
@@ -91,23 +94,16 @@ def create_post() -> Response:
     errors=(404,),
     scopes=SCOPES,
 )
-def get_post(post: int | str) -> Response:
+def get_post(request: Request, post: PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
-    As the file for those who prefer `text/markdown` in `Accept`.
+    To get the file, prefer `text/markdown` in `Accept`.
     """
-    find = posts.find_published if published_only() else posts.find
-    document = find(database(), post)
-    precondition()(document)
-    if prefers_markdown():
-        fields = json.loads(document)
-        file = render(fields)
-        response = tagged_response(file, etag(file), MARKDOWN)
-        response.headers["Content-Disposition"] = f'inline; filename="{fields["slug"]}.md"'
-    else:
-        response = post_response(document)
-    response.headers["Vary"] = "Accept"
-    return response
+    find = posts.find_published if request.published_only else posts.find
+    document = find(request.database, post)
+    precondition(request)(document)
+    respond = markdown_response if prefers_markdown(request) else post_response
+    return respond(request, document, vary="Accept")
 
 
 @operation(
@@ -119,47 +115,42 @@ def get_post(post: int | str) -> Response:
     request_headers=("If-Match",),
     errors=(404, 412),
 )
-def change_post(post: int | str) -> Response:
-    """Change what the body names of a post.
+def change_post(request: Request, post: PostRef) -> Response:
+    """Change the fields of a post that the body names.
 
-    `application/merge-patch+json` is taken as well. What is to be `scheduled` needs a `published_at` that is to come;
-    what is to be `published` gets one if it has none.
+    A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
-    posts.must_exist(database(), post)  # a path that names no post is judged before the body
-    return post_response(database().write(posts.change, post, load_body(), precondition()))
+    changes = load_body(request, lambda: posts.must_exist(request.database, post))
+    return post_response(request, request.database.write(posts.change, post, changes, precondition(request)))
 
 
 @operation(
     "PUT /v1/posts/by-slug/<slug:post>",
-    Answer(200, "The post as it is now; where it was like that already, nothing is written.", post_schema, ("ETag",)),
+    Answer(200, "The post as it is now.", post_schema, ("ETag",)),
     creates=Answer(201, "The new post.", post_schema, headers=("Location", "ETag")),
     body=PutPostSchema(),
     content_types=(JSON, MARKDOWN),
     request_headers=("If-Match", "If-None-Match"),
     errors=(404, 412),
 )
-def put_post(post: str) -> Response:
-    """Make the post with a slug be what the body says, creating it where it is missing.
+def put_post(request: Request, post: str) -> Response:
+    """Create the post with a slug, or replace it.
 
-    What is the same already is left alone. A Markdown file is taken as well: `curl -T FILE` with
+    If it is like that already, nothing is written. To send a Markdown file: `curl -T FILE` with
     `Content-Type: text/markdown`.
     """
     if not is_slug(post):
-        raise NotFound(
-            "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
-        )
-    body, check = parse_body(), precondition()
-    same = posts.find_same(database(), post, body)  # which is valid, then: most files of a folder take this way
+        raise NotFound(NO_SLUG)
+    body, check = parse_body(request), precondition(request)
+    same = posts.find_same(request.database, post, body)  # which is valid, then: most files of a folder take this way
     if same:
         check(same)
-        return post_response(same)
-    fields = load_parsed(body)
+        return post_response(request, same)
+    fields = load_parsed(request, body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must be the one in the path, or left out", "slug")
-    (post_id, document), outcome = database().write(posts.put, post, fields, check)
-    if outcome == "created":
-        return post_response(document, 201, Location=f"/v1/posts/{post_id}")
-    return post_response(document)
+    (post_id, document), outcome = request.database.write(posts.put, post, fields, check)
+    return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
 @operation(
@@ -169,10 +160,10 @@ def put_post(post: str) -> Response:
     request_headers=("If-Match",),
     errors=(404, 412),
 )
-def delete_post(post: int | str) -> Response:
+def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
 
-    Its slug is free again, its id is not.
+    Its slug is free again; its id is never reused.
     """
-    database().write(posts.delete, post, precondition())
-    return no_content()
+    request.database.write(posts.delete, post, precondition(request))
+    return no_content(request)

@@ -1,16 +1,15 @@
-"""The tags: list, rename, delete."""
+"""Views of tags."""
 
-from flask import Response, g
+from flask import Response
 
 from blogapi.storage import tags
 from blogapi.storage.documents import dump
 from blogapi.storage.models import SCOPES
+from blogapi.web.access import in_scope
 from blogapi.web.openapi.operation import Answer, operation
-from blogapi.web.request import load_body
+from blogapi.web.request import Request, load_body
 from blogapi.web.responses import json_response, list_response, next_link, no_content
 from blogapi.web.schemas.tags import TagChangeSchema, TagSchema, TagsQuerySchema
-from blogapi.web.scope import in_scope
-from blogapi.web.service import database
 
 
 @operation(
@@ -20,17 +19,15 @@ from blogapi.web.service import database
     request_headers=("If-None-Match",),
     scopes=SCOPES,
 )
-def list_tags() -> Response:
+def list_tags(request: Request) -> Response:
     """List tags by name, with the number of posts that carry them.
 
-    At most `limit` of them: `Link` leads on to those that follow.
+    A page has at most `limit` tags. `Link` leads to the next page.
     """
-    query = g.query
-    asked = in_scope(query)
-    page = tags.TagPage([], None) if asked is None else tags.page(database(), **asked)
+    query = in_scope(request)
+    page = tags.TagPage([], None) if query is None else tags.page(request.database, **query)
     content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
-    link = None if page.last is None else next_link("/v1/tags", query | {"after": page.last})
-    return list_response(content, link)
+    return list_response(request, content, next_link("/v1/tags", request.query, "after", page.last))
 
 
 @operation(
@@ -39,22 +36,21 @@ def list_tags() -> Response:
     body=TagChangeSchema(),
     errors=(404,),
 )
-def change_tag(name: str) -> Response:
+def change_tag(request: Request, name: str) -> Response:
     """Rename a tag in every post, or merge it with another.
 
-    All at once. Another tag that has the new name is merged with only where `merge` says so.
+    All posts change at once. If another tag has the new name, `merge` must be true.
     """
-    tags.find(database(), name)  # a path that names no tag is judged before the body
-    change = load_body()
-    tag = database().write_in_thread(tags.rename, name, change["name"], change["merge"])
-    return json_response(tag._asdict())
+    change = load_body(request, lambda: tags.find(request.database, name))
+    tag = request.database.write_in_thread(tags.rename, name, change["name"], change["merge"])
+    return json_response(request, tag._asdict())
 
 
 @operation("DELETE /v1/tags/<tag:name>", Answer(204, "No post carries the tag any more."), errors=(404,))
-def delete_tag(name: str) -> Response:
+def delete_tag(request: Request, name: str) -> Response:
     """Remove a tag from every post.
 
-    All at once. The posts stay.
+    All posts change at once; none is deleted.
     """
-    database().write_in_thread(tags.delete, name)
-    return no_content()
+    request.database.write_in_thread(tags.delete, name)
+    return no_content(request)

@@ -1,4 +1,4 @@
-"""The webhooks: list, create, get, change, delete, ping; and their deliveries: list, redeliver."""
+"""Views of webhooks and their deliveries."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -8,9 +8,9 @@ from marshmallow import ValidationError
 
 from blogapi.storage import webhooks
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
-from blogapi.web.openapi.operation import MERGE_PATCH, Answer, operation
-from blogapi.web.request import load_body
-from blogapi.web.responses import JSON, json_response, no_content
+from blogapi.web.openapi.operation import Answer, operation
+from blogapi.web.request import JSON, MERGE_PATCH, Request, load_body
+from blogapi.web.responses import json_response, no_content
 from blogapi.web.schemas.webhooks import (
     CreatedWebhookSchema,
     DeliverySchema,
@@ -18,19 +18,19 @@ from blogapi.web.schemas.webhooks import (
     WebhookInputSchema,
     WebhookSchema,
 )
-from blogapi.web.service import database, service
+from blogapi.web.service import Service
 from blogapi.webhooks.addresses import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
 
 
 @operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
-def list_webhooks() -> Response:
+def list_webhooks(request: Request) -> Response:
     """List webhooks, oldest first.
 
-    All of them: there are at most 50.
+    There are at most 50, all on one page.
     """
-    return json_response(list(map(webhook_json, webhooks.listing(database()))))
+    return json_response(request, list(map(webhook_json, webhooks.listing(request.database))))
 
 
 @operation(
@@ -38,24 +38,25 @@ def list_webhooks() -> Response:
     Answer(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
     body=WebhookInputSchema(),
 )
-def create_webhook() -> Response:
+def create_webhook(request: Request) -> Response:
     """Create a webhook; its secret is shown only in this answer.
 
-    At most 50. Private addresses are refused, unless the owner of the service allows them.
+    There can be 50. Private addresses are refused unless the owner of the service allows them.
     """
-    fields = load_body()
-    check_address(fields["url"])
-    webhook, secret = database().write(webhooks.add, **fields)
-    return json_response(webhook_json(webhook) | {"secret": secret}, 201, Location=f"/v1/webhooks/{webhook.id}")
+    fields = load_body(request)
+    check_address(request.service, fields["url"])
+    webhook, secret = request.database.write(webhooks.add, **fields)
+    location = ("Location", f"/v1/webhooks/{webhook.id}")
+    return json_response(request, webhook_json(webhook) | {"secret": secret}, 201, [location])
 
 
 @operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()), errors=(404,))
-def get_webhook(webhook_id: int) -> Response:
+def get_webhook(request: Request, webhook_id: int) -> Response:
     """Get a webhook.
 
     Its secret is not shown again.
     """
-    return json_response(webhook_json(webhooks.find(database(), webhook_id)))
+    return json_response(request, webhook_json(webhooks.find(request.database, webhook_id)))
 
 
 @operation(
@@ -65,39 +66,38 @@ def get_webhook(webhook_id: int) -> Response:
     content_types=(JSON, MERGE_PATCH),
     errors=(404,),
 )
-def change_webhook(webhook_id: int) -> Response:
-    """Change what the body names of a webhook, or turn it off and on.
+def change_webhook(request: Request, webhook_id: int) -> Response:
+    """Change the fields of a webhook that the body names.
 
-    `application/merge-patch+json` is taken as well.
+    `active` turns it off and on.
     """
-    webhooks.find(database(), webhook_id)  # a path that names no webhook is judged before the body
-    changes = load_body()
+    changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
     if "url" in changes:
-        check_address(changes["url"])
-    return json_response(webhook_json(database().write(webhooks.change, webhook_id, changes)))
+        check_address(request.service, changes["url"])
+    return json_response(request, webhook_json(request.database.write(webhooks.change, webhook_id, changes)))
 
 
 @operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."), errors=(404,))
-def delete_webhook(webhook_id: int) -> Response:
+def delete_webhook(request: Request, webhook_id: int) -> Response:
     """Delete a webhook and its deliveries.
 
-    What is pending is not sent any more.
+    Pending deliveries are no longer sent.
     """
-    database().write_in_thread(webhooks.remove, webhook_id)
-    return no_content()
+    request.database.write_in_thread(webhooks.remove, webhook_id)
+    return no_content(request)
 
 
 @operation(
     "POST /v1/webhooks/<id:webhook_id>/ping",
-    Answer(202, "The ping, which is about to be sent.", DeliverySchema()),
+    Answer(202, "The ping, which will be sent soon.", DeliverySchema()),
     errors=(404,),
 )
-def ping_webhook(webhook_id: int) -> Response:
+def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a webhook a ping.
 
-    Whatever its events are; not where it is turned off.
+    It gets the ping whatever its events are, unless it is turned off.
     """
-    return json_response(delivery_json(database().write(webhooks.ping, webhook_id)), 202)
+    return json_response(request, delivery_json(request.database.write(webhooks.ping, webhook_id)), 202)
 
 
 @operation(
@@ -105,49 +105,50 @@ def ping_webhook(webhook_id: int) -> Response:
     Answer(200, "The deliveries, newest first.", DeliverySchema(many=True)),
     errors=(404,),
 )
-def list_deliveries(webhook_id: int) -> Response:
+def list_deliveries(request: Request, webhook_id: int) -> Response:
     """List the newest 100 deliveries of a webhook, newest first.
 
     Finished ones are kept for 30 days, 1,000 of them at most.
     """
-    webhooks.find(database(), webhook_id)
-    return json_response(list(map(delivery_json, webhooks.deliveries(database(), webhook_id))))
+    webhooks.find(request.database, webhook_id)
+    return json_response(request, list(map(delivery_json, webhooks.deliveries(request.database, webhook_id))))
 
 
 @operation(
     "POST /v1/webhooks/<id:webhook_id>/deliveries/<delivery_id:delivery_id>/redeliver",
-    Answer(202, "The delivery, which is about to be attempted.", DeliverySchema()),
+    Answer(202, "The delivery, which will be attempted soon.", DeliverySchema()),
     errors=(404,),
 )
-def redeliver(webhook_id: int, delivery_id: str) -> Response:
-    """Send an event to a webhook again, whatever became of it so far.
+def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
+    """Send an event to a webhook again.
 
-    Not where the webhook is turned off.
+    The event may have been delivered, have failed, or be pending; the webhook must not be turned off.
     """
-    return json_response(delivery_json(database().write(webhooks.redeliver, webhook_id, delivery_id)), 202)
+    delivery = request.database.write(webhooks.redeliver, webhook_id, delivery_id)
+    return json_response(request, delivery_json(delivery), 202)
 
 
 def webhook_json(webhook: KnownWebhook) -> dict[str, Any]:
-    """Return a webhook as it is answered."""
+    """Return the JSON of a webhook."""
     return webhook._asdict() | {"id": str(webhook.id)}
 
 
 def delivery_json(delivery: KnownDelivery) -> dict[str, Any]:
-    """Return a delivery as it is answered: what is not there is left out."""
+    """Return the JSON of a delivery: fields without a value are left out."""
     return {name: value for name, value in delivery._asdict().items() if value not in (None, "")}
 
 
-def check_address(url: str) -> None:
-    """Raise ValidationError for a URL whose host has only addresses that webhooks must not go to.
+def check_address(service: Service, url: str) -> None:
+    """Raise ValidationError for a URL whose host has only addresses that webhooks must not call.
 
-    A host that cannot be found now, or not in LOOKUP_SECONDS, may be later: every delivery looks again.
+    A host that is not found now, or not within LOOKUP_SECONDS, may be found later: every delivery looks again.
     """
     try:
         target = urlsplit(url)
         if target.port == 0:
             raise ValueError
-        with service().loop.timeout(LOOKUP_SECONDS):
-            addresses_of(unquote(target.hostname), target.port or 80, service().config.webhook_private)
+        with service.loop.timeout(LOOKUP_SECONDS):
+            addresses_of(unquote(target.hostname), target.port or 80, service.config.webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:

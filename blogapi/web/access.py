@@ -1,0 +1,143 @@
+"""Access: the guard, which demands an API key, counts the request against its limit, and checks what the key may do."""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
+from typing import Any
+
+from flask import Flask, Response, current_app
+from werkzeug.exceptions import Forbidden, NotFound, TooManyRequests, Unauthorized
+
+from blogapi.storage import keys
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+from blogapi.web import cors
+from blogapi.web.request import READS, Request, current_request
+from blogapi.web.responses import no_content
+
+# The paths that need no key, all of them outside /v1
+PUBLIC = {
+    "/",
+    "/healthz",
+    "/openapi.json",
+    "/docs",
+    "/docs/docs.css",
+    "/docs/docs.js",
+    "/docs/swagger-ui.css",
+    "/docs/swagger-ui-bundle.js",
+    "/settings/open",
+    "/settings/owner.css",
+    "/settings/owner.js",
+}
+OWNER = "owner"  # the blueprint that demands a session instead of a key
+TAGS = "/v1/tags/"
+AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
+FORBIDDEN = {
+    READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
+    PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
+}
+
+
+def init_app(app: Flask) -> None:
+    """Let the guard stand before everything that the application does."""
+    app.before_request(guard)
+
+
+def guard() -> Response | None:
+    """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
+    request = current_request()
+    origins = request.service.config.cors_origins
+    if request.method == "OPTIONS" and cors.is_preflight(request.environ, origins, request.path):
+        return no_content(request, cors.PREFLIGHT.items())
+    # This is the path that the router sees, without repeated slashes at its beginning.
+    if request.path not in PUBLIC and request.blueprint != OWNER:
+        check_request(request)
+    return None
+
+
+def key_required(view: Callable) -> Callable:
+    """Answer 401 instead of `view` unless the request has a valid key."""
+
+    @wraps(view)
+    def authenticated(request: Request) -> Any:
+        database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
+        match = AUTHORIZATION.fullmatch(header)
+        digest = keys.digest_of(match[1]) if match else None
+        found = digest and keys.authenticate(database, digest)
+        if found is None:
+            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
+        request.digest = digest
+        request.key, hits = found
+        if request.key.last_used_on != database.now[:10]:
+            with suppress(Unavailable):
+                database.write_at_once(keys.record_use, digest)
+        return view(request, hits)
+
+    return authenticated
+
+
+def why_refused(authorization: str) -> str:
+    """Return what is wrong with an Authorization header that has no valid key."""
+    if not authorization:
+        return "missing; must be 'Bearer' and an API key"
+    is_bearer = authorization.partition(" ")[0].lower() == "bearer"
+    return "the API key is unknown or revoked" if is_bearer else "the scheme must be Bearer, followed by an API key"
+
+
+def rate_limited(view: Callable) -> Callable:
+    """Count the request against its key; answer 429 instead of `view` once the limit is exceeded."""
+
+    @wraps(view)
+    def limited(request: Request, hits: keys.Hits | None) -> Any:
+        request.quota = quota = request.service.limiter.hit(request.digest, hits)
+        if quota.exceeded:
+            raise TooManyRequests(
+                f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",
+                retry_after=quota.retry_after,
+            )
+        return view(request)
+
+    return limited
+
+
+@key_required
+@rate_limited
+def check_request(request: Request) -> None:
+    """Refuse what the key may not do, and a path that the router would take for another one.
+
+    The router would see U+FFFD if a path is not UTF-8, and a slash if it is percent-encoded. Only a tag can have these.
+    """
+    if request.key.scope != FULL:
+        check_scope(request)
+    try:
+        request.environ["PATH_INFO"].encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise NotFound from None
+    uri = request.environ.get("RAW_URI", "")
+    if "%" in uri and not uri.startswith(TAGS) and "%2f" in uri.partition("?")[0].lower():
+        raise NotFound
+
+
+def check_scope(request: Request) -> None:
+    """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, whatever the path.
+
+    These are permitted if the operation says so; if there is no operation, the router says what is wrong.
+    """
+    permitted = request.method in READS
+    if permitted and request.endpoint is not None:
+        operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
+        permitted = operation is not None and request.key.scope in operation.scopes
+    if not permitted:
+        raise Forbidden(FORBIDDEN[request.key.scope])
+
+
+def in_scope(request: Request) -> Mapping[str, Any] | None:
+    """Return the query of a list, limited to what the key may see; None if that is nothing.
+
+    The link to the next page is made from the query as it came.
+    """
+    query = request.query
+    if not request.published_only:
+        return query
+    return {**query, "status": "published"} if query.get("status", "published") == "published" else None

@@ -1,0 +1,32 @@
+"""The application: Flask without what an API never uses."""
+
+from functools import cache
+from typing import Any
+
+from flask import Flask
+from flask.ctx import RequestContext
+from flask.sessions import NullSession
+from werkzeug.routing import MapAdapter
+
+from blogapi.web.request import Request
+from blogapi.web.service import EXTENSION
+
+NO_SESSION = NullSession()  # raises an error if anything is written to it
+
+
+class Application(Flask):
+    """Flask without sessions, and without work that is the same for every request."""
+
+    ensure_sync = cache(Flask.ensure_sync)
+
+    def request_context(self, environ: dict[str, Any]) -> RequestContext:
+        """Return the context of a request, which knows the service."""
+        request = Request(environ)
+        request.service = self.extensions[EXTENSION]
+        return RequestContext(self, environ, request, NO_SESSION)
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Bind the routes to path and method alone: nothing here depends on Host, which Werkzeug would check."""
+        if request is None:  # an application context of its own, which needs no routes
+            return None
+        return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)

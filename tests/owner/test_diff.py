@@ -1,0 +1,54 @@
+"""The lines that differ between two texts."""
+
+import time
+
+import pytest
+
+from blogapi.web.owner.diff import MAX_COMPARED, MAX_SHOWN, changed_lines
+
+SIGNS = {"same": " ", "removed": "-", "added": "+", "skipped": "~"}
+
+
+def shown(old, new):
+    return [SIGNS[kind] + line for kind, line in changed_lines("\n".join(old), "\n".join(new))]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("abc", "abc", []),
+        ("", "a", ["-", "+a"]),
+        ("abc", "abXc", [" a", " b", "+X", " c"]),
+        ("abc", "ac", [" a", "-b", " c"]),
+        ("abcdefg", "abcDefg", [" b", " c", "-d", "+D", " e", " f"]),
+        ("abcdefghij", "Abcdefghij", ["-a", "+A", " b", " c"]),
+        ("abcdefghij", "Abcdefghi", ["-a", "+A", " b", " c", "~", " h", " i", "-j"]),
+    ],
+)
+def test_lines_that_differ_are_shown_with_two_around_them(old, new, expected):
+    assert shown(old, new) == expected
+
+
+def test_long_texts_that_differ_in_one_line_are_compared():
+    old = [str(number) for number in range(100_000)]
+    new = [*old[:50_000], "x", *old[50_001:]]
+    assert shown(old, new) == [" 49998", " 49999", "-50000", "+x", " 50001", " 50002"]
+
+
+def test_a_long_part_that_differs_is_shown_as_a_whole_and_up_to_a_bound():
+    old = list(map(str, range(MAX_COMPARED + 6)))
+    lines = shown(["first", *old], ["first", *reversed(old)])
+    assert lines == [*(f"-{line}" for line in old), *(f"+{line}" for line in reversed(old))]
+    lines = shown(["a"] * MAX_SHOWN, ["b"] * MAX_SHOWN)
+    assert lines == ["-a"] * MAX_SHOWN + ["~"]
+
+
+def test_what_is_worst_for_the_comparison_takes_a_moment():
+    count = MAX_COMPARED // 2
+    repeated = [str(number // (MAX_COMPARED // 100 + 1)) for number in range(count)]
+    old = [line for number, each in enumerate(repeated) for line in (each, f"a{number}")]
+    new = [line for number, each in enumerate(repeated) for line in (each, f"b{number}")]
+    started = time.process_time()
+    shown(old, new)
+    shown(["x"] * 199, ["x" if number % 2 else str(number) for number in range(199)])
+    assert time.process_time() - started < 1
