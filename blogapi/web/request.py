@@ -70,6 +70,11 @@ class Request(flask.Request):
         return self.service.database
 
     @property
+    def author(self) -> str:
+        """The name by which the history knows the client."""
+        return self.service.config.author(self.key.name)
+
+    @property
     def published_only(self) -> bool:
         """Whether there are only published posts for its key."""
         return self.key.scope == PUBLISHED_ONLY
