@@ -1,12 +1,13 @@
-"""The tags: which posts carry them, how many, and how they are spelt."""
+"""The tags: which posts carry them, how many, and how they are spelled."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import NamedTuple
 
-from peewee import EXCLUDED, JOIN, SQL, Case, Select, Value, fn
+from peewee import EXCLUDED, JOIN, SQL, Case, Field, Node, Select, Value, fn
 
 from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, webhooks
@@ -32,32 +33,33 @@ class TagPage(NamedTuple):
 
 
 def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> TagPage:
-    """Return the tags whose folded names follow `after`, by these; at most `limit`. Costs O(limit).
+    """Return at most `limit` tags by their folded names, those that follow `after`. Costs O(limit).
 
-    With `status` only posts that have it now count, and spell the tags. While posts are due that are not published in
-    the database, their tags are gone through, too.
+    With `status` only posts that have it now count, and spell the tags. The tags of due posts are read as well.
     """
     limits = {"limit": len(STATUSES) * (limit + 1), "after": after}
-    rows = list(islice(_merged(reader.rows(_tags_after(status), now=reader.now, **limits)), limit + 1))
+    rows = list(islice(_merged(reader.rows(_tags(status), now=reader.now, **limits)), limit + 1))
     return TagPage(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
 
 
-Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, how many there are
+def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
+    """Return a tag by its folded name, as in a page. Raises NotFound."""
+    rows = reader.rows(_tags(status, one=True), now=reader.now, tag=tag, limit=len(STATUSES) + 1)
+    found = _named(reader, list(_merged(rows)))
+    if not found:
+        raise NotFound("tag")
+    return found[0]
+
+
+Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, and the number of posts
 
 
 def _merged(rows: Iterable[Row]) -> Iterator[Row]:
-    """Put together the rows of a tag, which are next to each other: the newest post spells it."""
-    rows = iter(rows)
-    last = next(rows, None)
-    for row in rows:
-        if row[0] != last[0]:
-            yield last
-            last = row
-        else:
-            tag, name, newest, _ = row if row[2] > last[2] else last
-            last = tag, name, newest, row[3] + last[3]
-    if last:
-        yield last
+    """Merge the rows of each tag, which are next to each other: the newest post spells it."""
+    for tag, group in groupby(rows, itemgetter(0)):
+        found = list(group)
+        _, name, newest, _ = max(found, key=itemgetter(2))
+        yield tag, name, newest, sum(posts for *_, posts in found)
 
 
 def _named(reader: Reader, rows: list[Row]) -> list[CountedTag]:
@@ -75,36 +77,36 @@ def _read(reader: Reader, post_id: int) -> str | None:
 
 
 @cache
-def _tags_after(status: str | None) -> Prepared:
-    """Return the query of a page, with the parameters now, after and limit.
+def _tags(status: str | None, one: bool = False) -> Prepared:
+    """Return the query of a page, with the parameters now, after and limit; or, with tag in place of after, of one tag.
 
-    Of a tag there can be several rows. A name is None where it stands only in the document of the newest post.
+    A tag can have several rows. A name is None if it is only in the document of the newest post.
     """
-    query = _rows.where(Tag.tag > Param("after"))
+    query = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts).where(_wanted(Tag.tag, one))
     if status is not None:
         query = query.where(Tag.status == status)
     if status == "scheduled":
-        query = _to_come(query)
+        query = _future(query, one)
     elif status == "published":
-        query += _due()
+        query += _due(one)
     return Prepared(query.order_by(SQL("1")).limit(Param("limit")))
 
 
-_rows = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts)
+def _wanted(tag: Field, one: bool) -> Node:
+    return tag == Param("tag") if one else tag > Param("after")
 
 
-def _due() -> Select:
-    """Return the query for the tags of the posts, mostly none, that are to be published by now."""
+def _due(one: bool) -> Select:
+    """Return the query of the tags of posts that are due: usually none."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
     query = Schedule.select(PostTag.tag, Value(None), newest, posts).join(PostTag, on=carries)
-    is_due = Schedule.published_at <= Param("now")
-    return query.where(is_due, PostTag.tag > Param("after")).group_by(PostTag.tag)
+    return query.where(Schedule.published_at <= Param("now"), _wanted(PostTag.tag, one)).group_by(PostTag.tag)
 
 
-def _to_come(tags: Select) -> Select:
-    """Return the query for those of the tags of scheduled posts that posts carry whose time has not come."""
-    due = _due().alias("due")
+def _future(tags: Select, one: bool) -> Select:
+    """Return the query of those tags of scheduled posts that posts carry which are not due."""
+    due = _due(one).alias("due")
     passed = (Schedule.post_id == PostTag.post_id) & (Schedule.published_at <= Param("now"))
     newest = (
         PostTag.select(PostTag.post_id)
@@ -118,16 +120,6 @@ def _to_come(tags: Select) -> Select:
     columns = Tag.tag, Case(None, [(is_due, None)], Tag.name), Case(None, [(is_due, newest)], Tag.newest), posts
     return tags.select(*columns).join(due, JOIN.LEFT_OUTER, on=due.c.tag == Tag.tag).where(posts > 0)
 
-
-def find(reader: Reader, tag: str) -> CountedTag:
-    """Return a tag by its folded name; raise NotFound if no post carries it."""
-    row = next(_merged(reader.rows(_tag, tag=tag)), None)
-    if row is None:
-        raise NotFound("tag")
-    return CountedTag(row[1], row[3])
-
-
-_tag = Prepared(_rows.where(Tag.tag == Param("tag")))
 
 # The tags of one post
 
@@ -164,7 +156,7 @@ _count_up = Prepared(
 
 
 def detach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> None:
-    """Take its tags from a post, once it has its new document."""
+    """Remove its tags from a post, after its new document is written."""
     rows = [{"tag": fold(name), "status": status, "post_id": post_id} for name in names]
     removed = [tag for found in tx.rows_of_each(_detach, rows) for (tag,) in found]
     _count_down(tx, removed, status, post_id)
@@ -173,7 +165,7 @@ def detach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> 
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
-    """Take from a post all tags that it has, whatever its document says. Goes through the tags of all posts."""
+    """Remove all tags from a post, whatever its document says. Reads the tags of all posts."""
     rows = list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)))
     for tag, status in rows:
         tx.defer(_detach, tag=tag, status=status, post_id=post_id)
@@ -194,7 +186,7 @@ _one_less = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status).re
 
 
 def _refresh(tx: Transaction, tags: list[str], status: str) -> None:
-    """Take the spelling of tags from the newest posts with a status that carry them; forget those that none does."""
+    """Spell tags as the newest posts with a status do that carry them; forget a tag that none carries."""
     newest_posts = tx.rows_of_each(_newest_post, [{"tag": tag, "status": status} for tag in tags])
     for tag, found in zip(tags, newest_posts, strict=True):
         for newest, document in found:
@@ -208,7 +200,7 @@ _newest_post = Prepared(Post.select(Post.id, Post.document).where(Post.id == _ne
 _forget = Prepared(Tag.delete().where(_in_status))
 _respell = Prepared(Tag.update({Tag.name: Param("name"), Tag.newest: Param("newest")}).where(_in_status))
 
-# A tag of all its posts: takes long where these are many, so Database.write_in_thread is for these
+# A tag of all its posts: slow if these are many, and so for Database.write_in_thread
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
@@ -218,7 +210,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     """
     before = find(tx, old)
     new = fold(name)
-    if new != old and not merge and tx.row(_tag, tag=new):
+    if new != old and not merge and tx.row(Tag.select(Tag.tag).where(Tag.tag == new)):
         raise TagExists
     changed = _rewrite(tx, old, partial(_renamed, old, name))
     if new != old:
@@ -257,7 +249,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         document, status = tx.row(_document, id=post_id) or (None, None)
-        with suppress(AttributeError, ValueError):  # A damaged post is passed over.
+        with suppress(AttributeError, ValueError):  # A damaged post is skipped.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed, now=tx.now)

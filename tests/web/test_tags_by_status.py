@@ -8,6 +8,7 @@ import pytest
 from blogapi.post import STATUSES, fold
 from blogapi.storage import stored
 from blogapi.storage import tags as stored_tags
+from blogapi.storage.errors import NotFound
 from blogapi.storage.models import PostTag, Tag
 from tests.conftest import NOON
 from tests.invariants import sound_posts
@@ -163,8 +164,20 @@ def test_whatever_happens_they_are_what_the_posts_say(client, database, config, 
         clock.now += draw.randrange(30)
         for status in (None, *STATUSES):
             assert tags(client, status, limit=draw.randint(1, 5)) == expected(client, status), step
+            for name, posts in expected(client, status):
+                assert stored_tags.find(database, fold(name), status) == (name, posts)
         if step % 10 == 0:
             sound_posts(config.database)
+
+
+@pytest.mark.usefixtures("two")
+def test_a_tag_that_no_post_with_a_status_carries_is_not_found(database, clock):
+    assert stored_tags.find(database, "new", "scheduled") == ("new", 1)
+    clock.now = NOON + 3600
+    assert stored_tags.find(database, "new", "published") == ("new", 1)
+    for tag, status in (("new", "scheduled"), ("new", "draft"), ("none", None)):
+        with pytest.raises(NotFound):
+            stored_tags.find(database, tag, status)
 
 
 DUE = [
@@ -175,7 +188,7 @@ DUE = [
 
 @pytest.mark.parametrize("status", [None, *STATUSES])
 def test_a_page_of_tags_scans_nothing_and_sorts_only_what_is_due(plan, status):
-    steps = plan(stored_tags._tags_after(status))
+    steps = plan(stored_tags._tags(status))
     searches = [step.split(maxsplit=2)[2] for step in steps if step.startswith("SEARCH")]
     others = {step.split()[0] for step in steps} - {"SEARCH"}
     by_status = "USING INDEX tag_status (status=? AND tag>?)"
@@ -193,7 +206,7 @@ def test_a_page_of_tags_scans_nothing_and_sorts_only_what_is_due(plan, status):
 @pytest.mark.parametrize(
     ("query", "step"),
     [
-        (stored_tags._tag, "SEARCH t1 USING PRIMARY KEY (tag=?)"),
+        (stored_tags._tags(None, one=True), "SEARCH t1 USING PRIMARY KEY (tag=?)"),
         (stored_tags._one_less, "SEARCH tag USING PRIMARY KEY (tag=? AND status=?)"),
     ],
 )

@@ -1,0 +1,138 @@
+"""The orders of lists and searches that are not by creation: by relevance, within a period, by latest change."""
+
+import random
+
+import pytest
+
+from blogapi.post import STATUSES
+from blogapi.storage import documents, pages, stored
+from blogapi.storage.pages import Cursor
+from blogapi.storage.search import queries as search
+from tests.conftest import NOON
+
+
+def walk(page, database, **query):
+    """Return the titles on all pages, which are full but for the last."""
+    titles, before = [], None
+    while True:
+        found = page(database, before=before, **query)
+        titles += [documents.load(document)["title"] for document in found.documents]
+        if found.before is None:
+            return titles
+        assert len(found.documents) == query["limit"]
+        before = found.before
+
+
+# By relevance
+
+
+@pytest.fixture
+def lakes(post):
+    post(title="Fog over the lake", content="Wind")
+    post(title="Wind", content="Fog", tags=["Lake"], status="published")
+    post(title="Lake", content="Fog", status="published")
+    post(title="The foggy lake", content="Sun", status="published")
+    post(title="Fog, and the Lakes", content="Lake")
+
+
+@pytest.mark.usefixtures("lakes")
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+def test_posts_whose_title_has_all_words_come_first_and_each_newest_first(database, limit):
+    def found(q, **filters):
+        return walk(search.page, database, q=q, sort="relevance", limit=limit, **filters)
+
+    assert found("fog lake") == ["Fog over the lake", "Fog, and the Lakes", "Lake", "Wind"]
+    assert found("fog* lake*") == ["Fog, and the Lakes", "The foggy lake", "Fog over the lake", "Lake", "Wind"]
+    assert found('"the lake"') == ["Fog over the lake"]
+    assert found("l*") == ["Fog, and the Lakes", "The foggy lake", "Lake", "Fog over the lake", "Wind"]
+    assert found("fog lake", status="published") == ["Lake", "Wind"]
+    assert found("fog", tag="lake") == ["Wind"]
+    assert found("sun") == ["The foggy lake"]
+    assert found("none") == []
+
+
+@pytest.mark.usefixtures("lakes")
+def test_a_due_post_has_its_place_in_each_order(client, database, clock):
+    for number, seconds in ((1, 20), (5, 10)):
+        time = f"2026-11-20T12:00:{seconds}Z"
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
+
+    def found(sort, q):
+        return walk(search.page, database, q=q, sort=sort, limit=2, status="published")
+
+    assert found("relevance", "fog lake") == ["Lake", "Wind"]
+    clock.now = NOON + 60
+    for _ in range(2):
+        assert found("relevance", "fog") == ["Fog, and the Lakes", "Fog over the lake", "Lake", "Wind"]
+        assert found("created_at", "fog lake") == ["Fog, and the Lakes", "Lake", "Wind", "Fog over the lake"]
+        assert found("published_at", "fog lake")[:2] == ["Fog over the lake", "Fog, and the Lakes"]
+        database.write(stored.publish_due)
+
+
+# Within a period
+
+
+@pytest.mark.parametrize("status", [None, *STATUSES])
+@pytest.mark.parametrize("tag", [None, "a"])
+@pytest.mark.parametrize("q", [None, "fog"])
+def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, database, status, tag, q):
+    draw = random.Random(1)
+    for number in range(1, 31):
+        post(title=f"{number}", content=draw.choice(["Fog", "Sun"]), tags=draw.choice([["a"], []]))
+        time = f"2026-11-20T12:{draw.randrange(3)}0:{draw.randrange(2)}0Z"
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
+    clock.now = NOON + 1200
+    for number in range(1, 25):
+        client.patch(f"/v1/posts/{number}", json={"status": draw.choice(STATUSES)})
+    filters = {name: value for name, value in (("status", status), ("tag", tag), ("q", q)) if value}
+    page = search.page if q else pages.page
+    posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
+    for after, before in (("12:10:00", "12:20:00"), ("12:00:10", "12:00:10"), ("12:10:10", None), (None, "12:10:00")):
+        bounds = [time and f"2026-11-20T{time}Z" for time in (after, before)]
+        period = {"published_after": bounds[0] or "", "published_before": bounds[1] or pages.LATEST}
+        expected = [
+            each["title"]
+            for each in posts
+            if period["published_after"] <= each["published_at"] < period["published_before"]
+        ]
+        assert walk(page, database, sort="published_at", limit=2, **filters, **period) == expected
+
+
+def test_a_cursor_before_a_period_gives_nothing(database, post):
+    post(status="published")
+    earlier = Cursor("2026-11-19T12:00:00Z", 9)
+    page = pages.page(database, 10, before=earlier, sort="published_at", published_after="2026-11-20")
+    assert page == ([], None)
+
+
+# By latest change
+
+
+@pytest.mark.parametrize("q", [None, "fog"])
+def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
+    draw = random.Random(2)
+    for number in range(20):
+        post(title=f"{number}", content="Fog" if number % 3 else "Sun", tags=["a"])
+        clock.now += draw.randrange(2)
+    for _ in range(30):
+        client.patch(
+            f"/v1/posts/{draw.randint(1, 20)}", json={"status": draw.choice(["published", "draft", "archived"])}
+        )
+        clock.now += draw.randrange(2)
+    client.patch("/v1/tags/a", json={"name": "A"})
+    client.patch("/v1/posts/7", json={"excerpt": "changed"})
+    every = sorted(client.get("/v1/posts").json, key=lambda each: (each["updated_at"], int(each["id"])), reverse=True)
+    if q:
+        every = [each for each in every if each["content"] == "Fog"]
+    page = search.page if q else pages.page
+    for status in (None, *STATUSES):
+        expected = [each["title"] for each in every if status in (None, each["status"])]
+        query = {"status": status} | ({"q": q} if q else {})
+        assert walk(page, database, sort="updated_at", limit=3, **query) == expected
+
+
+@pytest.mark.parametrize("status", [None, *STATUSES])
+@pytest.mark.parametrize("of_second", [True, False])
+def test_no_list_by_latest_change_scans_or_sorts(plan, status, of_second):
+    steps = plan(pages._latest("updated_at", status, False, of_second))
+    assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
