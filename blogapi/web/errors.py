@@ -69,7 +69,7 @@ def error_response(error: HTTPException) -> Response:
 def message_for(request: Request, error: HTTPException) -> str:
     """Return the message for an error of the router."""
     name = request.path.removeprefix(POSTS)
-    if error.code == 404 and request.path != name and is_slug(name):
+    if error.code == 404 and request.path != name and is_slug(name) and not name.isdigit():
         address = request.address(f"{POSTS}by-slug/{name}")
         return f"no such path: a post's id is a number; by its slug, a post is at {address}"
     if isinstance(error, MethodNotAllowed) and error.valid_methods:

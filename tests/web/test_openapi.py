@@ -152,7 +152,9 @@ def test_every_description_begins_with_what_the_operation_does(description):
 def test_what_receivers_are_sent_has_a_tag_of_its_own(description):
     tags = {tag for item in description["webhooks"].values() for tag in item["post"]["tags"]}
     assert tags == {"events"}
-    assert "events" not in {tag for item in description["paths"].values() for each in item.values() for tag in each["tags"]}
+    assert "events" not in {
+        tag for item in description["paths"].values() for each in item.values() for tag in each["tags"]
+    }
 
 
 def test_every_content_type_that_is_taken_is_described(description):
