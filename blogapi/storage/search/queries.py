@@ -101,18 +101,17 @@ def _find_due(
     reader: Reader, looked_for: Wanted, by_title: bool | None, values: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of the due posts that have the words."""
-    for post_id, document, time in reader.rows(_due, now=values["now"]):
+    for post_id, time in list(reader.rows(_due, now=values["now"])):
+        found = reader.row(_document, id=post_id)  # One by one: memory holds one.
         with suppress(Damaged):
-            post = documents.load(document)
+            post = documents.load(found[0] if found else b"")
             if values["tag"] in (None, *map(fold, post["tags"])) and has(post, looked_for, by_title):
                 yield post_id, time
 
 
-_due_posts = Schedule.select().where(Schedule.published_at <= Param("now"))
-_any_due = Prepared(_due_posts.select(Schedule.post_id).limit(1))
-_due = Prepared(
-    _due_posts.select(Post.id, DOCUMENT, Schedule.published_at).join(Post, on=Post.id == Schedule.post_id + 0)
-)  # + 0: as in pages.py
+_due_posts = Schedule.select(Schedule.post_id, Schedule.published_at).where(Schedule.published_at <= Param("now"))
+_due, _any_due = Prepared(_due_posts), Prepared(_due_posts.limit(1))
+_document = Prepared(Post.select(DOCUMENT).where(Post.id == Param("id"), Post.status == "scheduled"))
 
 
 def _merged(reader: Reader, rows: Iterator[tuple], due: list[tuple], key: Callable[[tuple], Any]) -> Iterator[tuple]:
@@ -125,6 +124,3 @@ def _merged(reader: Reader, rows: Iterator[tuple], due: list[tuple], key: Callab
         if (document := reader.row(_document, id=post_id))
     )
     return heapq.merge(rows, read, key=key, reverse=True)
-
-
-_document = Prepared(Post.select(DOCUMENT).where(Post.id == Param("id"), Post.status == "scheduled"))
