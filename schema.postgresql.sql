@@ -130,8 +130,6 @@ CREATE TABLE delivery (
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
 
-CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
-
 -- The words of all posts as storage/search/index.py makes them, with a space before and after each.
 CREATE TABLE search (
     post_id bigint NOT NULL PRIMARY KEY,

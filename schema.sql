@@ -120,8 +120,6 @@ CREATE TABLE delivery (
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
 
-CREATE INDEX delivery_finished ON delivery (webhook_id, event_id) WHERE state <> 'pending';
-
 -- The words of all posts, as storage/search.py makes them, and nothing else: no text, and none of its lengths.
 CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
 

@@ -14,7 +14,7 @@ import click
 
 from blogapi.cli.commands import opened
 from blogapi.config import Config
-from blogapi.storage import posts
+from blogapi.storage import stored
 from blogapi.storage.errors import Unavailable
 
 ROOM_BYTES = 100 * 1024 * 1024
@@ -63,7 +63,7 @@ def _space(config: Config) -> str:
 
 def _clock(config: Config) -> str:
     with opened() as database:
-        if latest := posts.later_than_now(database):
+        if latest := stored.later_than_now(database):
             raise ValueError(f"it is {database.now}, but a post is from {latest}")
         return database.now
 

@@ -75,7 +75,7 @@ class Setting(NamedTuple):
 
 def item_of_file(path: Path, top: Path, document: Document, setting: Setting) -> Item:
     """Return the post in a Markdown file below a folder. Raise MarkdownError."""
-    fields, unknown = document.fields, document.unknown
+    fields, unknown = document.fields, {key.lower(): value for key, value in document.unknown.items()}
     name, named_day = _undated(_name(path))
     paths = [value for key in PATH_NAMES if (value := _path(unknown.get(key)))]
     last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", paths[0])) if paths else ""
@@ -92,7 +92,7 @@ def item_of_file(path: Path, top: Path, document: Document, setting: Setting) ->
         fields["tags"] = fields.get("tags", []) + tags
     aliases = {key: found for key in ALIAS_NAMES if (found := _aliases(unknown.get(key)))}
     used = (*PATH_NAMES, *aliases, *(("taxonomies",) if tags else ()))
-    dropped = tuple(key for key in unknown if key not in used)
+    dropped = tuple(key for key in document.unknown if key.lower() not in used)
     item = _item(shown(str(path)), fields, _created_at(document), "/".join(folders), dropped, setting)
     old_paths = (*item.old_paths, *paths, *(alias for found in aliases.values() for alias in found))
     return item._replace(

@@ -75,6 +75,8 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 def _read(marks: bytes, text: str, strict: bool) -> Document:
     """Return what front matter says of a post."""
     entries = read(marks, text)
+    if not strict:  # Hugo's names have no case.
+        entries = {LOWER.get(name.lower(), name): entry for name, entry in entries.items()}
     fields: dict[str, Any] = {}
     lines = {name: line for name, (_, line) in entries.items()}
     sources: dict[str, str] = {}
@@ -184,6 +186,7 @@ KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 NAMES = tuple(dict.fromkeys(field for field, _ in KNOWN.values()))
 IGNORED = ("id", "created_at")
+LOWER = {name.lower(): name for name in (*KNOWN, *IGNORED)}
 
 
 def _heading(content: str) -> str:

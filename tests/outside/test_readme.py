@@ -46,6 +46,7 @@ RUNNING = Page("docs/running.md")
 WRAPPER = RUNNING.take("systemd", "")[1]
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
+(DOCTOR,) = RUNNING.take("If something does not work")
 
 BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
@@ -247,6 +248,7 @@ def test_the_pages_on_health_metrics_and_backups_work(running, key, tmp_path):
     _, environ = running
     shell(SEND, environ, key)
     assert shell(HEALTH, environ, key) == '{"status":"ok"}\n'
+    assert "WRONG" not in shell(DOCTOR, environ, key)
 
     (job,) = yaml.safe_load(SCRAPE.replace("blog_…", key))["scrape_configs"]
     (target,) = job["static_configs"][0]["targets"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.storage import pages, webhooks
+from blogapi.storage import pages, stored, webhooks
 from tests.owner.pages import SECTIONS, follow, view
 from tests.service import add_key
 
@@ -29,6 +29,7 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
     client.patch("/v1/posts/1", json={"status": "archived"})
     assert pages.counts(database) == {"published": 0, "draft": 1, "scheduled": 1, "archived": 1}
     clock.now += 3600
+    database.write(stored.publish_due)
     assert pages.counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
     page = view(owner, "/settings/posts?status=published")
     assert page.all(".filter a") == ["All", "Published 1", "Draft 1", "Scheduled 0", "Archived 1"]
@@ -62,6 +63,28 @@ def test_a_search_keeps_the_filter_and_a_filter_the_search(owner, post):
     }
     assert view(owner, "/settings/posts?q=nothing").all(".posts li") == ["No post has these words."]
     assert len(view(owner, "/settings/posts?q=").titles) == 4
+
+
+def test_the_post_that_was_changed_last_is_first_and_all_pages_lead_back_and_forth(owner, client, post, clock):
+    for number in range(45):
+        clock.now += number % 2  # some in the same second
+        post(title=str(number))
+    clock.now += 1
+    client.patch("/v1/posts/1", json={"title": "changed"})
+    expected = ["changed", *map(str, range(44, 0, -1))]
+    found, path, links = [], "/settings/posts?status=draft", {}
+    while path:
+        page = view(owner, path)
+        found.append(page.titles)
+        links = {each.text: each["href"] for each in page.soup.select(".pages a")}
+        path = links.get("Older posts")
+    assert found == [expected[:20], expected[20:40], expected[40:]]
+    for titles in found[-2::-1]:
+        page = view(owner, links["Newer posts"])
+        assert page.titles == titles
+        assert page.all("[aria-current=true]") == ["Draft 45"]
+        links = {each.text: each["href"] for each in page.soup.select(".pages a")}
+    assert "Newer posts" not in links
 
 
 @pytest.mark.parametrize("query", ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"])

@@ -6,7 +6,6 @@ import re
 import secrets
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
 
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import PreconditionFailed
@@ -24,10 +23,11 @@ from blogapi.web.service import database, service
 from blogapi.web.views.posts import find_page
 
 SHOWN = 20  # posts at once
+MAX_TRAIL = 100  # pages: the address must not become too long
 FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
-LISTED = "id,title,status,slug,tags,published_at,created_at,updated_at"
+LISTED = "id,title,status,tags,published_at,updated_at"
 MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
-list_query = ListQuerySchema(only=("status", "before", "q"))
+list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
 NOW = {"published": "published", "draft": "a draft", "scheduled": "scheduled", "archived": "archived"}
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 
@@ -40,14 +40,24 @@ def index() -> Response:
 
 @blueprint.get("/posts")
 def show_posts() -> str:
-    """Show the posts, and how many have each status."""
+    """Show the posts by latest change, and how many have each status.
+
+    `newer` in the query has where the pages began that lie between the first and this one.
+    """
     asked = {name: value for name, value in request.args.items() if value}
-    query = list_query.load(asked) | {"limit": SHOWN, "fields": LISTED}
-    page = find_page(database(), query, client="owner")
-    older = page.before and urlencode(asked | {"before": page.before})
-    counts, most, url = pages.counts(database()), pages.MAX_COUNTED, service().config.url
-    found = list(map(json.loads, page.documents))
-    return render_template("owner/posts.html", posts=found, asked=asked, older=older, counts=counts, most=most, url=url)
+    trail = asked.pop("newer", "").split()
+    query = list_query.load(asked | {"sort": "published_at"})  # another order whose pages begin at a time
+    page = find_page(database(), query | {"sort": "updated_at", "limit": SHOWN, "fields": LISTED}, client="owner")
+    start = asked.pop("before", None)
+    passed = [*trail, start][-MAX_TRAIL:] if start else []
+    values = {
+        "posts": list(map(json.loads, page.documents)),
+        "asked": asked,
+        "older": page.before and {"before": page.before, "newer": " ".join(passed)},
+        "newer": start and {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
+        "counts": pages.counts(database()),
+    }
+    return render_template("owner/posts.html", most=pages.MAX_COUNTED, url=service().config.url, **values)
 
 
 @blueprint.get("/posts/<id:post_id>")
