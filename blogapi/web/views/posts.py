@@ -8,11 +8,10 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
-from blogapi.storage import pages, posts
+from blogapi.storage import pages, posts, search
 from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
-from blogapi.storage.search import queries as search
 from blogapi.web.access import in_scope
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import (
