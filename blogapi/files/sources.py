@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,7 +26,7 @@ from blogapi.files.items import (
 from blogapi.files.markdown import parse
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
-# Folders of what was built or installed, not written. Hidden folders are not entered either.
+# Folders of built or installed files. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 # The page of a whole section in Hugo and Zola.
 NOT_POSTS = ("_index",)
@@ -56,7 +56,7 @@ class Sources:
         self.setting = setting
         self.spool = spool
         self.kinds = ("post", "page") if pages else ("post",)
-        self.left_out: Counter[str] = Counter()  # what is not a post, by its kind
+        self.left_out: Counter[str] = Counter()  # everything else, by its kind
         self.files: set[Path] = set()
         found = [found for path in paths for found in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
@@ -79,19 +79,14 @@ class Sources:
 
     def _distinct(self, found: list[Found]) -> list[Found]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ."""
-        same: defaultdict[str, list[int]] = defaultdict(list)
-        for index, each in enumerate(found):
-            same[each.slug].append(index)
-        for slug, indexes in same.items():
-            depth = 0
-            slugs = {slug}
-            while slug and len(slugs) < len(indexes) and depth < max(len(found[index].parents) for index in indexes):
-                depth += 1
-                for index in indexes:
-                    names = (*found[index].parents[-depth:], slug)
-                    found[index] = found[index]._replace(slug=self.setting.slug_of(" ".join(names)))
-                slugs = {found[index].slug for index in indexes}
-        return found
+        slugs = [each.slug for each in found]
+        for depth in range(1, 1 + max((len(each.parents) for each in found), default=0)):
+            counts = Counter(slugs)
+            for index, each in enumerate(found):
+                if each.slug and counts[slugs[index]] > 1:
+                    slugs[index] = self.setting.slug_of(" ".join((*each.parents[-depth:], each.slug)))
+        counts = Counter(slugs)
+        return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 
     def _find(self, path: Path) -> Iterator[Found]:
         if path.is_dir():

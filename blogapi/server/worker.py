@@ -23,7 +23,7 @@ from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
-MAX_ACCEPT = 64  # connections at once: those that make room for them end a moment later
+MAX_ACCEPT = 32  # connections at once: those that make room for them end a moment later
 UNSENT_BYTES = 64 * 1024  # of a response, that the kernel takes before the client has taken any
 
 

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from peewee import EXCLUDED, JOIN, SQL, Case, Field, Node, Select, Value, fn
 
 from blogapi.post import STATUSES, fold
-from blogapi.storage import documents, webhooks
+from blogapi.storage import documents, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search import index
 
 
 class CountedTag(NamedTuple):
@@ -254,7 +253,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed, now=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
-                index.reindex(tx, post_id, old, new, at_once=True)
+                search.reindex(tx, post_id, old, new)
                 any_changed = True
     return any_changed
 

@@ -67,7 +67,9 @@ def test_a_form_sent_twice_creates_one_post(owner, count):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("title", "", "Must have 1 to 255 characters."),
         ("title", " ", "Must have 1 to 255 characters."),
+        ("content", "", "Must contain a visible character."),
         ("content", " \n", "Must contain a visible character."),
         ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
         ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, g, redirect, render_template, request
 from werkzeug.exceptions import PreconditionFailed
 
-from blogapi.post import STATUSES, PostChangeSchema, PutPostSchema
+from blogapi.post import PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, pages, posts
 from blogapi.storage.errors import Damaged
 from blogapi.storage.keys import digest_of
@@ -64,7 +64,7 @@ def show_posts() -> str:
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
     post = documents.load(posts.find(database(), post_id))
-    return render_template("owner/post.html", post=post, statuses=STATUSES, **shown)
+    return render_template("owner/post.html", post=post, **shown)
 
 
 # A post to write
@@ -81,7 +81,7 @@ def show_new(**shown: Any) -> str:
 @shows_errors(show_new)
 def create_post() -> Response:
     """Create a post; the same form sent twice creates one."""
-    fields = new_post.load({name: value for name, value in typed_fields().items() if value})
+    fields = new_post.load(typed_fields())
     same = repr(sorted(fields.items())).encode()
     nonce = g.form.get("nonce")
     key = IdempotencyKey(digest_of(g.session), nonce, hashlib.sha256(same).digest()) if nonce else None
@@ -114,7 +114,7 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     typed = typed_fields(old["content"])
     changes = {name: value for name, value in typed.items() if value != old.get(name, type(value)())}
     cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
-    fields = change_of_post.load({name: value for name, value in changes.items() if value != ""} | cleared)
+    fields = change_of_post.load(changes | cleared)
     try:
         new = documents.load(database().write(posts.change, post_id, fields, must_match(g.form.get("etag", ""))))
     except PreconditionFailed:
@@ -149,15 +149,14 @@ def typed_fields(old_content: str = "") -> dict[str, Any]:
 
     A browser does not tell which line breaks a text has: a content keeps those that it had.
     """
-    typed = {name: g.form.get(name, "") for name in FIELDS}
-    time = typed["published_at"]
+    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FIELDS}
     if "\r\n" in old_content:
         same = typed["content"] == old_content.replace("\r\n", "\n")
         typed["content"] = old_content if same else typed["content"].replace("\n", "\r\n")
-    return typed | {
-        "tags": [name for name in typed["tags"].split("\n") if name.strip()],
-        "published_at": f"{time}{':00' * bool(MINUTE.fullmatch(time))}Z" if time else "",
-    }
+    typed["tags"] = [name for name in typed["tags"].split("\n") if name.strip()]
+    if time := typed.pop("published_at"):
+        typed["published_at"] = f"{time}{':00' * bool(MINUTE.fullmatch(time))}Z"
+    return typed
 
 
 # What becomes of a post
@@ -169,7 +168,7 @@ def change_status(post_id: int) -> Response:
     """Publish, schedule, archive or unpublish a post."""
     typed = typed_fields()
     old = documents.load(posts.find(database(), post_id))
-    fields = change_of_post.load({name: typed[name] for name in ("status", "published_at") if typed[name]})
+    fields = change_of_post.load({name: typed[name] for name in ("status", "published_at") if name in typed})
     new = documents.load(database().write(posts.change, post_id, fields, lambda document: None))
     before = {name: old[name].removesuffix("Z") for name in ("status", "published_at") if name in old}
     undo = f"/posts/{post_id}/status", before
