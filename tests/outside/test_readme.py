@@ -31,7 +31,7 @@ LISTING, BY_DATE, FIND, LEAVE = README.take("A site")
 KEYS, LESS = README.take("Keys")
 SUBSCRIBE, PING = README.take("Webhooks")
 (SETTINGS,) = README.take("The owner's page")
-(MAKE_TEST,) = README.take("And then")
+(MAKE_TEST,) = README.take("More")
 
 REFERENCE = Page("docs/reference.md")
 CHANGE, SCHEDULE, DELETE = REFERENCE.take("Changing a post")
