@@ -37,11 +37,17 @@ def test_the_url_is_where_the_service_listens_unless_it_is_given(environ, url):
     assert Config.from_environ(environ).url == url
 
 
+@pytest.mark.parametrize(("url", "prefix"), [("https://a", ""), ("https://a/", ""), ("https://a:1/b/c.d/", "/b/c.d")])
+def test_the_path_of_the_url_is_the_prefix_of_every_address(url, prefix):
+    assert Config.from_environ({"BLOGAPI_URL": url}).prefix == prefix
+
+
 URLS = [
     "blog.example.org",
     "ftp://a",
     "https://",
-    "https://a/b",
+    "https://a//b",
+    "https://a/b c",
     "https://a?b",
     "https://a#b",
     "https://u@a",
@@ -52,8 +58,10 @@ URLS = [
 @pytest.mark.parametrize(
     "text", [*URLS, "https://a'b", "https://ä", "https://a:", "https://a:b", "javascript://a", "/"]
 )
-def test_a_url_is_a_scheme_and_a_host(text):
-    with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be http:// or https://, a host and perhaps a port"):
+def test_a_url_is_a_scheme_a_host_and_perhaps_a_path(text):
+    with pytest.raises(
+        ValueError, match=r"^BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path"
+    ):
         Config.from_environ({"BLOGAPI_URL": text})
 
 
@@ -159,3 +167,17 @@ def test_a_setting_that_there_is_not_is_refused_with_the_one_that_was_meant(vari
 def test_a_setting_like_no_other_is_refused_with_all_that_there_are():
     with pytest.raises(ValueError, match=r"^BLOGAPI_X: there is no such setting; there are HOST, PORT, BLOGAPI_DAT"):
         Config.from_environ({"BLOGAPI_X": "1"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BLOGAPI_PORT", "tcp://10.0.0.1:8000"),
+        ("BLOGAPI_SERVICE_HOST", "10.0.0.1"),
+        ("BLOGAPI_SERVICE_PORT_HTTP", "8000"),
+        ("BLOGAPI_PORT_8000_TCP_ADDR", "10.0.0.1"),
+    ],
+)
+def test_variables_that_kubernetes_sets_are_named_as_such(variable, value):
+    with pytest.raises(ValueError, match=f"^{variable}: there is no such setting; Kubernetes sets it for a Service"):
+        Config.from_environ({variable: value})
