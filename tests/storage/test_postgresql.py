@@ -275,6 +275,14 @@ def test_a_creation_takes_four_round_trips(round_trips):
     assert counts[1:] == [4, 4]  # The first one prepares statements.
 
 
+def test_a_deletion_takes_five_round_trips_and_one_more_if_it_is_the_newest_of_its_tags(round_trips):
+    fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
+    for title in "ABCD":
+        round_trips(posts.add, fields | {"title": title})
+    counts = [round_trips(posts.delete, post_id, lambda document: None) for post_id in (1, 2, 4)]
+    assert counts[1:] == [5, 6]
+
+
 # Writes that share a transaction
 
 
