@@ -4,15 +4,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
+from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 PLAIN = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
-# http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
-BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+# http or https, a host, perhaps a port and a path: what links and curl lines can begin with, in a shell, too
+BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
@@ -51,6 +53,11 @@ class Config:
             host = f"[{host}]" if ":" in host else host
             object.__setattr__(self, "url", f"http://{host}:{self.port}")
 
+    @cached_property
+    def prefix(self) -> str:
+        """The path of the URL, which every address of the service begins with: /blog, or nothing."""
+        return urlsplit(self.url).path
+
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the settings; raise ValueError naming the variable and what would be right."""
@@ -68,8 +75,8 @@ class Config:
             values["url"] = values["url"].rstrip("/")
             if not BASE_URL.fullmatch(values["url"]):
                 raise ValueError(
-                    "BLOGAPI_URL: must be http:// or https://, a host and perhaps a port, "
-                    f"such as https://blog.example.org, not {values['url'][:80]!r}"
+                    "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "
+                    f"such as https://blog.example.org or https://example.org/blog, not {values['url'][:80]!r}"
                 )
         return cls(**values)
 

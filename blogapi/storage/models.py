@@ -103,6 +103,7 @@ class Tag(BaseModel):
 
 
 Search = Table("search")  # no model: its columns are hidden ones of FTS5
+Recent = Table("recent")  # no model: a copy of a database indexes all posts again
 
 
 def match(words: str) -> Expression:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from blogapi.clock import rfc3339
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage import history, outbox, posts, stored, webhooks
+from blogapi.storage import history, outbox, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.outbox import GONE, Attempt, DueWebhook, Message
@@ -142,7 +142,7 @@ class Sender:
 
     def prune(self) -> None:
         """Once a minute, delete expired rows and drop the pending deliveries that are too many."""
-        if self.clock() < self.prune_at:
+        if 0 < self.prune_at - self.clock() <= MINUTE:  # more if the clock was set back
             return
         for webhook in list(webhooks.listing(self.database)):
             if not webhook.events:
@@ -153,6 +153,7 @@ class Sender:
         self.database.write(posts.forget_idempotency_keys)
         while not self.stopping.is_set() and self.database.write(history.prune, self.keep_days):
             time.sleep(0)
+        self.database.write(search.settle)
         self.check_clock()
         self.prune_at = self.clock() + MINUTE
 

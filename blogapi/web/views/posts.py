@@ -8,11 +8,10 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
-from blogapi.storage import pages, posts
+from blogapi.storage import pages, posts, search
 from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
-from blogapi.storage.search import queries as search
 from blogapi.web.access import in_scope
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import (
@@ -35,7 +34,7 @@ from blogapi.web.responses import (
     no_content,
     post_response,
 )
-from blogapi.web.schemas.posts import ListedPostSchema, ListQuerySchema
+from blogapi.web.schemas.posts import ListQuerySchema
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 post_schema = PostSchema()
@@ -43,7 +42,7 @@ post_schema = PostSchema()
 
 @operation(
     "GET /v1/posts",
-    Answer(200, "The posts, in order.", ListedPostSchema(many=True, partial=True), headers=("Link", "ETag")),
+    Answer(200, "The posts, in order.", PostSchema(many=True), headers=("Link", "ETag")),
     query=ListQuerySchema(),
     request_headers=("If-None-Match",),
     scopes=SCOPES,
@@ -57,7 +56,7 @@ def list_posts(request: Request) -> Response:
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.documents)
-    return list_response(request, content, next_link("/v1/posts", request.query, "before", page.before))
+    return list_response(request, content, next_link(request, "/v1/posts", "before", page.before))
 
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
