@@ -37,18 +37,12 @@ ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 class Document(NamedTuple):
     """A parsed Markdown file."""
 
-    fields: dict[str, Any]
-    """The fields of a post that it has, with `content`, as in JSON; times are RFC 3339."""
-    created_at: str | None
-    """The text of `created_at`, as written."""
-    number: int
-    """The former `id`; 0 if it has none."""
-    unknown: dict[str, Any]
-    """The values of other names: texts, and lists and mappings of them."""
-    lines: dict[str, int]
-    """The lines of the fields and of the other names."""
-    content_line: int = 1
-    """The line in which the content begins."""
+    fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
+    created_at: str | None  # the text of `created_at`, as written
+    number: int  # the former `id`; 0 if it has none
+    unknown: dict[str, Any]  # the values of other names: texts, and lists and mappings of them
+    lines: dict[str, int]  # the lines of the fields and of the other names
+    content_line: int = 1  # the line in which the content begins
 
     @property
     def is_exported(self) -> bool:
