@@ -134,23 +134,21 @@ def _item(
         dropped += ("published_at in the future",)
     if setting.site:
         fields["content"] = with_absolute_images(fields.get("content", ""), setting.site, folder)
-    if "cover_image" in fields and not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
-        address = fields.pop("cover_image")
-        if setting.site and not address.startswith("//"):
-            fields["cover_image"] = absolute(address, setting.site, folder)
-        else:
-            dropped += ("cover_image",)
+    if not _has_usable_cover(fields, folder, setting):
+        del fields["cover_image"]
+        dropped += ("cover_image",)
+    created_at = next((time for time in (created_at, published_at) if time and time <= now), "")
     given, fields["slug"] = fields["slug"], make_slug(fields["slug"], setting.slug_of)
-    created = next((time for time in (created_at, published_at) if time and time <= now), None)
-    is_same = given == fields["slug"]
-    return Item(
-        source,
-        fields,
-        created,
-        dropped,
-        old_paths=() if is_same else (f"/{given}",),
-        notes=() if is_same else (("other slugs", None),),
-    )
+    item = Item(source, fields, created_at or None, dropped)
+    return item if given == fields["slug"] else item._replace(old_paths=(f"/{given}",), notes=(("other slugs", None),))
+
+
+def _has_usable_cover(fields: dict[str, Any], folder: str, setting: Setting) -> bool:
+    """Make a relative cover image absolute if possible; return whether there is none or it is absolute."""
+    address = fields.get("cover_image", "")
+    if setting.site and not ABSOLUTE_URL.fullmatch(address) and not address.startswith("//") and address:
+        fields["cover_image"] = address = absolute(address, setting.site, folder)
+    return not address or ABSOLUTE_URL.fullmatch(address) is not None
 
 
 def make_slug(text: str, slug_of: Callable[[str], str]) -> str:
