@@ -126,7 +126,7 @@ def test_the_readme_on_posts_works(running, key):
     assert created | TIMES == example | TIMES
     assert shell(LISTING, environ, key) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
     assert json.loads(shell(BY_DATE, environ, key)) == [
-        {name: created[name] for name in ("title", "slug", "published_at")}
+        {name: created[name] for name in ("id", "title", "status", "slug", "published_at")}
     ]
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()

@@ -17,6 +17,7 @@ from blogapi.storage.copy import SCHEMAS, VERSION, copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
 from tests.conftest import NOON, Clock
@@ -315,4 +316,17 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
     found = list(database.rows(Post.select(Post.slug).order_by(Post.id)))
     assert sorted(found) == [("a",), ("b",), ("c",)]
     assert sorted(database.rows(PostTag.select(PostTag.tag))) == sorted(found)
+    engine.close()
+
+
+def test_statements_stay_prepared_when_another_operation_is_undone(url):
+    queries = [Prepared(Post.select(column).where(Post.id == Param("id"))) for column in (Post.slug, Post.status)]
+    engine = engine_for(url, 1)
+    tx = engine.begin(1)
+    for undo in (True, False, True, False):
+        tx.savepoint()
+        assert [tx.row(query, id=1) for query in queries] == [None, None]
+        tx.release(undo)
+        assert [tx.row(query, id=1) for query in reversed(queries)] == [None, None]
+    tx.commit()
     engine.close()
