@@ -312,7 +312,7 @@ def test_if_none_match_with_a_star_only_makes(put):
     assert put({"If-None-Match": "*"}).status_code == 201
     for fields in ({}, {"title": "Other"}):
         answer = put({"If-None-Match": "*"}, **fields)
-        assert message(answer, 412) == "If-None-Match: there is such a post already"
+        assert message(answer, 412) == "If-None-Match: the post exists already"
 
 
 def test_if_match_only_replaces(client, put, count):
