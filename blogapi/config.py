@@ -13,6 +13,8 @@ POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
 # http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+# The variables of a Service's address
+KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
@@ -52,9 +54,9 @@ class Config:
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the settings; raise ValueError naming the variable and what would be right."""
         known = cls.variables()
-        for variable in environ:
+        for variable, value in environ.items():
             if variable.startswith(PREFIX) and variable not in known:
-                raise ValueError(f"{variable}: there is no such setting; {_meant(variable, list(known))}")
+                raise ValueError(f"{variable}: there is no such setting; {_meant(variable, value, list(known))}")
         given = {variable: field for variable, field in known.items() if variable in environ}
         values = {field.name: _convert(variable, environ[variable], field.type) for variable, field in given.items()}
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
@@ -76,7 +78,9 @@ class Config:
         return {("" if field.name in PLAIN else PREFIX) + field.name.upper(): field for field in fields(cls)}
 
 
-def _meant(variable: str, known: list[str]) -> str:
+def _meant(variable: str, value: str, known: list[str]) -> str:
+    if KUBERNETES.fullmatch(f"{variable}={value}"):
+        return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
     names = {name.removeprefix(PREFIX): name for name in known}  # What all have in common says nothing.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(known)}"

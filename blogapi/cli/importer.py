@@ -22,7 +22,7 @@ schema = PutPostSchema()
 
 
 class Result(NamedTuple):
-    """What became of a source."""
+    """The result for a source."""
 
     outcome: posts.Outcome | Literal["refused"]
     source: str

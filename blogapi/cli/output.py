@@ -11,7 +11,7 @@ import click
 ITEMS_A_LINE = 1000
 EXAMPLES = 3
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
-# What its author can do about what an import notes, in the order in which it is printed.
+# The notes of an import, in the order in which they are printed, and the remedy for each.
 TODO = {
     "relative images": "--base-url URL makes them absolute",
     "shortcodes": "only the old site knows them: replace them",
@@ -54,7 +54,7 @@ def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
 
 
 class Summary:
-    """Counts of what an import did, and of what is left to do."""
+    """The counts of an import, and what is left to do."""
 
     def __init__(self) -> None:
         self.outcomes = Counter(created=0, updated=0, unchanged=0, refused=0)
@@ -63,7 +63,7 @@ class Summary:
         self.examples: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(self, what: str, place: str) -> None:
-        """Count what the author should look at."""
+        """Count a note."""
         self.noted[what] += 1
         if len(self.examples[what]) < EXAMPLES:
             self.examples[what].append(place)

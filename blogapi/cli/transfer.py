@@ -72,9 +72,9 @@ def import_posts(
 
 @click.command("export")
 @click.argument("folder", type=GivenPath(path_type=Path), metavar="DIR")
-@click.option("--delete", is_flag=True, help="Remove what an earlier export wrote of posts that are gone.")
+@click.option("--delete", is_flag=True, help="Remove the files that an earlier export wrote for posts that are gone.")
 def export_posts(folder: Path, delete: bool) -> None:
-    """Write every post to DIR as a Markdown file, SLUG.md. What is there with the same content is not touched."""
+    """Write every post to DIR as a Markdown file, SLUG.md. Files with the same content are not touched."""
     with opened() as database:
         summary = export(storage_pages.every(database), folder, delete=delete)
     for failure in summary.failed:
@@ -93,7 +93,7 @@ def openapi() -> None:
 
 
 def report(result: Result, summary: Summary, dry_run: bool) -> None:
-    """Count a result; print why a post was refused and, in a dry run, what would become of it."""
+    """Count a result; print why it was refused, or what a dry run foresees."""
     summary.outcomes[result.outcome] += 1
     for reason in result.reasons:
         warn(shown(str(reason)))

@@ -1,1 +1,1 @@
-"""Posts as files: Markdown read and written, what other programs left, and the export."""
+"""Posts as files: Markdown, imports from other programs, and the export."""

@@ -1,4 +1,4 @@
-"""Content of other programs: HTML as Markdown, and what works only on their sites."""
+"""Content of other programs: HTML as Markdown, and constructs that work only on the old site."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from markdownify import ATX, MarkdownConverter
 
 from blogapi.files.front_matter import MarkdownError
 
-# What is not Markdown and stays as it is: [gallery ids="1,2"], [/caption]
+# Kept as it is: [gallery ids="1,2"], [/caption]
 SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
-# What CommonMark would take for markup: within a line, and at its start.
+# Text that CommonMark would take for markup: within a line, and at its start.
 MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
@@ -39,7 +39,7 @@ IMAGE = (
 CODE_ONLY = re.compile(CODE, re.MULTILINE)
 CODE_OR_IMAGE = re.compile(f"{CODE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
 ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#|\{|$", re.IGNORECASE)
-# What works on one site only.
+# Constructs that work on one site only.
 STAYING = {
     "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
     "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
@@ -50,10 +50,10 @@ BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGN
 
 
 class Converter(MarkdownConverter):
-    """Markdown that means what the HTML meant; what it cannot say stays HTML."""
+    """Converts HTML to Markdown of the same meaning; elements that Markdown lacks stay HTML."""
 
     def escape(self, text: str, parent_tags: set[str]) -> str:
-        """Escape what Markdown would take for markup, but in shortcodes."""
+        """Escape text that Markdown would take for markup, except in shortcodes."""
         parts = SHORTCODE.split(text)
         parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
         return "".join(parts)
@@ -113,7 +113,7 @@ def with_absolute_images(content: str, site: str, folder: str) -> str:
 
 
 def not_portable(content: str) -> Iterator[tuple[str, int]]:
-    """Yield what works only on the site that the Markdown is from, and the line where it begins."""
+    """Yield the kinds of constructs in Markdown that work only on the old site, each with its first line."""
     for match in CODE_OR_IMAGE.finditer(content):
         if match.lastgroup not in (None, "fence") and not ABSOLUTE.match(match[match.lastgroup]):
             yield "relative images", content.count("\n", 0, match.start()) + 1
@@ -132,7 +132,7 @@ def _parsed(html: str) -> BeautifulSoup:
 
 
 def _prepare(soup: BeautifulSoup) -> None:
-    """Change what markdownify does not take as it is."""
+    """Change HTML that markdownify does not convert well."""
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
     soup.smooth()

@@ -19,20 +19,20 @@ class Summary(NamedTuple):
     unchanged: int
     deleted: int
     failed: tuple[str, ...] = ()
-    """What could not be written, and why."""
+    """The reasons why files could not be written."""
 
 
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> Summary:
-    """Write each post to SLUG.md in a folder, which is made where it is missing; raise OSError where that cannot be.
+    """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
-    A file with the same bytes is not touched; another is replaced at one stroke. One that cannot be written does not
-    keep the others from it. With `delete`, the files of posts that are gone are removed: regular files named SLUG.md
-    whose front matter has that slug, and the id and time of creation that an export writes. Nothing else is.
+    A file with the same bytes is not touched; any other is replaced atomically. If a file cannot be written, the
+    others still are. With `delete`, the files of posts that are gone are removed: regular files SLUG.md whose front
+    matter has that slug and all that an export writes.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"cannot make the folder {folder}: {error.strerror}") from error
+        raise OSError(f"cannot create the folder {folder}: {error.strerror}") from error
     kept: set[str] = set()
     written = 0
     failed: list[str] = []
@@ -53,27 +53,27 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
     return Summary(written, len(kept) - written - len(failed), len(gone), tuple(failed))
 
 
-def _bytes_of(path: Path, most: int) -> bytes | None:
-    """Return at most so many bytes and one more of a regular file; None where there is none. A link is not followed."""
+def _bytes_of(path: Path, size: int) -> bytes | None:
+    """Return up to `size` bytes and one more of a regular file, or None. A link is not followed."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
-            return file.read(most + 1) if S_ISREG(os.fstat(file.fileno()).st_mode) else None
+            return file.read(size + 1) if S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None
 
 
 def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
-    beside = folder / f".{name}.part"
-    beside.unlink(missing_ok=True)  # what an export left that was killed
+    part = folder / f".{name}.part"
+    part.unlink(missing_ok=True)  # of an export that was killed
     seconds = datetime.fromisoformat(when).timestamp()
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             file.write(data)
             file.flush()
             os.utime(file.fileno(), (seconds, seconds))
-        beside.replace(folder / name)
+        part.replace(folder / name)
     except OSError:
-        beside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 

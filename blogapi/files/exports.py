@@ -18,7 +18,7 @@ from blogapi.files.front_matter import MarkdownError, rfc3339_of
 # Of an item of WordPress, which is kept in memory, and of an export of Ghost, which is parsed as a whole.
 MAX_ITEM_BYTES = 32 * 1024 * 1024
 MAX_GHOST_BYTES = 128 * 1024 * 1024
-# What XML does not allow, but WordPress writes.
+# XML does not allow them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
 NO_TIME = "0000-00-00 00:00:00"
@@ -48,7 +48,7 @@ class CleanFile(io.FileIO):
 
 
 def wordpress_posts(path: Path) -> Iterator[Post]:
-    """Read the items of an export (WXR): their `kind`, and of posts and pages `id` and what `_entry` returns.
+    """Read the items of an export (WXR): their `kind`, and for posts and pages their `id` and the result of `_entry`.
 
     Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
     """
@@ -127,7 +127,7 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
         "path": _text(item, "link"),
         "title": text_of(_text(item, "title")),
         "slug": unquote(_text(item, "post_name")),
-        # What has a password was not public.
+        # A post with a password was not public.
         "status": "draft" if _text(item, "post_password") else STATUSES[status],
         "published_at": _time(when) if status in ("publish", "future", "private") else "",
         "created_at": _time(when),
@@ -181,7 +181,7 @@ def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> Post:
     content = "" if html else text["markdown"] or _markdown_card(text["mobiledoc"])
     if not html and not content and '"text":' in text["lexical"]:
         raise MarkdownError("its content is `lexical` without HTML: publish it in Ghost, or export it with HTML")
-    # What only members may read does not become public.
+    # Posts for members do not become public.
     status = row.get("status") if row.get("visibility", "public") == "public" else "draft"
     return {
         "title": text["title"],

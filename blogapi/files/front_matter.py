@@ -1,4 +1,4 @@
-"""Front matter: what stands before the content, as YAML or TOML, every scalar as its text as written."""
+"""Front matter in YAML or TOML. Every scalar is its text as written."""
 
 import re
 import tomllib
@@ -11,19 +11,19 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_TOKENS = 3000  # in TOML, where tomllib takes long for each
+MAX_TOKENS = 3000  # in TOML: tomllib is slow for each
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE),
     b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)", re.MULTILINE),
 }
-# What YAML does not allow as it stands (YAML 1.2, 5.1), but for what decoding refuses.
+# Characters that YAML does not allow (YAML 1.2, 5.1), except those that decoding refuses.
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
-# libyaml is ten times as fast; PyYAML does without it where no wheel has it.
+# libyaml is ten times as fast, but not every wheel of PyYAML has it.
 Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
-# What would be right where a parser says this.
+# Hints to add to the messages of parsers.
 HINTS = {
     "mapping values are not allowed": "put the text in quotes",
     "that cannot start any token": "put the text in quotes, and spaces instead of tabs",
@@ -44,7 +44,7 @@ YEAR_FIRST = re.compile(
     r"(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
-# The dates of e-mail (RFC 5322), and what people and JavaScript make of them: July 8, 2022 10:00 PM.
+# The dates of e-mail (RFC 5322), and their variants by people and JavaScript: July 8, 2022 10:00 PM.
 MONTH_NAMED = re.compile(
     r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
     r"(?:,?[ ]+(?P<hour>\d\d?)(?P<rest>:\d\d(?::\d\d)?)(?:[ ]*(?P<half>[ap])m)?"
@@ -56,7 +56,7 @@ TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:
 
 
 class MarkdownError(ValueError):
-    """What is wrong with a Markdown file, for its author, and in which line of it, where one is to blame."""
+    """A fault of a Markdown file, described for its author, with its line if it has one."""
 
     def __init__(self, reason: str, line: int | None = None):
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -129,7 +129,7 @@ def _read_yaml(text: str) -> dict[str, Entry]:
 
 
 def _hinted(problem: str) -> str:
-    """Return what a parser says with what would be right, where that is known."""
+    """Return the message of a parser with a hint, if there is one."""
     return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
 
 
@@ -138,7 +138,7 @@ def _line(at: Any) -> int:
     if not isinstance(at, yaml.MarkedYAMLError):
         mark = at.start_mark
     elif at.context and at.context.startswith("while scanning"):
-        mark = at.context_mark or at.problem_mark  # where a quotation begins, not where the file ends
+        mark = at.context_mark or at.problem_mark  # the start of the quotation, not the end of the file
     else:
         mark = at.problem_mark
     return mark.line + 2
@@ -195,7 +195,7 @@ def _read_toml(text: str) -> dict[str, Entry]:
 
 
 def _bound_toml(text: str) -> None:
-    """Refuse what tomllib takes long for: names of many parts, and many of anything."""
+    """Refuse text for which tomllib is slow: names of many parts, and too many tokens."""
     count, dots, line, end = 0, 0, 2, 0
     for token in TOML_TOKEN.finditer(text):
         if text[end : token.start()].strip():

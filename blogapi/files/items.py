@@ -44,7 +44,7 @@ class Item(NamedTuple):
     old_paths: tuple[str, ...] = ()
     """The former addresses."""
     notes: tuple[tuple[str, int | None], ...] = ()
-    """What its author should look at, each with its line."""
+    """Things for the author to look at, each with its line."""
 
     def line_of(self, field: str) -> int | None:
         """Return the line in which a field is wrong, if it is known."""
@@ -117,7 +117,7 @@ def slug_in_export(post: Mapping[str, Any], setting: Setting) -> str:
 
 
 def looked_through(item: Item, slug: str) -> Item:
-    """Return an item with the slug that it gets, and notes of what its author should look at."""
+    """Return an item with the slug that it gets, and notes for its author."""
     has_changed = item.notes or slug != item.fields["slug"]
     notes = [("other slugs", item.line_of("slug"))] if has_changed else []
     for name, line in not_portable(item.fields.get("content", "")):
@@ -133,10 +133,10 @@ def shown(text: str) -> str:
 def _item(
     source: str, fields: dict[str, Any], created_at: str, folder: str, dropped: tuple[str, ...], setting: Setting
 ) -> Item:
-    """Complete a post by what follows from its times.
+    """Complete a post.
 
-    What is published in the future is scheduled, what was scheduled for the past is published, and what is neither
-    keeps no time in the future.
+    A post published in the future is scheduled, and one scheduled for the past is published. A post with another
+    status keeps no time in the future.
     """
     published_at, now = fields.get("published_at", ""), setting.now
     if fields.get("status") in ("published", "scheduled") and published_at:
@@ -170,7 +170,7 @@ def make_slug(text: str, slug_of: Callable[[str], str]) -> str:
 
 
 def _name(path: Path) -> str:
-    """Return what names the post in a file: that of the folder for `index`, and with its language for `index.en`."""
+    """Return the name of a file, or of its folder for `index.md`, with the language for `index.en.md`."""
     if path.stem != "index" and not path.stem.startswith("index."):
         return path.stem
     return path.absolute().parent.name + path.stem.removeprefix("index").replace(".", "-")

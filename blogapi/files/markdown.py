@@ -11,13 +11,13 @@ from blogapi.post import CONTROL, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
-# Where a theme says more of an image than its address.
+# The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
 
 ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-# Front matter that other programs write, which is not read, and what to do about it.
+# Front matter of other programs that is not read, and the remedy.
 NOT_READ = {
     re.compile(r'\{\s*"'): "front matter in JSON is not read: `hugo convert toYAML` converts it",
     re.compile(
@@ -28,23 +28,23 @@ NOT_READ = {
 }
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
-# Words that YAML 1.1 or 1.2 takes for something else than text.
+# Words that YAML 1.1 or 1.2 does not take for text.
 WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
-# What some parser of YAML does not take as it stands within quotes.
+# Characters that some parser of YAML does not read within quotes.
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class Document(NamedTuple):
-    """What a Markdown file says of a post."""
+    """A parsed Markdown file."""
 
     fields: dict[str, Any]
-    """The fields of a post that it gives, `content` too, as JSON would have them; times are RFC 3339."""
+    """The fields of a post that it has, with `content`, as in JSON; times are RFC 3339."""
     created_at: str | None
-    """The text of `created_at`, as it is written."""
+    """The text of `created_at`, as written."""
     number: int
-    """The `id` that the post had, 0 where it is none."""
+    """The former `id`; 0 if it has none."""
     unknown: dict[str, Any]
-    """The values of other names, texts, and lists and mappings of them."""
+    """The values of other names: texts, and lists and mappings of them."""
     lines: dict[str, int]
     """The lines of the fields and of the other names."""
     content_line: int = 1
@@ -52,7 +52,7 @@ class Document(NamedTuple):
 
     @property
     def is_exported(self) -> bool:
-        """Whether it has what `render` always writes: then it means exactly what it says."""
+        """Whether it has all that `render` always writes: then nothing is inferred from its name."""
         return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
@@ -73,7 +73,7 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
-    """Return what front matter says of a post."""
+    """Read front matter."""
     entries = read(marks, text)
     if not strict:  # Hugo's names have no case.
         entries = {LOWER.get(name.lower(), name): entry for name, entry in entries.items()}
@@ -160,7 +160,7 @@ def _address(value: Any) -> str:
 
 
 def _status_if(status_of: Mapping[bool, str]) -> Callable[[Any], str]:
-    """Return what reads a flag as a status."""
+    """Return a function that reads a flag as a status."""
 
     def read(value: Any) -> str:
         if value == "":
@@ -172,7 +172,7 @@ def _status_if(status_of: Mapping[bool, str]) -> Callable[[Any], str]:
     return read
 
 
-# The field that a name stands for, and what reads its value. A field's own name comes first.
+# The field that a name stands for, and the function that reads its value. A field's own name comes first.
 KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "title": ("title", _text),
     "slug": ("slug", _text),
@@ -190,7 +190,7 @@ LOWER = {name.lower(): name for name in (*KNOWN, *IGNORED)}
 
 
 def _heading(content: str) -> str:
-    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) that the content begins with, if it does."""
+    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) with which the content begins, if any."""
     heading = HEADING.search(content)
     if not heading or any(map(is_visible, set(content[: heading.start()]))):
         return ""
@@ -206,7 +206,7 @@ def _written(name: str, value: Any) -> str:
 
 
 def _scalar(text: str, also_special: str = "") -> str:
-    """Write a text as it is where every YAML reads that as the same text, else in double quotes."""
+    """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
     if (
         text[0].isalpha()
         and text.isprintable()

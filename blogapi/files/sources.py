@@ -26,7 +26,7 @@ from blogapi.files.items import (
 from blogapi.files.markdown import parse
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
-# Folders of what was built or installed, not written. Hidden folders are not entered either.
+# Folders of built or installed files. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 # The page of a whole section in Hugo and Zola.
 NOT_POSTS = ("_index",)
@@ -56,7 +56,7 @@ class Sources:
         self.setting = setting
         self.spool = spool
         self.kinds = ("post", "page") if pages else ("post",)
-        self.left_out: Counter[str] = Counter()  # what is not a post, by its kind
+        self.left_out: Counter[str] = Counter()  # everything else, by its kind
         self.files: set[Path] = set()
         found = [found for path in paths for found in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))

@@ -159,3 +159,17 @@ def test_a_setting_that_there_is_not_is_refused_with_the_one_that_was_meant(vari
 def test_a_setting_like_no_other_is_refused_with_all_that_there_are():
     with pytest.raises(ValueError, match=r"^BLOGAPI_X: there is no such setting; there are HOST, PORT, BLOGAPI_DAT"):
         Config.from_environ({"BLOGAPI_X": "1"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BLOGAPI_PORT", "tcp://10.0.0.1:8000"),
+        ("BLOGAPI_SERVICE_HOST", "10.0.0.1"),
+        ("BLOGAPI_SERVICE_PORT_HTTP", "8000"),
+        ("BLOGAPI_PORT_8000_TCP_ADDR", "10.0.0.1"),
+    ],
+)
+def test_variables_that_kubernetes_sets_are_named_as_such(variable, value):
+    with pytest.raises(ValueError, match=f"^{variable}: there is no such setting; Kubernetes sets it for a Service"):
+        Config.from_environ({variable: value})

@@ -84,7 +84,7 @@ def test_a_folder_in_the_place_of_a_file_is_named_and_the_others_are_written(fol
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "a").touch()
-    with pytest.raises(OSError, match=f"^cannot make the folder {tmp_path}/a: File exists$"):
+    with pytest.raises(OSError, match=f"^cannot create the folder {tmp_path}/a: File exists$"):
         export(POSTS, tmp_path / "a")
 
 

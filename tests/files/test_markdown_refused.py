@@ -193,6 +193,7 @@ HOSTILE_YAML = [
 HOSTILE_TOML = [
     "a = " + "[" * 60_000, "a." * 30_000 + "a = 1\nb = ", "a" * 60_000 + "=", "'a' . " * 10_000, "a = {" * 12_000,
     "\n".join([f"{'a.' * 99}b = 1"] * 300), "a = '" + "'" * 60_000, 'a = "' * 12_000, 'a = """' + '"\\' * 30_000,
+    '\\"""a"' * 745 + "#" + "x" * 59_000, "\\'''a'" * 745 + "#" + "x" * 59_000,
     "[a]\n" * 15_000, "[[a]]\n" * 10_000, "\n".join(f"a{n} = {n}" for n in range(5000)),
 ]  # fmt: skip
 HOSTILE = [
@@ -202,7 +203,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE], ids=range(43))
+@pytest.mark.parametrize("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE], ids=range(45))
 def test_hostile_files_are_refused_at_once(data):
     """What takes many times as long as it should is quadratic."""
     start = time.process_time()

@@ -146,8 +146,8 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
 
 @pytest.mark.parametrize("data", [b"", b"G", b"no request\r\n\r\n"])
 def test_more_connections_than_files_make_room_for_others(tmp_path, opened, data):
-    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 256; exec "{BIN / "gunicorn"}"')) as service:
-        for _ in range(400):
+    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 512; exec "{BIN / "gunicorn"}"')) as service:
+        for _ in range(700):
             send(service, opened, data)
         begun = time.monotonic()
         assert service.request("GET", "/v1/posts")[0] == 200
