@@ -10,7 +10,7 @@ from blogapi.storage import documents, pages, posts
 from blogapi.storage.errors import Damaged
 from blogapi.web.owner.blueprint import address, blueprint, done
 from blogapi.web.owner.forms import shows_errors
-from blogapi.web.owner.writing import change_of_post, typed_fields
+from blogapi.web.owner.writing import author, change_of_post, typed_fields
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.service import database, service
 from blogapi.web.views.posts import find_page
@@ -54,7 +54,7 @@ def show_posts() -> str:
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
     post = documents.load(posts.find(database(), post_id))
-    return render_template("owner/post.html", post=post, **shown)
+    return render_template("owner/post.html", post=post, is_kept=bool(author()), **shown)
 
 
 # What becomes of a post
@@ -67,7 +67,7 @@ def change_status(post_id: int) -> Response:
     typed = typed_fields()
     old = documents.load(posts.find(database(), post_id))
     fields = change_of_post.load({name: typed[name] for name in ("status", "published_at") if name in typed})
-    new = documents.load(database().write(posts.change, post_id, fields, lambda document: None))
+    new = documents.load(database().write(posts.change, post_id, fields, anyhow, author()))
     before = {name: old[name].removesuffix("Z") for name in ("status", "published_at") if name in old}
     undo = f"/posts/{post_id}/status", before
     return done(f"/posts/{post_id}", f"is {NOW[new['status']]} now.", new["title"], undo=undo)
@@ -79,5 +79,11 @@ def delete_post(post_id: int) -> Response:
     title = ""
     with suppress(Damaged):  # It can be deleted all the same.
         title = documents.load(posts.find(database(), post_id))["title"]
-    database().write(posts.delete, post_id, lambda document: None)
-    return done("/posts", "was deleted.", title)
+    database().write(posts.delete, post_id, anyhow, author())
+    if not author():
+        return done("/posts", "was deleted.", title)
+    return done("/posts", "is in the trash.", title, undo=(f"/trash/{post_id}/restore", {}))
+
+
+def anyhow(document: bytes | None) -> None:
+    """Demand nothing of a post."""

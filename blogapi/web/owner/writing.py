@@ -3,19 +3,21 @@
 import hashlib
 import re
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from flask import Response, g, render_template
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi.post import PostChangeSchema, PutPostSchema
-from blogapi.storage import documents, posts
+from blogapi.storage import documents, history, posts
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.keys import digest_of
 from blogapi.storage.posts import Check, IdempotencyKey
 from blogapi.web.owner.blueprint import blueprint, done
 from blogapi.web.owner.diff import changed_lines
 from blogapi.web.owner.forms import shows_errors
-from blogapi.web.service import database
+from blogapi.web.service import database, service
 
 FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
 MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
@@ -37,7 +39,7 @@ def create_post() -> Response:
     same = repr(sorted(fields.items())).encode()
     nonce = g.form.get("nonce")
     key = IdempotencyKey(digest_of(g.session), nonce, hashlib.sha256(same).digest()) if nonce else None
-    post = database().write(posts.add_once, fields, key)
+    post = database().write(posts.add_once, fields, key, author())
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -68,10 +70,34 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
     fields = change_of_post.load(changes | cleared)
     try:
-        new = documents.load(database().write(posts.change, post_id, fields, must_match(g.form.get("etag", ""))))
+        return change_with_undo(post_id, "was saved.", posts.change, fields, must_match(g.form.get("etag", "")))
     except PreconditionFailed:
         return show_form(post_id), 412
-    return done(f"/posts/{post_id}", "was saved.", new["title"])
+
+
+def change_with_undo(post_id: int, text: str, operation: Callable, *arguments: Any) -> Response:
+    """Change a post by an operation of the storage, and say so; a form can go back to the version before."""
+
+    def change(tx: Transaction) -> tuple[bytes, int | None]:
+        before = newest_version(tx, post_id)
+        document = operation(tx, post_id, *arguments, author())
+        version = newest_version(tx, post_id)
+        return document, version if version != before else None
+
+    document, version = database().write(change)
+    undo = version and (f"/posts/{post_id}/history/{version}/restore", {"etag": documents.etag(document)})
+    return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
+
+
+def newest_version(reader: Reader, post_id: int) -> int | None:
+    """Return the newest version that is kept of a post."""
+    kept = history.revisions(reader, post_id, 1).kept
+    return kept[0].version if kept else None
+
+
+def author() -> str:
+    """Return what the history of posts calls this page; "" if it is not kept."""
+    return service().config.author("settings")
 
 
 def must_match(etag: str) -> Check:
@@ -79,7 +105,7 @@ def must_match(etag: str) -> Check:
 
     def check(document: bytes | None) -> None:
         if document is None or documents.etag(document) != etag:
-            raise PreconditionFailed
+            raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
     return check
 
