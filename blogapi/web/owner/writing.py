@@ -14,7 +14,7 @@ from blogapi.storage import documents, history, posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.keys import digest_of
 from blogapi.storage.posts import Check, IdempotencyKey
-from blogapi.web.owner.blueprint import blueprint, done
+from blogapi.web.owner.blueprint import blueprint, done, path
 from blogapi.web.owner.diff import changed_lines
 from blogapi.web.owner.forms import shows_errors
 from blogapi.web.service import database, service
@@ -25,14 +25,21 @@ new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 
 
 @blueprint.get("/posts/new")
-def show_new(**shown: Any) -> str:
-    """Show the form of a new post."""
-    typed = g.get("form") or {"status": "draft", "nonce": secrets.token_urlsafe(16)}
-    return render_template("owner/write.html", typed=typed, action="/posts/new", **shown)
+@blueprint.get("/posts/<id:post_id>/edit")
+def show_form(post_id: int | None = None, **shown: Any) -> str:
+    """Show the form of a post: after an error as typed, with what it would change if the post was changed meanwhile."""
+    new = {"status": "draft", "nonce": secrets.token_urlsafe(16)}
+    post = as_typed(posts.find(database(), post_id)) if post_id else new
+    typed, changed = g.form.to_dict() if "form" in g else post, {}
+    if post_id and typed.get("etag") != post["etag"]:
+        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
+        typed["etag"] = post["etag"]
+    values = {"typed": typed, "changed": changed, "post_id": post_id, "action": path()}
+    return render_template("owner/write.html", **values, **shown)
 
 
 @blueprint.post("/posts/new")
-@shows_errors(show_new)
+@shows_errors(show_form)
 def create_post() -> Response:
     """Create a post; the same form sent twice creates one."""
     fields = new_post.load(typed_fields())
@@ -41,22 +48,6 @@ def create_post() -> Response:
     key = IdempotencyKey(digest_of(g.session), nonce, hashlib.sha256(same).digest()) if nonce else None
     post = database().write(posts.add_once, fields, key, author())
     return done(f"/posts/{post.id}", "was created.", fields["title"])
-
-
-@blueprint.get("/posts/<id:post_id>/edit")
-def show_form(post_id: int, **shown: Any) -> str:
-    """Show the form of a post; after an error with what was typed, and what it changes if the post changed, too."""
-    document = posts.find(database(), post_id)
-    post = as_typed(document)
-    if "form" not in g:
-        return render_template("owner/write.html", typed=post, post_id=post_id, action=f"/posts/{post_id}/edit")
-    typed = g.form.to_dict()
-    changed = {}
-    if typed.get("etag") != post["etag"]:
-        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
-        typed["etag"] = post["etag"]
-    values = {"typed": typed, "changed": changed, "post_id": post_id, "action": f"/posts/{post_id}/edit"}
-    return render_template("owner/write.html", **values, **shown)
 
 
 @blueprint.post("/posts/<id:post_id>/edit")
