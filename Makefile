@@ -10,11 +10,14 @@ postgresql: .venv/postgresql  # what it takes to keep everything in a database o
 run: .venv/installed $(wildcard .venv/postgresql)
 	@exec $(BIN)/blogapi serve
 
-test: .venv/tested  # a few minutes: run it before each commit
-	$(BIN)/pytest -n auto --dist loadgroup
+PYTEST = $(BIN)/pytest -n auto --dist loadgroup
 
-test-all: test  # then what takes longer: PostgreSQL, servers that are killed, browsers, generated clients; with coverage
-	$(BIN)/pytest -n auto --dist loadgroup -m slow --cov
+test: .venv/tested  # a few minutes: run it before each commit
+	$(PYTEST) $(COVERAGE)
+
+test-all: COVERAGE = --cov --cov-report=
+test-all: test  # then what takes longer: PostgreSQL, servers that are killed, browsers, generated clients
+	$(PYTEST) -m slow --cov --cov-append
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak

@@ -139,10 +139,29 @@ CREATE TABLE delivery (
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
 
--- The words of all posts, as storage/search.py makes them, and nothing else: no text, and none of its lengths.
+-- The words of posts as storage/search/index.py makes them, and nothing else: no text, and none of its lengths.
 CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
 
 INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- a post is written again half as often
+
+-- Words that wait, as writing them to the index one post after the other would take half of the time of a creation.
+CREATE TABLE recent (
+    post_id INTEGER NOT NULL PRIMARY KEY,
+    size INTEGER NOT NULL,  -- of both texts
+    removed TEXT NOT NULL,  -- the words that the index has of the post
+    added TEXT NOT NULL  -- those that it has now
+) STRICT;
+
+CREATE TRIGGER recent_full AFTER INSERT ON recent WHEN (SELECT count(*) > 64 OR sum(size) > 65536 FROM recent)
+BEGIN
+    DELETE FROM recent;
+END;
+
+CREATE TRIGGER recent_deleted AFTER DELETE ON recent
+BEGIN
+    INSERT INTO search (search, rowid, words) SELECT 'delete', OLD.post_id, OLD.removed WHERE OLD.removed <> '';
+    INSERT INTO search (rowid, words) SELECT OLD.post_id, OLD.added WHERE OLD.added <> '';
+END;
 
 CREATE TABLE search_made (
     unicode TEXT NOT NULL  -- the version by which all words were made; without a row, they are still to be

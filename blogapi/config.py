@@ -4,15 +4,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
+from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 PLAIN = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
-# http or https, a host, perhaps a port: what links and curl lines can begin with, in a shell, too
-BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+# http or https, a host, perhaps a port and a path: what links and curl lines can begin with, in a shell, too
+BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
@@ -38,6 +40,7 @@ class Config:
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
+    keep_days: int = 30  # for what a post was before a change, and for deleted posts; 0 keeps nothing
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
@@ -49,6 +52,11 @@ class Config:
             host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
             host = f"[{host}]" if ":" in host else host
             object.__setattr__(self, "url", f"http://{host}:{self.port}")
+
+    @cached_property
+    def prefix(self) -> str:
+        """The path of the URL, which every address of the service begins with: /blog, or nothing."""
+        return urlsplit(self.url).path
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -67,10 +75,14 @@ class Config:
             values["url"] = values["url"].rstrip("/")
             if not BASE_URL.fullmatch(values["url"]):
                 raise ValueError(
-                    "BLOGAPI_URL: must be http:// or https://, a host and perhaps a port, "
-                    f"such as https://blog.example.org, not {values['url'][:80]!r}"
+                    "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "
+                    f"such as https://blog.example.org or https://example.org/blog, not {values['url'][:80]!r}"
                 )
         return cls(**values)
+
+    def author(self, name: str) -> str:
+        """Return the name by which the history knows who changes a post; "" if it is not kept."""
+        return name if self.keep_days else ""
 
     @classmethod
     def variables(cls) -> dict[str, Field]:
@@ -94,8 +106,9 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
         return text == "true"
     if kind is int:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-            raise ValueError(f"{variable}: must be a whole number from 1, not {text[:40]!r}")
+        lowest = 0 if variable == f"{PREFIX}KEEP_DAYS" else 1
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= lowest):
+            raise ValueError(f"{variable}: must be a whole number from {lowest}, not {text[:40]!r}")
         return int(text)
     if kind == Networks:
         return tuple(_network(variable, item.strip()) for item in text.split(",") if text)

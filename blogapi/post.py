@@ -22,6 +22,7 @@ URL = (
     r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
     r'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:[0-9]{0,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
 )
+URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"  # short, for the description
 URL_DESCRIPTION = f"An absolute http or https URL with a host, without white space, at most {MAX_URL:,} characters."
 TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
@@ -52,7 +53,7 @@ def is_slug(text: str) -> bool:
 def sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
     """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
     for key, value in messages.items():
-        name = f"{prefix}[{key}]" if isinstance(key, int) else key[:MAX_NAME] or '""'
+        name = f"{prefix}[{key}]" if isinstance(key, int) else key[: MAX_NAME + 2]
         if isinstance(value, dict):
             yield from sentences(value, name)
         else:
@@ -85,7 +86,7 @@ def visible(text: str) -> None:
 
 
 def absolute_url(text: str) -> None:
-    """Validate that a text is an absolute URL. No Pattern: the description would have it, too long to help."""
+    """Validate that a text is an absolute URL. No Pattern: it would be in the description, too long to help."""
     if not re.fullmatch(URL, text):
         raise ValidationError("must be an absolute http or https URL without white space")
 
@@ -198,7 +199,8 @@ def tag_name(**kwargs: Any) -> Line:
 
 def cover_image(**kwargs: Any) -> Text:
     description = f"The address of an image. {URL_DESCRIPTION}"
-    return Text(length(0, MAX_URL), absolute_url, metadata={"description": description}, **kwargs)
+    metadata = {"description": description, "pattern": f"^$|{URL_PATTERN}"}
+    return Text(length(0, MAX_URL), absolute_url, metadata=metadata, **kwargs)
 
 
 def published_at() -> Time:
@@ -219,12 +221,12 @@ class StrictSchema(Schema):
         unknown = RAISE
 
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
-        """Put unknown names last, in their own order, followed by the names that exist."""
+        """Put unknown names last, quoted, in their own order, followed by the names that exist."""
         unknown = [name for name in data if name in error.messages and name not in self.fields]
         for name in unknown:
-            error.messages[name] = error.messages.pop(name)
-        if unknown:
-            error.messages[unknown[-1]] = [f"{error.messages[unknown[-1]][0]}; there {are(list(self.fields))}"]
+            messages = error.messages.pop(name)
+            there = [f"{messages[0]}; there {are(list(self.fields))}"] if name == unknown[-1] else messages
+            error.messages[f'"{name[:MAX_NAME]}"'] = there
 
 
 def are(names: list[str]) -> str:
@@ -318,5 +320,6 @@ class PostSchema(StrictSchema):
     updated_at = Time(required=True, metadata={"description": "When it last became different; at first created_at."})
 
 
+LISTED = ("id", "title", "status")  # the fields that every post of a list has
 FIELDS = tuple(PostSchema().fields)  # in the order in which they are written
 REQUIRED = frozenset(name for name, field in PostSchema().fields.items() if field.required)  # which every post has

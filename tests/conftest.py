@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -55,6 +56,13 @@ def message(answer, status=400):
     """The message of an error, which must have that status."""
     assert (answer.status_code, answer.json["error"]) == (status, status)
     return answer.json["message"]
+
+
+def without_id(text):
+    """The message of a 500 or a 503, without the id at its end by which the log is searched."""
+    text, found = re.subn(r" \(id [0-9a-f]{8}\)$", "", text)
+    assert found == 1
+    return text
 
 
 class Clock:
@@ -279,7 +287,7 @@ def receiver():
 
 @pytest.fixture
 def sender(database, clock):
-    return Sender(database, clock, private=True, seconds=1)
+    return Sender(database, clock, private=True, seconds=1, keep_days=30)
 
 
 @pytest.fixture

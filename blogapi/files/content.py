@@ -1,7 +1,6 @@
 """Content of other programs: HTML as Markdown, and constructs that work only on the old site."""
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Comment, Tag
@@ -29,23 +28,27 @@ PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
 WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
 BLANK_LINES = re.compile(r"\n\s*\n")
 
-# Code, in which nothing counts; one without an end goes on to the end of the text, so that each is searched once.
-CODE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]+`"
-# The address of an image: in an element, as Markdown, as the definition of a reference, as an embed of Obsidian.
+# Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
+FENCE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+INLINE = r"`[^`\n]+`"
+# Relative addresses of images: in elements and Markdown, and in definitions of references.
+RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|[#{])"
 IMAGE = (
-    r"<img\b[^<>]*?\bsrc\s*=\s*[\"']?(?P<src>[^\s\"'<>]+)|!\[[^\]\[\n]*\]\(\s*<?(?P<address>[^\s()<>]+)"
-    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp))"
+    rf"<img\b[^<>]*?\bsrc\s*=\s*[\"']?(?P<src>{RELATIVE}[^\s\"'<>]+)"
+    rf"|!\[[^\]\[\n]*\]\(\s*<?(?P<address>{RELATIVE}[^\s()<>]+)"
 )
-CODE_ONLY = re.compile(CODE, re.MULTILINE)
-CODE_OR_IMAGE = re.compile(f"{CODE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
-ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#|\{|$", re.IGNORECASE)
-# Constructs that work on one site only.
-STAYING = {
-    "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
-    "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
-    "links to files": re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"),
-    "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
-}
+REFERENCE = rf"^[ ]{{0,3}}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>{RELATIVE}[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp))"
+CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}|{REFERENCE}", re.MULTILINE | re.IGNORECASE)
+FENCED, CODE = re.compile(FENCE, re.MULTILINE), re.compile(INLINE)
+# Constructs that work on one site only: each with a text without which it need not be searched for.
+NOT_PORTABLE = (
+    ("relative images", "", re.compile(IMAGE, re.IGNORECASE)),
+    ("relative images", "]:", re.compile(REFERENCE, re.MULTILINE | re.IGNORECASE)),
+    ("shortcodes", "", re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]")),
+    ("wiki links", "[[", re.compile(r"\[\[[^\[\]\n]+\]\]")),
+    ("links to files", ".md", re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]")),
+    ("HTML", "<", re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE)),
+)
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
 
@@ -94,8 +97,6 @@ def text_of(html: str) -> str:
 
 def absolute(address: str, site: str, folder: str) -> str:
     """Return the URL of an image whose address is relative to a folder of a site."""
-    if not site or ABSOLUTE.match(address):
-        return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
 
 
@@ -112,16 +113,16 @@ def with_absolute_images(content: str, site: str, folder: str) -> str:
     return CODE_OR_IMAGE.sub(replaced, content)
 
 
-def not_portable(content: str) -> Iterator[tuple[str, int]]:
-    """Yield the kinds of constructs in Markdown that work only on the old site, each with its first line."""
-    for match in CODE_OR_IMAGE.finditer(content):
-        if match.lastgroup not in (None, "fence") and not ABSOLUTE.match(match[match.lastgroup]):
-            yield "relative images", content.count("\n", 0, match.start()) + 1
-            break
-    text = CODE_ONLY.sub(lambda code: "\n" * code[0].count("\n"), content)
-    for name, pattern in STAYING.items():
-        if match := pattern.search(text):
-            yield name, text.count("\n", 0, match.start()) + 1
+def not_portable(content: str) -> dict[str, int]:
+    """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
+    if "```" in content or "~~~" in content:
+        content = FENCED.sub(lambda match: "\n" * match[0].count("\n"), content)
+    content = CODE.sub("", content)
+    lines: dict[str, int] = {}
+    for name, mark, pattern in NOT_PORTABLE:
+        if mark in content and (match := pattern.search(content)):
+            lines.setdefault(name, content.count("\n", 0, match.start()) + 1)
+    return lines
 
 
 def _parsed(html: str) -> BeautifulSoup:

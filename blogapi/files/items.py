@@ -120,7 +120,7 @@ def looked_through(item: Item, slug: str) -> Item:
     """Return an item with the slug that it gets, and notes for its author."""
     has_changed = item.notes or slug != item.fields["slug"]
     notes = [("other slugs", item.line_of("slug"))] if has_changed else []
-    for name, line in not_portable(item.fields.get("content", "")):
+    for name, line in not_portable(item.fields.get("content", "")).items():
         notes.append((name, item.content_line and item.content_line + line - 1))
     return item._replace(fields=item.fields | {"slug": slug}, notes=tuple(notes))
 
@@ -146,10 +146,11 @@ def _item(
         dropped += ("published_at in the future",)
     if setting.site:
         fields["content"] = with_absolute_images(fields.get("content", ""), setting.site, folder)
-    if "cover_image" in fields:
-        fields["cover_image"] = absolute(fields["cover_image"], setting.site, folder)
-        if not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
-            del fields["cover_image"]
+    if "cover_image" in fields and not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
+        address = fields.pop("cover_image")
+        if setting.site and not address.startswith("//"):
+            fields["cover_image"] = absolute(address, setting.site, folder)
+        else:
             dropped += ("cover_image",)
     given, fields["slug"] = fields["slug"], make_slug(fields["slug"], setting.slug_of)
     created = next((time for time in (created_at, published_at) if time and time <= now), None)

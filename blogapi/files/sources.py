@@ -81,9 +81,11 @@ class Sources:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ."""
         slugs = [each.slug for each in found]
         for depth in range(1, 1 + max((len(each.parents) for each in found), default=0)):
-            counts = Counter(slugs)
+            counts = Counter(filter(None, slugs))
+            if max(counts.values(), default=1) == 1:
+                break
             for index, each in enumerate(found):
-                if each.slug and counts[slugs[index]] > 1:
+                if counts[slugs[index]] > 1:
                     slugs[index] = self.setting.slug_of(" ".join((*each.parents[-depth:], each.slug)))
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]

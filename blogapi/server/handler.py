@@ -29,7 +29,7 @@ from blogapi.server.requests import (
 )
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.cors import headers_for
-from blogapi.web.errors import error_body
+from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import REQUEST
 from blogapi.web.service import EXTENSION
 
@@ -149,8 +149,8 @@ class Handler:
         keep = not self.closing and body.complete and not wants_close(request)
         needed = request.method not in ("GET", "HEAD")  # A client must learn that a change was done.
         if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
-            status, headers, content = busy(headers)
-            known.cause = BUSY[1]
+            known.cause = with_id(BUSY[1])
+            status, headers, content = busy(headers, known.cause)
             keep = False
         try:
             self.send_response(connection, status, headers, content, keep)
@@ -208,6 +208,8 @@ class Handler:
 
     def refuse(self, connection: ClientConnection, address: tuple, status: int, message: str, request: Request) -> None:
         """Answer a request with the Error body, instead of the application, and end the connection."""
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            message = with_id(message)
         content = error_body(status, message)
         headers = [*error_headers(content), *self.limiter.peek().headers]
         headers += headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
@@ -245,9 +247,9 @@ class Handler:
         )
 
 
-def busy(headers: Headers) -> tuple[str, Headers, bytes]:
+def busy(headers: Headers, message: str) -> tuple[str, Headers, bytes]:
     """Return the refusal of a large response with these headers, while too many others wait to be taken."""
-    status, message = BUSY
+    status = BUSY[0]
     content = error_body(status, message)
     kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
     kept += [*error_headers(content), ("Retry-After", str(RETRY_SECONDS))]

@@ -232,8 +232,7 @@ def index_postgresql(connection: Any) -> None:
         for post_id, document in posts.execute("SELECT id, document FROM post"):
             with suppress(Damaged):
                 post = documents.load(document)
-                parts = index.changed_parts({}, post)
-                text, labels = (f" {parts[name][1]} " for name in ("text", "labels"))
+                text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
                 published = post["status"] == "published"
                 connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
     connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])

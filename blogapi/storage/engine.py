@@ -20,7 +20,6 @@ BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in
 POLL_SECONDS = 0.005  # between two looks at whether another program's write has ended
 GATHER_SECONDS = 0.010  # in which requests that wait for their turn can join a transaction
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: meanwhile nobody else is served
-SHARED_SIZE = 64 * 1024  # characters to write at the end of a shared transaction, which take about as long
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,8 +63,6 @@ class Transaction(Reader):
     def __init__(self, runner: Any, clock: Clock):
         seconds = clock()
         super().__init__(runner, lambda: seconds)
-        self.at_end: list[tuple[Query, dict[str, Any]]] = []
-        self.size_at_end = 0  # characters
 
     def execute(self, query: Query, **values: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -82,20 +79,6 @@ class Transaction(Reader):
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement whose result nobody needs, as `execute_many` does."""
         self.execute_many(query, [values])
-
-    def execute_at_end(self, query: Query, **values: Any) -> None:
-        """Run a statement after all operations that share the transaction.
-
-        Statements that write the index of the search cost half as much if nothing comes between.
-        """
-        self.at_end.append((query, values))
-        self.size_at_end += sum(len(value) for value in values.values() if type(value) is str)
-
-    def finish(self) -> None:
-        """Run the statements left for the end, and commit."""
-        for query, values in self.at_end:
-            self.defer(query, **values)
-        self.commit()
 
     def savepoint(self) -> None:
         """Begin a part of the transaction that can end by itself."""
@@ -219,7 +202,7 @@ class Database(Reader):
         tx.in_thread = in_thread
         try:
             result = operation(tx, *args, **kwargs)
-            tx.finish()
+            tx.commit()
             return result
         except BaseException as error:
             tx.recover(error)
@@ -307,7 +290,7 @@ class GroupCommit:
         taken: list[Future] = []
         try:
             results = self._run(tx, taken)  # From here to the end of the transaction nothing of ours yields.
-            tx.finish()
+            tx.commit()
         except Exception as error:
             tx.recover(error)
             _fail(taken, error)
@@ -344,18 +327,16 @@ class GroupCommit:
         return results
 
     def _is_full(self, tx: Transaction, until: float) -> bool:
-        return tx.size_at_end > SHARED_SIZE or (time.monotonic() > until and not self._engine.waits_cooperatively)
+        return time.monotonic() > until and not self._engine.waits_cooperatively
 
     def _run_part(self, tx: Transaction, operation: Callable[[Transaction], Any]) -> tuple[Any, Exception | None]:
         tx.savepoint()
-        at_end = len(tx.at_end)
         try:
             result = operation(tx), None
         except Exception as error:
             if tx.is_fatal(error):
                 raise
             result = None, error
-            del tx.at_end[at_end:]
         tx.release(undo=result[1] is not None)
         return result
 

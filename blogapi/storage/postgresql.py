@@ -241,8 +241,10 @@ class PostgresTransaction(Transaction):
         self._waiting.append((Statement("SAVEPOINT part", []), {}))
 
     def release(self, undo: bool = False) -> None:
-        if undo:
-            self._waiting.append((Statement("ROLLBACK TO part", []), {}))
+        if undo:  # After a ROLLBACK psycopg forgets its prepared statements, also those of the same round trip.
+            if self._waiting:
+                self._run(*self._waiting.pop())
+            self._run(Statement("ROLLBACK TO part", []), {})
         self._waiting.append((Statement("RELEASE part", []), {}))
 
     def commit(self) -> None:

@@ -261,18 +261,21 @@ def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, ev
 
 def delete(tx: Transaction, ref: PostRef, check: Check, by: str = "") -> None:
     """Delete a post. It is in the trash, or gone with its revisions if `by` is "". Raises NotFound."""
-    post_id = stored.find(tx, ref)[0]
     try:
-        document = stored.current(tx, post_id).document
+        document = stored.current(tx, ref).document
         check(document)
         post = documents.load(document)
-    except Damaged:  # It can be deleted all the same.
-        tx.execute(Post.delete().where(Post.id == post_id))
-        tx.execute(Schedule.delete().where(Schedule.post_id == post_id))
-        tags.detach_all(tx, post_id)
+    except Damaged:
+        _delete_damaged(tx, stored.find(tx, ref)[0])
         return
     index.check_size(tx, post, {})
     stored.write(tx, post, {}, "post.deleted", by)
+
+
+def _delete_damaged(tx: Transaction, post_id: int) -> None:
+    tx.execute(Post.delete().where(Post.id == post_id))
+    tx.execute(Schedule.delete().where(Schedule.post_id == post_id))
+    tags.detach_all(tx, post_id)
 
 
 def published_at(old: Document, changes: Document, now: str) -> str | None:

@@ -7,7 +7,7 @@ database a little later, unless a change of the post does so first.
 from functools import cache
 from typing import Any, NamedTuple
 
-from blogapi.storage import documents, tags, webhooks
+from blogapi.storage import documents, search, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import DOCUMENT, Post, Revision, Schedule
@@ -86,7 +86,7 @@ def write(tx: Transaction, old: Document, new: Document, event: str | None, by: 
     if event:
         is_publication = new.get("status") == "published" != old.get("status")
         webhooks.record(tx, new or old, *dict.fromkeys([event, "post.published"] if is_publication else [event]))
-    index.reindex(tx, post_id, old, new)
+    search.reindex(tx, post_id, old, new)
     return StoredPost(post_id, document.encode())
 
 

@@ -5,17 +5,16 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import EXCLUDED, JOIN, SQL, Case, Field, Node, Select, Value, fn
 
 from blogapi.post import STATUSES, fold
-from blogapi.storage import documents, webhooks
+from blogapi.storage import documents, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search import index
 
 
 class CountedTag(NamedTuple):
@@ -51,10 +50,11 @@ def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
     return found[0]
 
 
-Row = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, and the number of posts
+Row = dict[str, Any]  # of a query
+TagRow = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, and the number of posts
 
 
-def _merged(rows: Iterable[Row]) -> Iterator[Row]:
+def _merged(rows: Iterable[TagRow]) -> Iterator[TagRow]:
     """Merge the rows of each tag, which are next to each other: the newest post spells it."""
     for tag, group in groupby(rows, itemgetter(0)):
         found = list(group)
@@ -62,7 +62,7 @@ def _merged(rows: Iterable[Row]) -> Iterator[Row]:
         yield tag, name, newest, sum(posts for *_, posts in found)
 
 
-def _named(reader: Reader, rows: list[Row]) -> list[CountedTag]:
+def _named(reader: Reader, rows: list[TagRow]) -> list[CountedTag]:
     unread = {newest for _, name, newest, _ in rows if name is None}
     spellings = {post_id: documents.spellings(_read(reader, post_id)) for post_id in unread}
     return [
@@ -157,42 +157,40 @@ _count_up = Prepared(
 
 def detach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> None:
     """Remove its tags from a post, after its new document is written."""
-    rows = [{"tag": fold(name), "status": status, "post_id": post_id} for name in names]
-    removed = [tag for found in tx.rows_of_each(_detach, rows) for (tag,) in found]
-    _count_down(tx, removed, status, post_id)
-    if len(removed) < len(rows):  # Python's older Unicode tables have folded a name in another way.
-        detach_all(tx, post_id)
+    if not _detach_rows(tx, post_id, [{"tag": fold(name), "status": status} for name in names]):
+        detach_all(tx, post_id)  # Python's older Unicode tables have folded a name in another way.
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
     """Remove all tags from a post, whatever its document says. Reads the tags of all posts."""
-    rows = list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)))
-    for tag, status in rows:
-        tx.defer(_detach, tag=tag, status=status, post_id=post_id)
-        _count_down(tx, [tag], status, post_id)
+    rows = tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id))
+    _detach_rows(tx, post_id, [{"tag": tag, "status": status} for tag, status in rows])
 
 
-_this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
-_detach = Prepared(PostTag.delete().where(_this_tag).returning(PostTag.tag))
-
-
-def _count_down(tx: Transaction, tags: list[str], status: str, post_id: int) -> None:
-    counted = tx.rows_of_each(_one_less, [{"tag": tag, "status": status} for tag in tags])
-    _refresh(tx, [tag for tag, rows in zip(tags, counted, strict=True) if rows == [(post_id,)]], status)
+def _detach_rows(tx: Transaction, post_id: int, rows: list[Row]) -> bool:
+    """Remove tags from a post; return whether it had all of them."""
+    rows = [row | {"post_id": post_id} for row in rows]
+    newest = tx.rows_of_each(_count_down, rows)
+    tx.execute_many(_detach, rows)
+    _refresh(tx, [row for row, found in zip(rows, newest, strict=True) if found == [(post_id,)]])
+    return all(newest)
 
 
 _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
-_one_less = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status).returning(Tag.newest))
+_this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
+_detach = Prepared(PostTag.delete().where(_this_tag))
+_carries = fn.EXISTS(PostTag.select(PostTag.tag).where(_this_tag))
+_count_down = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status, _carries).returning(Tag.newest))
 
 
-def _refresh(tx: Transaction, tags: list[str], status: str) -> None:
+def _refresh(tx: Transaction, rows: list[Row]) -> None:
     """Spell tags as the newest posts with a status do that carry them; forget a tag that none carries."""
-    newest_posts = tx.rows_of_each(_newest_post, [{"tag": tag, "status": status} for tag in tags])
-    for tag, found in zip(tags, newest_posts, strict=True):
+    for row, found in zip(rows, tx.rows_of_each(_newest_post, rows), strict=True):
+        tag = {"tag": row["tag"], "status": row["status"]}
         for newest, document in found:
-            tx.defer(_respell, tag=tag, status=status, newest=newest, name=documents.spelling(document, tag))
+            tx.defer(_respell, **tag, newest=newest, name=documents.spelling(document, row["tag"]))
         if not found:
-            tx.defer(_forget, tag=tag, status=status)
+            tx.defer(_forget, **tag)
 
 
 _newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
@@ -219,8 +217,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         tx.execute(PostTag.update(tag=new).where(PostTag.tag == old))
         tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
         tx.execute(Tag.insert_from(_counts(new, name), Tag._meta.sorted_fields))
-    for status in STATUSES:
-        _refresh(tx, [new], status)
+    _refresh(tx, [{"tag": new, "status": status} for status in STATUSES])
     tag = find(tx, new)
     if changed or tag.name != before.name:
         webhooks.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
@@ -254,7 +251,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed, now=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
-                index.reindex(tx, post_id, old, new, at_once=True)
+                search.reindex(tx, post_id, old, new)
                 any_changed = True
     return any_changed
 

@@ -203,26 +203,23 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping for a webhook, even if it is not among its events. Raises NotFound, WebhookInactive."""
-    _check_active(tx, webhook_id)
+    if not find(tx, webhook_id).active:
+        raise WebhookInactive
     return _delivery(tx, webhook_id, _record(tx, "ping", {}, [webhook_id]))
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
     """Send an event to a webhook again, in any state. Raises NotFound, WebhookInactive."""
-    find(tx, webhook_id)
+    active = find(tx, webhook_id).active
     of_message = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
     found = tx.row(Delivery.select(Event.id).join(Event, on=Event.id == Delivery.event_id).where(of_message))
     if found is None:
         raise NotFound("delivery")
-    _check_active(tx, webhook_id)
+    if not active:
+        raise WebhookInactive
     again = {"state": "pending", "next_attempt_at": "", "repeats": Delivery.repeats + 1}
     tx.execute(Delivery.update(again).where(Delivery.webhook_id == webhook_id, Delivery.event_id == found[0]))
     return _delivery(tx, webhook_id, found[0])
-
-
-def _check_active(tx: Transaction, webhook_id: int) -> None:
-    if not find(tx, webhook_id).active:
-        raise WebhookInactive
 
 
 def _delivery(tx: Transaction, webhook_id: int, event_id: int) -> KnownDelivery:

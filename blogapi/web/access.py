@@ -114,7 +114,7 @@ def check_request(request: Request) -> None:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
         raise NotFound from None
-    uri = request.environ.get("RAW_URI", "")
+    uri = request.environ.get("RAW_URI", "").removeprefix(request.address(""))
     if "%" in uri and not uri.startswith(TAGS) and "%2f" in uri.partition("?")[0].lower():
         raise NotFound
 

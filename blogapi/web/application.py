@@ -20,9 +20,16 @@ class Application(Flask):
     ensure_sync = cache(Flask.ensure_sync)
 
     def request_context(self, environ: dict[str, Any]) -> RequestContext:
-        """Return the context of a request, which knows the service."""
+        """Return the context of a request, which knows the service.
+
+        The prefix of its path is removed if a proxy has left it there.
+        """
+        service = self.extensions[EXTENSION]
+        prefix, path = service.config.prefix, environ["PATH_INFO"]
+        if prefix and f"{path}/".startswith(f"{prefix}/"):
+            environ["PATH_INFO"] = path[len(prefix) :]
         request = Request(environ)
-        request.service = self.extensions[EXTENSION]
+        request.service = service
         return RequestContext(self, environ, request, NO_SESSION)
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:

@@ -1,4 +1,4 @@
-"""The blueprint of all views, and the converters of their paths."""
+"""The blueprint of the views outside the owner's page, and the converters of their paths."""
 
 from flask import Blueprint
 from flask.blueprints import BlueprintSetupState
@@ -16,17 +16,15 @@ class IdConverter(BaseConverter):
 
     regex = ID
     described = ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"})
-    example = "1"
 
     def to_python(self, value: str) -> int:
         return int(value) if int(value) <= MAX_ID else 0  # which nothing has
 
 
 class SlugConverter(BaseConverter):
-    """The slug of a post, or what is none and names nothing."""
+    """The slug of a post; any other text names nothing."""
 
     described = ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100})
-    example = "three-days-at-the-lake"
 
 
 class DeliveryIdConverter(BaseConverter):
@@ -36,16 +34,17 @@ class DeliveryIdConverter(BaseConverter):
         "The id of the delivery, which is its `webhook-id`.",
         {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
     )
-    example = "msg_p5jXN8AQM9LWM0D4loKWxJ"
 
 
 class TagConverter(BaseConverter):
-    """A tag, slashes and all; folded."""
+    """A tag, which may have slashes. It is folded."""
 
     regex = r"[\s\S]+"
     part_isolating = False
-    described = ("The tag, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1})
-    example = "travel"
+    described = (
+        "The name, percent-encoded; letter case does not matter.",
+        {"type": "string", "minLength": 1},
+    )
 
     def to_python(self, value: str) -> str:
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".

@@ -2,22 +2,30 @@
 
 import json
 import logging
+import secrets
 
 from flask import Flask, Response
 from marshmallow import ValidationError
-from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, NotFound, ServiceUnavailable
+from werkzeug.exceptions import (
+    BadRequest,
+    HTTPException,
+    InternalServerError,
+    MethodNotAllowed,
+    NotFound,
+    ServiceUnavailable,
+)
 
-from blogapi.post import sentences
+from blogapi.post import is_slug, sentences
 from blogapi.storage import errors as storage
-from blogapi.web.request import JSON, current_request
+from blogapi.web.request import JSON, Request, current_request
 from blogapi.web.responses import respond
 
 MAX_MESSAGE = 500
 MESSAGES = {
     404: "no such path",
-    405: "the method is not allowed for this path; the Allow header names those that are",
     500: "an error on the server's side; its log says more",
 }
+POSTS = "/v1/posts/"
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +56,30 @@ def init_app(app: Flask) -> None:
 
 def error_response(error: HTTPException) -> Response:
     """Answer an HTTP error; Allow, WWW-Authenticate and Retry-After stay as the exception has them."""
+    request = current_request()
     own = error.description != type(error).description
-    message = error.description if own else MESSAGES.get(error.code, error.name)
+    message = error.description if own else message_for(request, error)
+    if error.code in (500, 503):
+        message = with_id(message)
+        request.cause = f"{request.cause}: {message}" if request.cause else message
     headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
-    return respond(current_request(), error_body(error.code, message), JSON, error.code, headers)
+    return respond(request, error_body(error.code, message), JSON, error.code, headers)
+
+
+def message_for(request: Request, error: HTTPException) -> str:
+    """Return the message for an error of the router."""
+    name = request.path.removeprefix(POSTS)
+    if error.code == 404 and request.path != name and is_slug(name) and not name.isdigit():
+        address = request.address(f"{POSTS}by-slug/{name}")
+        return f"no such path: a post's id is a number; by its slug, a post is at {address}"
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        return f"this path allows {', '.join(sorted(error.valid_methods))}"
+    return MESSAGES.get(error.code, error.name)
+
+
+def with_id(message: str) -> str:
+    """Return a message with an id by which it is found in the log."""
+    return f"{message} (id {secrets.token_hex(4)})"
 
 
 def invalid(error: ValidationError) -> Response:
@@ -94,5 +122,6 @@ def out_of_memory(error: MemoryError) -> Response:
 
 def crash(error: Exception) -> Response:
     """Answer 500; the log gets the traceback."""
-    log.exception("unexpected error")
-    return error_response(InternalServerError())
+    response = error_response(InternalServerError())
+    log.exception(current_request().cause)
+    return response

@@ -69,6 +69,15 @@ class Request(flask.Request):
         """The database of the service."""
         return self.service.database
 
+    def address(self, path: str) -> str:
+        """Return the address of a path of the service, below the path of BLOGAPI_URL."""
+        return self.service.config.prefix + path
+
+    @property
+    def author(self) -> str:
+        """The name by which the history knows the client."""
+        return self.service.config.author(self.key.name)
+
     @property
     def published_only(self) -> bool:
         """Whether there are only published posts for its key."""

@@ -1,7 +1,7 @@
 """Responses, each created once with all of its headers."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -91,7 +91,7 @@ def markdown_response(request: Request, document: bytes, vary: str = "") -> Resp
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:
     """Answer with a new post."""
-    return post_response(request, document, 201, [("Location", f"/v1/posts/{post_id}")])
+    return post_response(request, document, 201, [("Location", request.address(f"/v1/posts/{post_id}"))])
 
 
 def list_response(request: Request, content: bytes, link: str | None) -> Response:
@@ -123,12 +123,12 @@ def no_content(request: Request, headers: Pairs = ()) -> Response:
     return respond(request, b"", JSON, 204, headers)
 
 
-def next_link(path: str, query: Mapping[str, Any], name: str, cursor: Any) -> str | None:
+def next_link(request: Request, path: str, name: str, cursor: Any) -> str | None:
     """Return the Link to the next page (RFC 8288): the same query, with `name` at the cursor; None if there is none.
 
     It is path-absolute, and never made from Host.
     """
-    return None if cursor is None else _link(path, tuple(query.items()), name, str(cursor))
+    return None if cursor is None else _link(request.address(path), tuple(request.query.items()), name, str(cursor))
 
 
 @lru_cache(maxsize=256)  # To encode a query takes as long as to find a page.

@@ -37,11 +37,17 @@ def test_the_url_is_where_the_service_listens_unless_it_is_given(environ, url):
     assert Config.from_environ(environ).url == url
 
 
+@pytest.mark.parametrize(("url", "prefix"), [("https://a", ""), ("https://a/", ""), ("https://a:1/b/c.d/", "/b/c.d")])
+def test_the_path_of_the_url_is_the_prefix_of_every_address(url, prefix):
+    assert Config.from_environ({"BLOGAPI_URL": url}).prefix == prefix
+
+
 URLS = [
     "blog.example.org",
     "ftp://a",
     "https://",
-    "https://a/b",
+    "https://a//b",
+    "https://a/b c",
     "https://a?b",
     "https://a#b",
     "https://u@a",
@@ -52,8 +58,10 @@ URLS = [
 @pytest.mark.parametrize(
     "text", [*URLS, "https://a'b", "https://ä", "https://a:", "https://a:b", "javascript://a", "/"]
 )
-def test_a_url_is_a_scheme_and_a_host(text):
-    with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be http:// or https://, a host and perhaps a port"):
+def test_a_url_is_a_scheme_a_host_and_perhaps_a_path(text):
+    with pytest.raises(
+        ValueError, match=r"^BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path"
+    ):
         Config.from_environ({"BLOGAPI_URL": text})
 
 

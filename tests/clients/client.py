@@ -14,7 +14,7 @@ from blogclient.api.posts import (
     list_posts,
     put_post,
 )
-from blogclient.api.tags import change_tag, delete_tag, list_tags
+from blogclient.api.tags import change_tag, delete_tag, get_tag, list_tags
 from blogclient.api.webhooks import (
     change_webhook,
     create_webhook,
@@ -55,6 +55,7 @@ do(put_post, "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
 (found,) = do(list_posts, limit=1, status=Status.PUBLISHED, tag="a", before="99")
 assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
 assert [tag.name for tag in do(list_tags, limit=9)] == ["a", "b"]
+assert do(get_tag, "a").posts == 1
 do(change_tag, "a", body=TagChange("c"))
 do(delete_tag, "b")
 do(delete_post, post.id)

@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   const body: components["schemas"]["PostInput"] = { title: "Käse", content: "Words.", tags: ["a", "b"] };
   const post = await ok(POST("/v1/posts", { body }));
   const path = { post: post.id };
-  const bySlug = { post: post.slug };
+  const bySlug = { post: post.slug ?? "" };
   await ok(GET("/v1/posts/{post}", { params: { path } }));
   await ok(GET("/v1/posts/by-slug/{post}", { params: { path: bySlug } }));
   const status: components["schemas"]["Status"] = "published";
@@ -26,8 +26,9 @@ async function main(): Promise<void> {
   await ok(PUT("/v1/posts/by-slug/{post}", { ...other, body: { title: "Other", content: "Words." } }));
   await ok(GET("/v1/posts", { params: { query: { limit: 1, status, tag: "a", before: "99" } } }));
   await ok(GET("/v1/tags", { params: { query: { limit: 9 } } }));
-  await ok(PATCH("/v1/tags/{name}", { params: { path: { name: "a" } }, body: { name: "c" } }));
-  await ok(DELETE("/v1/tags/{name}", { params: { path: { name: "b" } } }));
+  await ok(GET("/v1/tags/{tag}", { params: { path: { tag: "a" } } }));
+  await ok(PATCH("/v1/tags/{tag}", { params: { path: { tag: "a" } }, body: { name: "c" } }));
+  await ok(DELETE("/v1/tags/{tag}", { params: { path: { tag: "b" } } }));
   await ok(DELETE("/v1/posts/{post}", { params: { path } }));
   await ok(DELETE("/v1/posts/by-slug/{post}", other));
   const created = await ok(POST("/v1/webhooks", { body: { url: "http://127.0.0.1:1/" } }));

@@ -15,7 +15,7 @@ async function main(): Promise<void> {
   client.setConfig({ baseUrl: process.env.BASE, auth: process.env.KEY });
   const post = await ok(api.createPost({ body: { title: "Käse", content: "Words.", tags: ["a", "b"] } }));
   const path = { post: post.id };
-  const bySlug = { post: post.slug };
+  const bySlug = { post: post.slug ?? "" };
   await ok(api.getPost({ path }));
   await ok(api.getPostBySlug({ path: bySlug }));
   await ok(api.changePost({ path, body: { status: "published", excerpt: null } }));
@@ -24,8 +24,9 @@ async function main(): Promise<void> {
   const [first] = await ok(api.listPosts({ query: { limit: 1, status: "published", tag: "a", before: "99" } }));
   if (first.published_at === undefined) throw new Error("no published_at");
   await ok(api.listTags({ query: { limit: 9 } }));
-  await ok(api.changeTag({ path: { name: "a" }, body: { name: "c" } }));
-  await ok(api.deleteTag({ path: { name: "b" } }));
+  await ok(api.getTag({ path: { tag: "a" } }));
+  await ok(api.changeTag({ path: { tag: "a" }, body: { name: "c" } }));
+  await ok(api.deleteTag({ path: { tag: "b" } }));
   await ok(api.deletePost({ path }));
   await ok(api.deletePostBySlug({ path: { post: "other" } }));
   const { id, secret } = await ok(api.createWebhook({ body: { url: "http://127.0.0.1:1/" } }));

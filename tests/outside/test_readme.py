@@ -31,7 +31,7 @@ LISTING, BY_DATE, FIND, LEAVE = README.take("A site")
 KEYS, LESS = README.take("Keys")
 SUBSCRIBE, PING = README.take("Webhooks")
 (SETTINGS,) = README.take("The owner's page")
-(MAKE_TEST,) = README.take("And then")
+(MAKE_TEST,) = README.take("More")
 
 REFERENCE = Page("docs/reference.md")
 CHANGE, SCHEDULE, DELETE = REFERENCE.take("Changing a post")
@@ -126,7 +126,7 @@ def test_the_readme_on_posts_works(running, key):
     assert created | TIMES == example | TIMES
     assert shell(LISTING, environ, key) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
     assert json.loads(shell(BY_DATE, environ, key)) == [
-        {name: created[name] for name in ("title", "slug", "published_at")}
+        {name: created[name] for name in ("id", "title", "status", "slug", "published_at")}
     ]
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
@@ -183,7 +183,7 @@ def test_the_readme_on_moving_here_and_leaving_works(running, home):
     created = [int(re.fullmatch(r"created (\d+), updated 0, unchanged 0, refused 0", line)[1]) for line in summaries]
     assert len(created) == 8
     assert all(created)
-    assert set(re.findall(r": would be (\w+)$", shell(DRY_RUN, environ, ""), re.MULTILINE)) == {"unchanged"}
+    assert set(re.findall(r": would be (\w+): ", shell(DRY_RUN, environ, ""), re.MULTILINE)) == {"unchanged"}
     assert shell(LEAVE, environ, "") == f"written {sum(created)}, unchanged 0, deleted 0\n"
     assert len(list((home / "posts").glob("*.md"))) == sum(created)
 

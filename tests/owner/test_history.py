@@ -85,7 +85,8 @@ def test_a_version_shows_what_was_changed_since_and_is_gone_back_to(owner, clien
 @pytest.mark.parametrize("path", ["posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"])
 def test_what_is_not_kept_is_not_found(owner, client, post, path):
     post()
-    client.delete("/v1/posts/1?permanent=true")
+    client.delete("/v1/posts/1")
+    view(owner, "/settings/trash/1").press("Yes, delete for good")
     post()
     assert view(owner, f"/settings/{path}").status == 404
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import without_id
 from tests.service import BIN, Server, eventually, read_answer
 
 pytestmark = pytest.mark.slow
@@ -81,7 +82,7 @@ def test_pages_that_nobody_takes_are_bounded_together(service, opened):
     sockets = [send(service, opened, service.head("GET /v1/posts HTTP/1.1")) for _ in range(60)]
     status, headers, body = read_answer(sockets[59])
     assert (status, headers["Retry-After"], headers["Access-Control-Allow-Origin"]) == (503, "1", "*")
-    assert body == {"error": 503, "message": "too many large responses are being sent; try again"}
+    assert without_id(body["message"]) == "too many large responses are being sent; try again"
     assert service.memory < MAX_MEMORY
     assert service.request("GET", "/v1/tags")[0] == 200
     eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Those that take nothing have to go.
@@ -102,7 +103,7 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     sockets = [send(service, opened, head + b" " * (length - 1)) for _ in range(10)]
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
-    assert body["message"] == "too many large requests at the same time; nothing was changed"
+    assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 

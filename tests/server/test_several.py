@@ -202,7 +202,7 @@ def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve, url):
     eventually(lambda: service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201)
     assert time.monotonic() - begun < 6
     with pytest.raises(Unavailable) as caught:
-        session.execute(Post.delete(), {})
+        session.execute(Post.delete())
     session.recover(caught.value)
     frozen.close()
 

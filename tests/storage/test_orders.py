@@ -5,9 +5,8 @@ import random
 import pytest
 
 from blogapi.post import STATUSES
-from blogapi.storage import documents, pages, stored
+from blogapi.storage import documents, pages, search, stored
 from blogapi.storage.pages import Cursor
-from blogapi.storage.search import queries as search
 from tests.conftest import NOON
 
 

@@ -17,6 +17,7 @@ from blogapi.storage.copy import SCHEMAS, VERSION, copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
 from tests.conftest import NOON, Clock
@@ -274,6 +275,14 @@ def test_a_creation_takes_four_round_trips(round_trips):
     assert counts[1:] == [4, 4]  # The first one prepares statements.
 
 
+def test_a_deletion_takes_five_round_trips_and_one_more_if_it_is_the_newest_of_its_tags(round_trips):
+    fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
+    for title in "ABCD":
+        round_trips(posts.add, fields | {"title": title})
+    counts = [round_trips(posts.delete, post_id, lambda document: None) for post_id in (1, 2, 4)]
+    assert counts[1:] == [5, 6]
+
+
 # Writes that share a transaction
 
 
@@ -307,4 +316,17 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
     found = list(database.rows(Post.select(Post.slug).order_by(Post.id)))
     assert sorted(found) == [("a",), ("b",), ("c",)]
     assert sorted(database.rows(PostTag.select(PostTag.tag))) == sorted(found)
+    engine.close()
+
+
+def test_statements_stay_prepared_when_another_operation_is_undone(url):
+    queries = [Prepared(Post.select(column).where(Post.id == Param("id"))) for column in (Post.slug, Post.status)]
+    engine = engine_for(url, 1)
+    tx = engine.begin(1)
+    for undo in (True, False, True, False):
+        tx.savepoint()
+        assert [tx.row(query, id=1) for query in queries] == [None, None]
+        tx.release(undo)
+        assert [tx.row(query, id=1) for query in reversed(queries)] == [None, None]
+    tx.commit()
     engine.close()

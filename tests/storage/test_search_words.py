@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import posts
+from blogapi.storage import posts, search
 from blogapi.storage.search import index
-from blogapi.storage.search import queries as search
 from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
 

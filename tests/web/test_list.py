@@ -8,7 +8,7 @@ from blogapi.post import STATUSES
 from blogapi.storage import pages
 from blogapi.storage.models import Post
 
-UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, fields, q"
+UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, published_after, published_before, fields, q"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"
@@ -97,12 +97,12 @@ def test_the_newest_come_first_and_filters_combine(client, query, found):
         ("before=007", f"before: {ID}"),
         ("before=9223372036854775808", f"before: {ID}"),
         ("before=" + "1" * 30, f"before: {ID}"),
-        ("stauts=draft", f"stauts: {UNKNOWN}"),
+        ("stauts=draft", f'"stauts": {UNKNOWN}'),
         ("limit=1&limit=1", "limit: given more than once"),
         ("limit=1&limi%74=2", "limit: given more than once"),
         ("tag=%FF", "query: must be UTF-8, with or without percent-encoding"),
         ("tag=%ED%A0%80", "query: must be UTF-8, with or without percent-encoding"),
-        ("%0Aa%00=1", f"\N{REPLACEMENT CHARACTER}a\N{REPLACEMENT CHARACTER}: {UNKNOWN}"),
+        ("%0Aa%00=1", f'"\N{REPLACEMENT CHARACTER}a\N{REPLACEMENT CHARACTER}": {UNKNOWN}'),
     ],
 )
 def test_a_bad_parameter_is_named(client, query, message):

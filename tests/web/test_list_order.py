@@ -125,8 +125,8 @@ def test_a_new_date_moves_a_post_in_the_lists_of_its_tags_too(client, post, chan
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("sort=", "sort: must be one of created_at, published_at"),
-        ("sort=title", "sort: must be one of created_at, published_at"),
+        ("sort=", "sort: must be one of created_at, published_at, relevance"),
+        ("sort=title", "sort: must be one of created_at, published_at, relevance"),
         ("before=2024-01-01T00:00:00Z_5", ID),
         ("sort=created_at&before=2024-01-01T00:00:00Z_5", ID),
         *(
@@ -231,7 +231,7 @@ def test_the_tag_changes_with_the_link_alone(client, post, etag):
 def test_the_tag_differs_with_the_fields_and_the_page(etag, post):
     for _ in range(3):
         post()
-    paths = ["", "?limit=1", "?limit=2", "?fields=id", "?fields=id,title", "?before=3", "?before=1"]
+    paths = ["", "?limit=1", "?limit=2", "?fields=id", "?fields=id,title,slug", "?before=3", "?before=1"]
     assert len({etag(f"/v1/posts{path}") for path in paths}) == len(paths)
 
 

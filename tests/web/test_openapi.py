@@ -67,7 +67,7 @@ def test_the_examples_are_valid(description):
     for name in components["schemas"].keys() - SHAPES.keys():
         example = components["schemas"][name]["example"]
         assert example == found[name].example
-        found[name](partial=name in ("PostChange", "ListedPost")).load(example)
+        found[name](partial=name == "PostChange").load(example)
     for status, response in components["responses"].items():
         example = response["content"]["application/json"].get("example", ErrorSchema.example)
         assert ErrorSchema().load(example) == example
@@ -129,7 +129,7 @@ def test_its_patterns_are_short_and_plain_ascii(description):
     for pattern in {part["pattern"] for _, part in parts(description) if "pattern" in part}:
         assert pattern.isascii()
         assert pattern.isprintable()
-        assert len(pattern) < 40
+        assert len(pattern) < 200
 
 
 def test_nothing_in_it_makes_a_field_required_that_is_not(description):
@@ -142,10 +142,41 @@ def test_each_operation_and_webhook_has_an_id_of_its_own(description):
     assert len(ids) == len(set(ids))
 
 
-def test_every_operation_shows_a_curl_line(description):
+def test_every_description_begins_with_what_the_operation_does(description):
     for item in description["paths"].values():
         for operation in item.values():
-            assert re.fullmatch(r".+\n\n```sh\ncurl .*\n```", operation["description"], re.DOTALL)
+            assert operation["description"].startswith(operation["summary"])
+            assert "curl http" not in operation["description"]
+
+
+def test_what_receivers_are_sent_has_a_tag_of_its_own(description):
+    tags = {tag for item in description["webhooks"].values() for tag in item["post"]["tags"]}
+    assert tags == {"events"}
+    assert "events" not in {
+        tag for item in description["paths"].values() for each in item.values() for tag in each["tags"]
+    }
+
+
+def test_every_content_type_that_is_taken_is_described(description):
+    def bodies(path, method):
+        return list(description["paths"][path][method]["requestBody"]["content"])
+
+    merge_patch = ["application/json", "application/merge-patch+json"]
+    assert bodies("/v1/posts", "post") == ["application/json", "text/markdown"]
+    assert bodies("/v1/posts/by-slug/{post}", "put") == ["application/json", "text/markdown"]
+    assert bodies("/v1/posts/{post}", "patch") == merge_patch
+    file = description["paths"]["/v1/posts/{post}"]["get"]["responses"]["200"]["content"]["text/markdown"]
+    assert file["example"].startswith("---\ntitle: Three days at the lake\n")
+
+
+def test_no_parameter_of_a_path_is_a_field_of_the_body_too(description):
+    for path, item in description["paths"].items():
+        for operation in item.values():
+            body = operation.get("requestBody", {"content": {}})["content"].get("application/json")
+            if body:
+                name = body["schema"]["$ref"].rpartition("/")[2]
+                fields = description["components"]["schemas"][name]["properties"].keys()
+                assert not fields & set(re.findall(r"{(\w+)}", path)), path
 
 
 def test_the_command_line_prints_the_same(service):
@@ -202,8 +233,6 @@ def test_a_post_is_created_from_the_page(browser, service):
     assert browser.current_url == f"http://127.0.0.1:{service.port}/docs#/posts/create_post"
     (created,) = service.request("GET", "/v1/posts")[2]
     assert (created["title"], created["status"]) == ("Three days at the lake", "draft")
-    curl = browser.find_element(By.CSS_SELECTOR, "#operations-posts-create_post .opblock-description pre code").text
-    assert curl.startswith(f"curl http://127.0.0.1:{service.port}/v1/posts ")
     browser.get(f"http://127.0.0.1:{service.port}/")
     click(".btn.authorize.locked")  # The page has kept the key.
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []

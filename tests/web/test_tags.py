@@ -165,7 +165,7 @@ def test_any_name_works_in_the_path(client, post, rename, name):
         ({"name": "x" * 65}, "name: must have 1 to 64 characters"),
         ({"name": "x", "merge": "yes"}, "merge: must be true or false"),
         ({"name": "x", "merge": None}, "merge: must not be null"),
-        ({"name": "x", "posts": 1}, "posts: unknown field; there are name, merge"),
+        ({"name": "x", "posts": 1}, '"posts": unknown field; there are name, merge'),
     ],
 )
 def test_a_bad_body_is_refused(client, post, body, wrong):

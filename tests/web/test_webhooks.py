@@ -114,8 +114,8 @@ def test_a_change_leaves_out_what_stays(client, webhook):
         ({"url": URL, "events": "ping"}, "events: must be an array of strings"),
         ({"url": URL, "events": None}, "events: must not be null"),
         ({"url": URL, "events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
-        ({"url": URL, "secret": "mine"}, "secret: unknown field; there are url, events"),
-        ({"url": URL, "active": True}, "active: unknown field; there are url, events"),
+        ({"url": URL, "secret": "mine"}, '"secret": unknown field; there are url, events'),
+        ({"url": URL, "active": True}, '"active": unknown field; there are url, events'),
     ],
 )
 def test_a_bad_webhook_is_refused(client, body, expected):
@@ -130,7 +130,7 @@ def test_a_bad_webhook_is_refused(client, body, expected):
         ({"active": None}, "active: must not be null"),
         ({"url": None}, "url: must not be null"),
         ({"events": None}, "events: must not be null"),
-        ({"id": "2"}, "id: unknown field; there are url, events, active"),
+        ({"id": "2"}, '"id": unknown field; there are url, events, active'),
         (
             {"url": "http://localhost"},
             "url: 127.0.0.1 is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these",
@@ -190,8 +190,8 @@ def test_a_delivery_that_is_not_there_is_404(client, webhook, post):
 
 def test_a_query_is_refused(client, webhook):
     webhook()
-    assert message(client.get("/v1/webhooks?limit=1")) == "limit: unknown parameter; there are none"
-    assert message(client.delete("/v1/webhooks/1?x=1")) == "x: unknown parameter; there are none"
+    assert message(client.get("/v1/webhooks?limit=1")) == '"limit": unknown parameter; there are none'
+    assert message(client.delete("/v1/webhooks/1?x=1")) == '"x": unknown parameter; there are none'
 
 
 # Deliveries

@@ -18,7 +18,6 @@ from blogapi.post import fold
 from blogapi.storage import documents
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Damaged, NeedsThread
-from blogapi.storage.query import Each, Param, Statement
 from blogapi.storage.search.words import STANDS_ALONE, UNICODE, sequences, words
 
 START = "§"  # before the first letter of a word: merging all words that begin with one would take seconds
@@ -42,71 +41,25 @@ def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> Non
 
     A character beyond ASCII counts more: NFKD makes up to six words of it.
     """
-    if not tx.in_thread and _text_differs(old, new):
+    if not tx.in_thread and text_differs(old, new):
         contents = [post.get("content", "") for post in (old, new)]
         if sum(4 * len(text.encode()) - 3 * len(text) for text in contents) > LARGE:
             raise NeedsThread
 
 
-def _text_differs(old: dict[str, Any], new: dict[str, Any]) -> bool:
+def text_differs(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Return whether the words of the text differ, or whether they are those of a published post."""
     is_published = [post.get("status") == "published" for post in (old, new)]
     return is_published[0] != is_published[1] or any(old.get(name) != new.get(name) for name in TEXT_FIELDS)
 
 
-def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], at_once: bool = False) -> None:
-    """Let a post be found as it is, and no longer as it was; {} for no post. Fields that are the same can be left out.
-
-    The index is written at the end of the transaction, unless `at_once`, which keeps nothing in memory until then.
-    """
-    run = tx.execute if at_once else tx.execute_at_end
-    parts = changed_parts(old, new)
-    removed, added = marked(old, parts, 0), marked(new, parts, 1)
-    if removed:
-        run(_remove, id=post_id, words=removed, is_gone=not new)
-    if added:
-        changes = {name: parts[name][1] if name in parts else None for name in ("text", "labels")}
-        run(_add, id=post_id, words=added, published=new["status"] == "published", **changes)
+def labels_differ(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Return whether the words of the labels differ."""
+    return any(old.get(name) != new.get(name) for name in ("status", "tags"))
 
 
-# PostgreSQL has the parts in columns, a space before and after each word.
-_add = Each(
-    sqlite=Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [Param("id"), Param("words")]),
-    postgresql=Statement(
-        """
-        INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ', %s)
-        ON CONFLICT (post_id) DO UPDATE
-        SET text = coalesce(excluded.text, old.text), labels = coalesce(excluded.labels, old.labels),
-            published = excluded.published
-        """,
-        [Param("id"), Param("text"), Param("labels"), Param("published")],
-    ),
-)
-_remove = Each(
-    sqlite=Statement(
-        "INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [Param("id"), Param("words")]
-    ),
-    postgresql=Statement("DELETE FROM search WHERE post_id = %s AND %s::boolean", [Param("id"), Param("is_gone")]),
-)
-
-
-def changed_parts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Return the words of each part of a post that changes, as they were and as they are; {} for no post."""
-    parts = {}
-    if _text_differs(old, new):
-        parts["text"] = _text(old), _text(new)
-    if any(old.get(name) != new.get(name) for name in ("status", "tags")):
-        parts["labels"] = _labels(old), _labels(new)
-    return parts
-
-
-def marked(post: dict[str, Any], parts: dict[str, tuple[str, str]], which: int) -> str:
-    """Return the words of a post as it was (0) or is (1) in all parts that change, as SQLite has them."""
-    joined = " ".join(part[which] for part in parts.values() if part[which])
-    return PUBLISHED + joined.replace(" ", f" {PUBLISHED}") if joined and post["status"] == "published" else joined
-
-
-def _text(post: dict[str, Any]) -> str:
+def text_words(post: dict[str, Any]) -> str:
+    """Return the words of the text of a post; none of {}."""
     if not post:
         return ""
     title = words(post["title"])
@@ -114,7 +67,8 @@ def _text(post: dict[str, Any]) -> str:
     return " ".join(found + _starts(found) + [OF_TITLE + word for word in [*title, *_starts(title)]])
 
 
-def _labels(post: dict[str, Any]) -> str:
+def label_words(post: dict[str, Any]) -> str:
+    """Return the words of the labels of a post; none of {}."""
     if not post:
         return ""
     found: list[str] = []
@@ -128,6 +82,17 @@ def _starts(found: list[str]) -> list[str]:
     """Return what finds words by their first letter. One that stands alone begins no other."""
     letters = {word[0] for word in found} - {BETWEEN}
     return [START + letter for letter in letters if letter.isascii() or not STANDS_ALONE.match(letter)]
+
+
+def marked(post: dict[str, Any], *parts: str) -> str:
+    """Return the words in some parts of a post as SQLite has them."""
+    joined = " ".join(parts)
+    return PUBLISHED + joined.replace(" ", f" {PUBLISHED}") if post.get("status") == "published" else joined
+
+
+def all_words(post: dict[str, Any]) -> str:
+    """Return all words of a post as SQLite has them; none of {}."""
+    return marked(post, text_words(post), label_words(post)) if post else ""
 
 
 def tag_label(tag: str) -> str:
@@ -154,17 +119,22 @@ def phrase(sequence: tuple[str, ...], mark: str) -> str:
     return " ".join(mark + word for word in sequence)
 
 
-def has(post: dict[str, Any], looked_for: Wanted, by_title: bool | None = None) -> bool:
-    """Return whether a post has all sequences; with `by_title`, whether its title alone has them or does not."""
-    found = f" {_text(post)} {_labels(post)} "
+def has(found: str, looked_for: Wanted, by_title: bool | None) -> bool:
+    """Return whether words, without the mark of published posts, have all sequences.
+
+    With `by_title`, whether those of the title alone do, or do not.
+    """
 
     def has_all(*marks: str) -> bool:
         return all(
-            any(f" {phrase(sequence, mark)}{'' if by_start else ' '}" in found for mark in marks)
+            any(f" {phrase(sequence, mark)}{'' if by_start else ' '}" in padded for mark in marks)
             for sequence, by_start in looked_for
         )
 
-    return has_all("", OF_TAG) if by_title is None else has_all("", OF_TAG) and has_all(OF_TITLE) is by_title
+    padded = f" {found} "
+    return has_all(*(["", OF_TAG] if by_title is not True else [OF_TITLE])) and not (
+        by_title is False and has_all(OF_TITLE)
+    )
 
 
 # For all posts
@@ -177,13 +147,13 @@ def is_made(connection: sqlite3.Connection) -> bool:
 
 def make(connection: sqlite3.Connection) -> None:
     """Rebuild the index in the transaction that is open, without damaged posts."""
+    connection.execute("DELETE FROM recent")
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
     (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
     for number, (post_id, document) in enumerate(connection.execute("SELECT id, document FROM post ORDER BY id"), 1):
         try:
-            post = documents.load(document)
-            added = marked(post, changed_parts({}, post), 1)
-            connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", (post_id, added))
+            words_of_post = all_words(documents.load(document))
+            connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", (post_id, words_of_post))
         except Damaged:
             pass
         if number % PROGRESS == 0:

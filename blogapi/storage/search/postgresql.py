@@ -12,16 +12,52 @@ from typing import Any
 from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
 
 from blogapi.post import STATUSES
-from blogapi.storage.engine import Reader
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Post
 from blogapi.storage.pages import Cursor, bounded
-from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search.index import OF_TAG, OF_TITLE, Wanted, phrase, tag_label
+from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.search.index import (
+    OF_TAG,
+    OF_TITLE,
+    Wanted,
+    label_words,
+    labels_differ,
+    phrase,
+    tag_label,
+    text_differs,
+    text_words,
+)
 
 FIRST = 200  # posts, which are read in 2 ms or so before the index is asked
 COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of patterns, and the marks of their words
 
 Words = Table("search")  # with post_id, text, labels and published
+
+
+def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Let a post be found as it is, and no longer as it was."""
+    if not new:
+        tx.defer(_remove, id=post_id)
+    elif text_differs(old, new) or labels_differ(old, new):
+        text = text_words(new) if text_differs(old, new) else None
+        published = new["status"] == "published"
+        tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
+
+
+def settle(tx: Transaction) -> None:
+    """Nothing: PostgreSQL has lists of its own of what its index does not have yet."""
+
+
+# A space before and after each word
+_add = Statement(
+    """
+    INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ', %s)
+    ON CONFLICT (post_id) DO UPDATE
+    SET text = coalesce(excluded.text, old.text), labels = excluded.labels, published = excluded.published
+    """,
+    [Param("id"), Param("text"), Param("labels"), Param("published")],
+)
+_remove = Statement("DELETE FROM search WHERE post_id = %s", [Param("id")])
 
 
 def newest(
@@ -41,6 +77,11 @@ def latest(
     return _page(
         reader, partial(_latest, sort), looked_for, None, status, values | {"time": before.key, "id": before.id}
     )
+
+
+def recent(*arguments: Any) -> list[tuple[int, str]]:
+    """Return the posts that are found, but not by the index: none."""
+    return []
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:

@@ -1,22 +1,72 @@
-"""The search in SQLite, by an FTS5 index that keeps no text."""
+"""The search in SQLite, by an FTS5 index that keeps no text.
+
+The words of a post whose text changes wait in `recent` until they are many, when triggers move them to the index: to
+write them one by one would take half of the time of a creation. Until then a search looks through them.
+"""
 
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from peewee import SQL
+from peewee import JOIN, SQL
 
 from blogapi.storage import pages
-from blogapi.storage.engine import Reader
-from blogapi.storage.models import Post, Search, match
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.models import Post, Recent, Search, match
 from blogapi.storage.pages import COLUMNS, Cursor, future_ids
 from blogapi.storage.query import Param, Prepared, Statement
-from blogapi.storage.search.index import OF_TAG, OF_TITLE, PUBLISHED, STATUS, Wanted, phrase, tag_label
+from blogapi.storage.search.index import (
+    OF_TAG,
+    OF_TITLE,
+    PUBLISHED,
+    STATUS,
+    Wanted,
+    all_words,
+    has,
+    label_words,
+    labels_differ,
+    marked,
+    phrase,
+    tag_label,
+    text_differs,
+)
 
 SORTED_POSTS = 20_000  # If more are found, the latest are met soon on the way through all posts.
 # Bytes of a database in which a search for plain words, and one for beginnings or sequences, takes some 20 ms at most
 QUICK_WORDS = 3
 QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
+
+
+def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Let a post be found as it is, and no longer as it was."""
+    if text_differs(old, new):
+        tx.defer(_remember, id=post_id, removed=all_words(old), added=all_words(new))
+    elif labels_differ(old, new):
+        tx.defer(_settle_post, id=post_id)
+        tx.defer(_remove, id=post_id, words=marked(old, label_words(old)))
+        tx.defer(_add, id=post_id, words=marked(new, label_words(new)))
+
+
+def settle(tx: Transaction) -> None:
+    """Move all words that wait to the index."""
+    tx.defer(_settle)
+
+
+_id, _words = Param("id"), Param("words")
+_settle, _settle_post = Statement("DELETE FROM recent", []), Statement("DELETE FROM recent WHERE post_id = ?", [_id])
+_remember = Statement(
+    """
+    INSERT INTO recent (post_id, removed, added, size) VALUES (?, ?, ?, length(?2) + length(?3))
+    ON CONFLICT DO UPDATE SET added = excluded.added, size = length(removed) + length(excluded.added)
+    """,
+    [_id, Param("removed"), Param("added")],
+)
+_add = Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [_id, _words])
+_remove = Statement("INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [_id, _words])
+
+
+_is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
+_found = Search.select(Search.c.rowid).where(match("words"), ~_is_recent)
 
 
 def newest(
@@ -35,8 +85,7 @@ def _newest(status: str | None) -> Prepared:
 
     The index may still have words of posts that were damaged when they were deleted.
     """
-    ids = Search.select(Search.c.rowid).where(match("words"), Search.c.rowid < Param("before"))
-    ids = ids.join(Post, on=Post.id == Search.c.rowid)
+    ids = _found.where(Search.c.rowid < Param("before")).join(Post, on=Post.id == Search.c.rowid)
     if status == "scheduled":
         ids = future_ids(ids)
     found = ids.order_by(SQL("1").desc()).limit(Param("limit"))
@@ -57,7 +106,6 @@ def latest(
     return reader.rows(_latest(sort, status), words=words, time=before.key, id=before.id, **values)
 
 
-_found = Search.select(Search.c.rowid).where(match("words"))
 _some = Prepared(_found.limit(Param("limit")))
 
 
@@ -66,12 +114,33 @@ def _latest(sort: str, status: str | None) -> Prepared:
     """Return the query of a page by time, with the parameters now, words, time, id, after and limit."""
     time, key = getattr(Post, sort), Post.id
     earlier = (time < Param("time")) | ((time == Param("time")) & (key < Param("id")))
-    ids = Search.select(key).join(Post, on=key == Search.c.rowid).where(match("words"), earlier, time >= Param("after"))
+    ids = _found.select(key).join(Post, on=key == Search.c.rowid).where(earlier, time >= Param("after"))
     if status == "scheduled":
         ids = ids.where(Post.published_at > Param("now"))
     order = time.desc(), key.desc()
     found = ids.order_by(*order).limit(Param("limit"))
     return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
+
+
+def recent(
+    reader: Reader, looked_for: Wanted, by_title: bool | None, sort: str, status: str | None, values: dict[str, Any]
+) -> Iterator[tuple[int, str]]:
+    """Yield the ids and times of the posts that are found among those whose words are not in the index yet."""
+    label = f" {tag_label(values['tag'])} " if values["tag"] else ""
+    for post_id, words, time, published_at in reader.rows(_recent(sort, status)):
+        plain = words.replace(PUBLISHED, "")
+        due = status == "scheduled" and published_at <= values["now"]
+        if time and not due and label in f"{plain} " and has(plain, looked_for, by_title):
+            yield post_id, time
+
+
+@cache
+def _recent(sort: str, status: str | None) -> Prepared:
+    """Return the query of the posts whose words wait. Those of a post that is not looked for are not read."""
+    time = Post.published_at if sort == "published_at" else Post.updated_at
+    query = Recent.select(Post.id, Recent.c.added, time, Post.published_at).join(Post, JOIN.CROSS)  # first the few
+    query = query.where(Post.id == Recent.c.post_id)
+    return Prepared(query if status is None else query.where(Post.status == status))
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:

@@ -1,9 +1,7 @@
 """The description of the API (OpenAPI 3.1), made from the routes and from what is declared at their views."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import version
 from inspect import getdoc
 from typing import Any
 
@@ -14,7 +12,8 @@ from flask import Flask
 from marshmallow import Schema, fields
 from werkzeug.routing import Rule
 
-from blogapi.post import StrictSchema
+from blogapi.files.markdown import render
+from blogapi.post import LISTED, PostSchema, StrictSchema
 from blogapi.web.blueprint import CONVERTERS
 from blogapi.web.openapi.components import (
     ERRORS,
@@ -32,14 +31,15 @@ from blogapi.web.request import JSON, MARKDOWN
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
 
+API_VERSION = "1.0.0"  # of the contract under /v1; the version of the program is another
 INTRODUCTION = """\
-Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`; the command line makes
-keys (`blogapi keys create NAME`), each good for a number of requests in each minute. A key made with `--read-only` may
-GET and HEAD posts and tags; all else is 403. One made with `--published-only` is read-only, too, and for it there are
-only published posts: any other is 404.
+Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`. The command line creates
+keys (`blogapi keys create NAME`); each has a number of requests in each minute. A key created with `--read-only` may
+GET and HEAD posts and tags; anything else is 403. A key created with `--published-only` is also read-only and sees
+published posts only: any other post is 404.
 
-Whatever goes wrong, the answer is an Error. Unknown fields, unknown parameters and repeated parameters are refused.
-Any operation may answer these, and what else HTTP defines:
+The body of every error is an Error. Unknown fields, unknown parameters and repeated parameters are refused.
+Any operation may answer these errors, and others that HTTP defines:
 
 | status | when |
 | --- | --- |
@@ -47,16 +47,23 @@ Any operation may answer these, and what else HTTP defines:
 TAGS = {
     "posts": "Posts, each named by its id or by its slug.",
     "tags": "The tags of all posts. There is a tag while a post carries it; letter case makes no difference.",
-    "webhooks": "Addresses that are told what happens to the posts (Standard Webhooks), and what became of that.",
+    "webhooks": "Addresses that are told of events (Standard Webhooks), and the deliveries to them.",
+    "events": "The events that webhooks are sent.",
+}
+MARKDOWN_FILE = {
+    "schema": {"type": "string", "description": "A Markdown file, perhaps with front matter."},
+    "example": render(PostSchema.example).decode(),
 }
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
 class Converter(OpenAPIConverter):
-    """apispec's, with what our schemas are and their examples, and with names for shapes that recur."""
+    """apispec's converter, with descriptions and examples of schemas, and names for enumerations that recur."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
         own = {"description": type(schema).__doc__, "example": schema.example}
+        if isinstance(schema, PostSchema) and "content" in schema.fields:
+            own["required"] = list(LISTED)  # A list can have only some fields.
         return super().schema2jsonschema(schema) | own
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
@@ -72,20 +79,20 @@ class Plugin(MarshmallowPlugin):
     Converter = Converter
 
 
-def describe(app: Flask) -> dict[str, Any]:
-    """Return the description of the application's operations."""
+def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
+    """Return the description of the application's operations; their addresses begin with `prefix`."""
     plugin = Plugin(schema_name_resolver=lambda schema: type(schema).__name__.removesuffix("Schema"))
     spec = APISpec(
         "blogapi",
-        version("blogapi"),
+        API_VERSION,
         "3.1.0",
         plugins=[plugin],
         info={
             "description": INTRODUCTION + table(ERRORS),
-            "contact": {"name": "whoever runs this server"},
+            "contact": {"name": "the owner of this server"},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        servers=[{"url": "/", "description": "this server"}],
+        servers=[{"url": prefix or "/", "description": "this server"}],
         security=[{"key": []}],
         tags=[{"name": name, "description": description} for name, description in TAGS.items()],
     )
@@ -103,7 +110,7 @@ def describe(app: Flask) -> dict[str, Any]:
 
 
 def declare_components(spec: APISpec) -> None:
-    """Declare what the operations refer to."""
+    """Declare the components that the operations refer to."""
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer", "description": "An API key."})
     for name, (description, schema) in HEADERS.items():
         spec.components.header(name, {"description": description, "schema": schema, "required": name in RATE_LIMIT})
@@ -131,26 +138,24 @@ def refer_to(headers: Iterable[str]) -> dict[str, Any]:
 def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
     """Return the OpenAPI operation of a view."""
     operation: Operation = view.operation
-    summary, _, description = getdoc(view).partition("\n\n")
     described = {
         "operationId": rule.endpoint.rpartition(".")[2],
-        "summary": summary,
-        "description": f"{description}\n\n```sh\n{curl(rule, operation)}\n```",
+        "summary": getdoc(view).partition("\n")[0],
+        "description": getdoc(view),  # It repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation)),
         "responses": responses(operation),
     }
     if operation.body:
-        # Two content types break what generators make of a PATCH or PUT; the words name the other one.
-        content_types = operation.content_types if operation.method == "POST" else (JSON,)
+        # For two kinds of JSON, openapi-python-client writes code that fails unless there is an optional parameter.
+        content_types = operation.content_types if operation.request_headers else operation.content_types[:1]
         described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
     return described
 
 
 def media_types(content_types: Iterable[str], schema: Schema) -> dict[str, Any]:
     """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
-    markdown = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
-    return {each: {"schema": markdown if each == MARKDOWN else schema} for each in content_types}
+    return {each: MARKDOWN_FILE if each == MARKDOWN else {"schema": schema} for each in content_types}
 
 
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
@@ -186,19 +191,8 @@ def responses(operation: Operation) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def curl(rule: Rule, operation: Operation) -> str:
-    """Return a curl line that does the operation."""
-    path = PLACE.sub(lambda match: CONVERTERS[match[1]].example, rule.rule)
-    words = ["curl", f"http://127.0.0.1:8000{path}", '-H "Authorization: Bearer $KEY"']
-    if operation.method not in ("GET", "POST") or (operation.method == "POST" and not operation.body):
-        words.insert(1, f"-X {operation.method}")
-    if operation.body:
-        words += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(operation.body.example)}'"]
-    return " ".join(words)
-
-
 def describe_event(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI path item of what receivers are sent on an event."""
+    """Return the OpenAPI path item of an event."""
     return {
         "post": {
             "operationId": f"{name.replace('.', '_')}_event",
@@ -207,10 +201,10 @@ def describe_event(name: str, description: str, schema: dict[str, Any]) -> dict[
             "parameters": [parameter("header", name, header, required=True) for name, header in EVENT_HEADERS.items()],
             "requestBody": {"required": True, "content": {JSON: {"schema": schema}}},
             "responses": {
-                "2XX": {"description": "Delivered. Anything else, or nothing in time, and it is tried again."},
-                "410": {"description": "No more is wanted: the webhook is turned off."},
+                "2XX": {"description": "Delivered. After any other answer, or none in time, it is sent again."},
+                "410": {"description": "The webhook is turned off."},
             },
             "security": [],
-            "tags": ["webhooks"],
+            "tags": ["events"],
         }
     }

@@ -2,20 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range
 
-from blogapi.post import ID, NOT_NULL, WHITE_SPACE, StrictSchema, fold
+from blogapi.post import CONTROL_OR_BREAK, ID, NOT_NULL, WHITE_SPACE, StrictSchema, Time, fold
 from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
 
 MAX_PAGE_SIZE = 1000  # posts, or tags
 MAX_MESSAGE = 500  # characters
 POSITIVE = re.compile("[1-9][0-9]*")
-PLACE = re.compile(f"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z)_({ID})")
+DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+PARTS = ("title", "text")  # of the order of relevance
 
 
 class NoQuerySchema(StrictSchema):
@@ -56,13 +56,13 @@ class FoldedTag(fields.String):
     default_error_messages = {"empty": "must not be empty"}
 
     def __init__(self, description: str, **kwargs: Any):
-        super().__init__(metadata={"description": description, "minLength": 1}, **kwargs)
+        super().__init__(metadata={"description": description, "pattern": r"\S"}, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip(WHITE_SPACE)
         if not name:
             raise self.make_error("empty")
-        return fold(name)
+        return "" if CONTROL_OR_BREAK.search(name) else fold(name)  # No tag is called "".
 
 
 class PageSize(fields.Integer):
@@ -92,33 +92,46 @@ class PostId(fields.String):
 
 
 class Before(PostId):
-    """The start of a page. Loads as the id of a post or, if `sort` is published_at, as a Cursor."""
+    """The start of a page. Loads as the id of a post or, if `sort` is another order, as a Cursor."""
 
-    default_error_messages = {"place": "must be what Link gave, for it goes with sort=published_at"}
+    default_error_messages = {"cursor": "must be what Link gave, for it goes with sort={sort}"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
-        if data.get("sort") != "published_at":
+        sort = data.get("sort")
+        if sort not in ("published_at", "relevance"):
             return super()._deserialize(value, attr, data, **kwargs)
-        match = PLACE.fullmatch(value)
+        key, _, post_id = value.rpartition("_")
         try:
-            datetime.fromisoformat(match[1])
-            return Cursor(match[1], super()._deserialize(match[2], attr, data, **kwargs))
-        except (TypeError, ValueError, ValidationError):
-            raise self.make_error("place") from None
+            if key not in PARTS if sort == "relevance" else Time().deserialize(key) != key:
+                raise ValidationError(key)
+            return Cursor(key, super()._deserialize(post_id, attr, data, **kwargs))
+        except ValidationError:
+            raise self.make_error("cursor", sort=sort) from None
 
 
 class Names(fields.String):
-    """Names separated by commas, each once. Loads as such a text, in the order of all names."""
+    """Names separated by commas, each once. Loads as such a text, in order, with those that are `always` there."""
 
     default_error_messages = {"invalid": "must be names with commas between them, each once; there are {names}"}
 
-    def __init__(self, names: Sequence[str], description: str):
-        super().__init__(metadata={"description": description})
+    def __init__(self, names: Sequence[str], always: Sequence[str], description: str):
+        pattern = f"^({'|'.join(names)})(,({'|'.join(names)}))*$"
+        super().__init__(metadata={"description": description, "pattern": pattern})
         self.names = names
+        self.always = always
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         given = value.split(",")
-        chosen = [name for name in self.names if name in given]
-        if len(chosen) != len(given):
+        if len({*given} & {*self.names}) != len(given):
             raise self.make_error("invalid", names=", ".join(self.names))
-        return ",".join(chosen)
+        return ",".join(name for name in self.names if name in given or name in self.always)
+
+
+class DateOrTime(Time):
+    """A date, which stands for its midnight in UTC, or a time in RFC 3339. Loads as text: the time in UTC."""
+
+    default_error_messages = {"invalid": "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        is_date = DATE.fullmatch(value)
+        return super()._deserialize(f"{value}T00:00:00Z" if is_date else value, attr, data, **kwargs)

@@ -1,10 +1,12 @@
 """Schemas of the lists of posts. Those of a post are in blogapi.post."""
 
-from marshmallow import ValidationError
+from typing import Any
 
-from blogapi.post import FIELDS, STATUSES, PostSchema, Text, choice, length
+from marshmallow import ValidationError, validates_schema
+
+from blogapi.post import FIELDS, ID, LISTED, STATUSES, Text, choice, length
 from blogapi.storage.search.words import words
-from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, FoldedTag, Names, NoQuerySchema, PageSize
+from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, DateOrTime, FoldedTag, Names, NoQuerySchema, PageSize
 
 Q = (
     "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. Case and "
@@ -12,16 +14,13 @@ Q = (
     "else has a meaning. In scripts that write no spaces between words each character is a word, and a run of them a "
     "sequence."
 )
+OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; goes with `sort=published_at`."
 
 
 def has_words(text: str) -> None:
     """Validate that there is something to look for."""
     if not words(text):
         raise ValidationError("must have a letter or a digit")
-
-
-class ListedPostSchema(PostSchema):
-    """A post in a list: all of it, or only the fields that were asked for."""
 
 
 class ListQuerySchema(NoQuerySchema):
@@ -36,13 +35,34 @@ class ListQuerySchema(NoQuerySchema):
     tag = FoldedTag("Only posts that carry this tag; letter case does not matter.")
     before = Before(
         metadata={
-            "description": "Only posts created before the one with this id; with `sort=published_at`, what `Link` gave."
+            "description": "Only posts created before the one with this id; with another `sort`, what `Link` gave.",
+            "pattern": f"^([0-9TZ:-]{{20}}_|title_|text_)?{ID}$",
         }
     )
     sort = choice(
         "created_at",
         "published_at",
-        metadata={"description": "`published_at`: the posts that have one, latest first. Left out: newest first."},
+        "relevance",
+        metadata={
+            "description": "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the "
+            "posts whose title alone has all words. Left out: newest first."
+        },
     )
-    fields = Names(FIELDS, f"Only these fields of each post, with commas between them, each once: {', '.join(FIELDS)}.")
+    published_after = DateOrTime(metadata={"description": f"Only posts published from then on. {OF_PUBLICATION}"})
+    published_before = DateOrTime(metadata={"description": f"Only posts published before then. {OF_PUBLICATION}"})
+    fields = Names(
+        FIELDS,
+        LISTED,
+        "Only these fields of each post, separated by commas, each once; `id`, `title` and `status` come with them.",
+    )
     q = Text(length(1, 200), has_words, metadata={"description": Q})
+
+    @validates_schema
+    def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """Refuse what the order does not go with."""
+        sort = data.get("sort")
+        if sort == "relevance" and "q" not in data:
+            raise ValidationError("relevance goes with q", "sort")
+        for name in ("published_after", "published_before"):
+            if name in data and sort != "published_at":
+                raise ValidationError("goes with sort=published_at", name)

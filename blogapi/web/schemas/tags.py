@@ -19,6 +19,13 @@ class TagsQuerySchema(NoQuerySchema):
     after = FoldedTag("Only tags after this one.")
 
 
+class TagQuerySchema(TagsQuerySchema):
+    """The query of GET /tags/{tag}."""
+
+    class Meta:
+        fields = ("status",)
+
+
 class TagSchema(StrictSchema):
     """A tag that posts carry, spelt as in the newest of them."""
 

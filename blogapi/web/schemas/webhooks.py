@@ -10,6 +10,7 @@ from blogapi.post import (
     ID,
     MAX_URL,
     URL_DESCRIPTION,
+    URL_PATTERN,
     Distinct,
     Pattern,
     PostSchema,
@@ -38,7 +39,9 @@ POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if nam
 
 def url(**kwargs: Any) -> Text:
     description = f"Where events are sent. {URL_DESCRIPTION}"
-    return Text(length(1, MAX_URL), absolute_url, metadata={"description": description}, **kwargs)
+    return Text(
+        length(1, MAX_URL), absolute_url, metadata={"description": description, "pattern": URL_PATTERN}, **kwargs
+    )
 
 
 def events(**kwargs: Any) -> Distinct:

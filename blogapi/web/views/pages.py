@@ -45,8 +45,9 @@ def index() -> Response:
     """Redirect a browser to the reference page; list the addresses for any other client."""
     request = current_request()
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
-        return json_response(request, ADDRESSES, vary="Accept", cache_control="no-cache")
-    response = redirect("/docs")
+        addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
+        return json_response(request, addresses, vary="Accept", cache_control="no-cache")
+    response = redirect(request.address("/docs"))
     response.vary.add("Accept")
     return response
 
@@ -70,7 +71,7 @@ def metrics() -> Response:
 def openapi() -> Response:
     """Return the description of the API."""
     request = current_request()
-    content = description()
+    content = description(request.address(""))
     return tagged_response(request, content, etag(content), JSON, cache_control="no-cache")
 
 
@@ -117,6 +118,6 @@ def load_page(path: Path) -> Page:
 
 
 @cache
-def description() -> bytes:
+def description(prefix: str) -> bytes:
     """Return the description as JSON; it never changes while the service runs."""
-    return f"{json.dumps(describe(current_app))}\n".encode()
+    return f"{json.dumps(describe(current_app, prefix))}\n".encode()

@@ -8,11 +8,10 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import NotFound
 
 from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
-from blogapi.storage import pages, posts
+from blogapi.storage import pages, posts, search
 from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
-from blogapi.storage.search import queries as search
 from blogapi.web.access import in_scope
 from blogapi.web.openapi.operation import Answer, operation
 from blogapi.web.request import (
@@ -35,7 +34,7 @@ from blogapi.web.responses import (
     no_content,
     post_response,
 )
-from blogapi.web.schemas.posts import ListedPostSchema, ListQuerySchema
+from blogapi.web.schemas.posts import ListQuerySchema
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 post_schema = PostSchema()
@@ -43,7 +42,7 @@ post_schema = PostSchema()
 
 @operation(
     "GET /v1/posts",
-    Answer(200, "The posts, in order.", ListedPostSchema(many=True, partial=True), headers=("Link", "ETag")),
+    Answer(200, "The posts, in order.", PostSchema(many=True), headers=("Link", "ETag")),
     query=ListQuerySchema(),
     request_headers=("If-None-Match",),
     scopes=SCOPES,
@@ -57,7 +56,7 @@ def list_posts(request: Request) -> Response:
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.documents)
-    return list_response(request, content, next_link("/v1/posts", request.query, "before", page.before))
+    return list_response(request, content, next_link(request, "/v1/posts", "before", page.before))
 
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
@@ -82,7 +81,7 @@ def create_post(request: Request) -> Response:
     A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
     fields = load_body(request)
-    post = request.database.write(posts.add_once, fields, idempotency_key(request))
+    post = request.database.write(posts.add_once, fields, idempotency_key(request), request.author)
     return created_response(request, post.id, post.document)
 
 
@@ -121,7 +120,8 @@ def change_post(request: Request, post: PostRef) -> Response:
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
     changes = load_body(request, lambda: posts.must_exist(request.database, post))
-    return post_response(request, request.database.write(posts.change, post, changes, precondition(request)))
+    document = request.database.write(posts.change, post, changes, precondition(request), request.author)
+    return post_response(request, document)
 
 
 @operation(
@@ -149,7 +149,7 @@ def put_post(request: Request, post: str) -> Response:
     fields = load_parsed(request, body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must be the one in the path, or left out", "slug")
-    (post_id, document), outcome = request.database.write(posts.put, post, fields, check)
+    (post_id, document), outcome = request.database.write(posts.put, post, fields, check, by=request.author)
     return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
@@ -165,5 +165,5 @@ def delete_post(request: Request, post: PostRef) -> Response:
 
     Its slug is free again; its id is never reused.
     """
-    request.database.write(posts.delete, post, precondition(request))
+    request.database.write(posts.delete, post, precondition(request), request.author)
     return no_content(request)

@@ -46,7 +46,7 @@ def create_webhook(request: Request) -> Response:
     fields = load_body(request)
     check_address(request.service, fields["url"])
     webhook, secret = request.database.write(webhooks.add, **fields)
-    location = ("Location", f"/v1/webhooks/{webhook.id}")
+    location = ("Location", request.address(f"/v1/webhooks/{webhook.id}"))
     return json_response(request, webhook_json(webhook) | {"secret": secret}, 201, [location])
 
 

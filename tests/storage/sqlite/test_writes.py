@@ -10,7 +10,7 @@ from blogapi.loop import Loop
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.query import Param, Statement
+from blogapi.storage.query import Statement
 from tests.storage.sqlite.conftest import add
 
 
@@ -141,14 +141,6 @@ def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs
     monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 0)
     outcomes, commits = write_together(database, other, three())
     assert (sorted(outcomes.values()), sorted(slugs()), commits) == ([1, 2, 3], ["a", "b", "c"], 3)
-
-
-def test_a_shared_transaction_ends_when_there_is_much_to_write_at_its_end(database, other, slugs):
-    def large(tx):
-        tx.execute_at_end(Post.insert(slug=Param("slug"), status="draft", document="{}"), slug="x" * 100_000)
-
-    _, commits = write_together(database, other, {"large": large} | three())
-    assert (len(slugs()), commits) == (4, 2)
 
 
 def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypatch):
