@@ -53,10 +53,30 @@ class Post(BaseModel):
     status = TextField()
     published_at = TextField(null=True)
     updated_at = TextField()
+    version = IntegerField()
+    since = TextField()
+    author = TextField()
     document = TextField()
 
 
 DOCUMENT = AsBytes(Post.document)
+
+
+class Revision(BaseModel):
+    """A version that a post had until a change or a deletion."""
+
+    post_id = IntegerField()
+    version = IntegerField()
+    since = TextField()
+    author = TextField()
+    until = TextField()
+    replaced_by = TextField()
+    state = TextField()
+    post = TextField()
+    content = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("post_id", "version")
 
 
 class PostTag(BaseModel):
