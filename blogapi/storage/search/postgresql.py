@@ -99,7 +99,8 @@ def _page(
 ) -> Iterator[tuple]:
     """Return the rows that are found among the first posts of the order, or, if these are too few, among all.
 
-    A title that has all words is rare. The index gives all that are found, in no order: for a word in half of the posts, half of the posts.
+    The index gives all that are found, in no order: for a word in half of the posts, half of the posts. It is asked at
+    once for titles, as few have all words.
     """
     filters = len(looked_for), by_title, status, values["tag"] is not None
     values = values | _patterns(looked_for) | {"label": f"% {tag_label(values['tag'] or '')} %"}
