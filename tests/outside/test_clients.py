@@ -114,7 +114,7 @@ def test_a_python_client_does_every_operation(service, folder):
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of ruff, which it formats by
     status, output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
     assert status == 0, output
-    assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 1
+    assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 2
     base = f"http://127.0.0.1:{service.port}"
     environ = {"PYTHONPATH": str(folder), "BASE": base, "KEY": service.key}
     assert run(sys.executable, CLIENTS / "client.py", cwd=folder, **environ) == (0, "")

@@ -147,7 +147,9 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
         "responses": responses(operation),
     }
     if operation.body:
-        described["requestBody"] = {"required": True, "content": media_types(operation.content_types, operation.body)}
+        # For two kinds of JSON, openapi-python-client writes code that fails unless there is an optional parameter.
+        content_types = operation.content_types if operation.request_headers else operation.content_types[:1]
+        described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
     return described
 
 
