@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range
 
-from blogapi.post import CONTROL_OR_BREAK, ID, NOT_NULL, WHITE_SPACE, StrictSchema, Time, fold
+from blogapi.post import CONTROL_OR_BREAK, ID, NOT_NULL, WHITE_SPACE, StrictSchema, Time, about, fold
 from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
 
@@ -28,11 +28,11 @@ class ErrorSchema(StrictSchema):
     """The body of every error."""
 
     example = {"error": 400, "message": "title: missing"}
-    error = fields.Integer(required=True, strict=True, metadata={"description": "The HTTP status."})
+    error = fields.Integer(required=True, strict=True, **about("The HTTP status."))
     message = fields.String(
         required=True,
         validate=Length(max=MAX_MESSAGE),
-        metadata={"description": "What is wrong, and what would be right: for a person, at most 500 characters."},
+        **about("What is wrong, and what would be right: for a person, at most 500 characters."),
     )
 
 
@@ -56,7 +56,7 @@ class FoldedTag(fields.String):
     default_error_messages = {"empty": "must not be empty"}
 
     def __init__(self, description: str, **kwargs: Any):
-        super().__init__(metadata={"description": description, "pattern": r"\S"}, **kwargs)
+        super().__init__(**about(description, pattern=r"\S"), **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip(WHITE_SPACE)
@@ -116,7 +116,7 @@ class Names(fields.String):
 
     def __init__(self, names: Sequence[str], always: Sequence[str], description: str):
         pattern = f"^({'|'.join(names)})(,({'|'.join(names)}))*$"
-        super().__init__(metadata={"description": description, "pattern": pattern})
+        super().__init__(**about(description, pattern=pattern))
         self.names = names
         self.always = always
 
