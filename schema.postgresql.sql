@@ -49,6 +49,9 @@ CREATE TABLE post (
     status text COLLATE "C" NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at text COLLATE "C",
     updated_at text COLLATE "C" NOT NULL DEFAULT '',
+    version bigint NOT NULL DEFAULT 1,
+    since text COLLATE "C" NOT NULL DEFAULT '',
+    author text COLLATE "C" NOT NULL DEFAULT '',
     document text COLLATE "C" NOT NULL
 );
 
@@ -57,6 +60,21 @@ CREATE INDEX post_status ON post (status, id);
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
 
 CREATE INDEX post_updated ON post (status, updated_at, id);
+
+CREATE TABLE revision (
+    post_id bigint NOT NULL,
+    version bigint NOT NULL,
+    since text COLLATE "C" NOT NULL,
+    author text COLLATE "C" NOT NULL,
+    until text COLLATE "C" NOT NULL,
+    replaced_by text COLLATE "C" NOT NULL,
+    state text COLLATE "C" NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),
+    post text COLLATE "C" NOT NULL,
+    content text COLLATE "C" NOT NULL,
+    PRIMARY KEY (post_id, version)
+);
+
+CREATE INDEX revision_until ON revision (state, until, post_id);
 
 CREATE TABLE post_tag (
     tag text COLLATE "C" NOT NULL,

@@ -26,7 +26,10 @@ CREATE TABLE post (
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
     updated_at TEXT NOT NULL DEFAULT '',
-    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; all other columns are copies from it
+    version INTEGER NOT NULL DEFAULT 1,  -- one more with each change, but for tags and publications
+    since TEXT NOT NULL DEFAULT '',  -- when it became this version
+    author TEXT NOT NULL DEFAULT '',  -- by whom: the name of a key, settings, import or undo
+    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; the columns above `version` are copies from it
 ) STRICT;
 
 CREATE INDEX post_status ON post (status, id);
@@ -40,6 +43,22 @@ CREATE TRIGGER post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM 
 BEGIN
     UPDATE sqlite_sequence SET seq = max(seq, OLD.id) WHERE name = 'post';
 END;
+
+-- The versions that posts had before a change or a deletion.
+CREATE TABLE revision (
+    post_id INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    since TEXT NOT NULL,
+    author TEXT NOT NULL,
+    until TEXT NOT NULL,
+    replaced_by TEXT NOT NULL,  -- like the author
+    state TEXT NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),  -- deleted: in the trash; restored: from it
+    post TEXT NOT NULL,  -- the Post as JSON, without its content
+    content TEXT NOT NULL,
+    PRIMARY KEY (post_id, version)
+) STRICT;
+
+CREATE INDEX revision_until ON revision (state, until, post_id);  -- of the deleted: the trash
 
 -- One index for a tag, and for a tag and a status, in each order. Lists of a tag whatever the status merge those of the
 -- four: every further index would be written for each tag of each post.

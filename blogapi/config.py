@@ -40,6 +40,7 @@ class Config:
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
+    keep_days: int = 30  # for what a post was before a change, and for deleted posts; 0 keeps nothing
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
@@ -79,6 +80,10 @@ class Config:
                 )
         return cls(**values)
 
+    def author(self, name: str) -> str:
+        """Return the name by which the history knows who changes a post; "" if it is not kept."""
+        return name if self.keep_days else ""
+
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""
@@ -101,8 +106,9 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
         return text == "true"
     if kind is int:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-            raise ValueError(f"{variable}: must be a whole number from 1, not {text[:40]!r}")
+        lowest = 0 if variable == f"{PREFIX}KEEP_DAYS" else 1
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= lowest):
+            raise ValueError(f"{variable}: must be a whole number from {lowest}, not {text[:40]!r}")
         return int(text)
     if kind == Networks:
         return tuple(_network(variable, item.strip()) for item in text.split(",") if text)

@@ -9,7 +9,9 @@ from pathlib import Path
 import psycopg
 
 from blogapi.post import fold
+from blogapi.storage.models import MAX_ID
 from blogapi.storage.search import index
+from blogapi.storage.stored import MAX_REVISIONS
 
 
 def sound_posts(database):
@@ -30,6 +32,7 @@ def sound_posts(database):
         tags_are_true(rows, posts)
         schedule_is_true(rows, posts)
         events_are_whole(rows)
+        history_is_true(rows)
         last_ids = dict(rows("SELECT name, seq FROM sqlite_sequence" if is_file else "TABLE counter"))
         if is_file:  # The greatest id of a post is in the table, unless that one was deleted.
             last_ids["post"] = max(last_ids["post"], *posts, 0)
@@ -81,6 +84,16 @@ def events_are_whole(rows):
     assert [each for each in deliveries if (each[2] == "pending") != (each[3] is not None)] == []
 
 
+def history_is_true(rows):
+    """What is in the trash is nowhere else; what was replaced is older than the post, and not too much."""
+    present = dict(rows("SELECT id, version FROM post"))
+    kept = rows("SELECT post_id, version, state, post FROM revision")
+    assert all(json.loads(post)["id"] == str(number) for number, _, _, post in kept)
+    assert present.keys().isdisjoint(number for number, _, state, _ in kept if state == "deleted")
+    assert all(version < present.get(number, MAX_ID) for number, version, _, _ in kept)
+    assert max(Counter(number for number, *_ in kept).values(), default=0) <= MAX_REVISIONS
+
+
 def ids_are_known(rows, last):
     """No id is greater than the last that was given; what names a post names one that there was."""
     for name, query in {
@@ -88,8 +101,9 @@ def ids_are_known(rows, last):
         "webhook": "SELECT max(id) FROM webhook",
         "event": "SELECT max(id) FROM event",
         "idempotency": "SELECT max(post_id) FROM idempotency",
+        "revision": "SELECT max(post_id) FROM revision",
     }.items():
-        assert (rows(query)[0][0] or 0) <= last.get("post" if name == "idempotency" else name, 0), name
+        assert (rows(query)[0][0] or 0) <= last.get("post" if name in ("idempotency", "revision") else name, 0), name
     assert (rows("SELECT min(post_id) FROM idempotency")[0][0] or 1) >= 1
 
 

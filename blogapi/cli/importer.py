@@ -34,14 +34,14 @@ class Result(NamedTuple):
 Checked = Item | Result  # a post whose fields are valid, or a refusal
 
 
-def store(database: Database, sources: Iterable[Item | Refused], events: bool) -> Iterator[Result]:
+def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[Result]:
     """Create or update the posts of the sources; yield each result once it is on disk.
 
     No transaction is open while a result is handled. Raises Unavailable.
     """
     for batch in _batches(sources):
         while batch:
-            results = _write_patiently(database, batch, events)
+            results = _write_patiently(database, batch, events, by)
             batch = batch[len(results) :]
             yield from results
             time.sleep(PAUSE_SECONDS)
@@ -79,21 +79,22 @@ def _checked(source: Item | Refused) -> Checked:
         return Result("refused", source.source, reasons)
 
 
-def _write_patiently(database: Database, batch: list[Checked], events: bool) -> list[Result]:
+def _write_patiently(database: Database, batch: list[Checked], events: bool, by: str) -> list[Result]:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            return database.write(_put_some, batch, events)
+            return database.write(_put_some, batch, events, by)
         except Unavailable as error:
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
 
 
-def _put_some(tx: Transaction, batch: list[Checked], events: bool) -> list[Result]:
+def _put_some(tx: Transaction, batch: list[Checked], events: bool, by: str) -> list[Result]:
     """Put the first posts of a batch, at least one, until the time is over."""
 
     def put(item: Item) -> posts.Outcome:
-        return posts.put(tx, item.fields["slug"], item.fields, created_at=item.created_at, with_events=events).outcome
+        slug, fields = item.fields["slug"], item.fields
+        return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
 
     deadline = time.monotonic() + TRANSACTION_SECONDS
     results: list[Result] = []

@@ -1,6 +1,7 @@
 """The commands that read and write files: import, export and openapi."""
 
 import json
+import os
 import re
 import sys
 import time
@@ -15,6 +16,7 @@ from flask import Flask
 from blogapi.cli.commands import opened
 from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import Summary, warn, with_progress
+from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.items import Item, shown
 from blogapi.files.sources import open_sources
@@ -56,9 +58,9 @@ def import_posts(
     read are named with the reason; the others are imported, and the exit status is 1. After an interruption, the same
     command goes on.
     """
-    summary = Summary()
+    summary, by = Summary(), Config.from_environ(os.environ).author("import")
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
-        results = foresee(database, sources) if dry_run else store(database, sources, events)
+        results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
                 report(result, summary, dry_run)

@@ -1,13 +1,12 @@
-"""The documents of posts: a post's JSON as bytes, just as it is stored and answered.
+"""The documents of posts: the JSON of a post as it is stored and answered.
 
-They are compact, and quotes inside their strings are escaped: a name in its quotes with a colon behind it is nowhere
-but at the field of this name. So a value is found without parsing a megabyte of content.
+They are compact, and quotes inside their strings are escaped: a quoted name with a colon after it appears only at the
+field of this name. So a value is found without parsing a megabyte of content.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from blogapi.post import FIELDS, REQUIRED, fold
@@ -22,13 +21,13 @@ DECODER = json.JSONDecoder()
 
 
 def _name(field: str) -> tuple[bytes, Callable[[bytes, bytes], int]]:
-    """Return by what, and from which end, a field is found: a content of a megabyte is not gone through."""
+    """Return the name of a field in a document, and how to find it without searching the content."""
     before_content = FIELDS.index(field) <= FIELDS.index("content")
     return f'"{field}":'.encode(), bytes.find if before_content else bytes.rfind
 
 
 def _followers(field: str) -> list[tuple[bytes, Callable[[bytes, bytes], int]]]:
-    """Return what can follow a field: the next that every post has, and those before it."""
+    """Return the fields that can follow a field: the next one that every post has, and those before it."""
     following = FIELDS[FIELDS.index(field) + 1 :]
     last = next((index for index, each in enumerate(following) if each in REQUIRED), 0)
     return [_name(each) for each in following[: last + 1]]
@@ -54,24 +53,24 @@ def etag(document: bytes) -> str:
 
 
 def is_due(document: bytes, now: str) -> bool:
-    """Return whether the time of a scheduled post has come; raise ValueError if it has none."""
+    """Return whether the time of a scheduled post has come. Raises ValueError if it has none."""
     return _published_at(document) <= now
 
 
 def published(document: bytes) -> bytes:
-    """Return the document of a scheduled post as it is once its time has come: updated then, or later."""
+    """Return the document of a scheduled post as it is after its time has come: updated then, or later."""
     text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
     start = text.rindex(UPDATED_AT) + len(UPDATED_AT)
     return _updated(text, max(text[start : start + TIME_LENGTH], _published_at(document))).encode()
 
 
 def tags(document: str) -> list[str]:
-    """Return the tags of a document; raise ValueError if it is none."""
+    """Return the tags of a document. Raises ValueError if it is damaged."""
     return _decode_tags(document)[0]
 
 
 def spellings(document: str | None) -> dict[str, str]:
-    """Return the tags of a document by their folded names; none where it is damaged."""
+    """Return the tags of a document by their folded names; none if it is damaged."""
     try:
         return {fold(name): name for name in tags(document)}
     except (AttributeError, ValueError):
@@ -79,23 +78,23 @@ def spellings(document: str | None) -> dict[str, str]:
 
 
 def spelling(document: str | None, tag: str) -> str:
-    """Return how a document spells a tag; folded, as it is given, where the document does not tell."""
+    """Return how a document spells a tag; folded, as it is given, if the document does not have it."""
     return spellings(document).get(tag, tag)
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
-    """Return a document with its tags changed, updated `now` if they are other ones; raise ValueError if it is none."""
+    """Return a document with its tags changed, and updated `now` if they differ. Raises ValueError if it is damaged."""
     names, start, end = _decode_tags(document)
     changed = change(names)
     return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
 
 
 def _decode_tags(document: str) -> tuple[list[str], int, int]:
-    """Return the tags, and where their array starts and ends."""
+    """Return the tags, and the positions at which their array starts and ends."""
     start = document.index(TAGS) + len(TAGS)
     names, end = DECODER.raw_decode(document, start)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("the tags are none")
+        raise ValueError("no tags")
     return names, start, end
 
 
@@ -110,8 +109,8 @@ def _updated(document: str, now: str) -> str:
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
-    """Return the document of a post as it is to be shown at a time; raise Damaged."""
-    if document is None:  # in a NOT NULL column: SQLite has no checksums
+    """Return the document of a post as it is shown at a time. Raises Damaged."""
+    if document is None:  # in a NOT NULL column, as SQLite has no checksums
         raise Damaged
     try:
         if status == "scheduled" and is_due(document, now):
@@ -122,7 +121,7 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
 
 
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
-    """Return a document with these of its fields only, given in their order; raise Damaged.
+    """Return a document with these fields only, which must be in order. Raises Damaged.
 
     Takes a quarter of what parsing takes, and with a megabyte of content a thousandth.
     """
@@ -145,7 +144,7 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
 
 
 def load(document: bytes) -> dict[str, Any]:
-    """Return the post that a document stands for; raise Damaged."""
+    """Parse a document. Raises Damaged."""
     try:
         post = json.loads(document)
         if post.keys() >= REQUIRED:
@@ -153,10 +152,3 @@ def load(document: bytes) -> dict[str, Any]:
     except (ValueError, AttributeError) as error:
         raise Damaged from error
     raise Damaged
-
-
-def load_all(found: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the posts that documents stand for, but for those that are damaged."""
-    for document in found:
-        with suppress(Damaged):
-            yield load(document)

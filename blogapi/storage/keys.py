@@ -20,7 +20,7 @@ PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
 class KnownKey(NamedTuple):
-    """What is known of a key, which is stored nowhere itself."""
+    """A key without its secret, which is not stored."""
 
     name: str
     last_four: str
@@ -30,7 +30,7 @@ class KnownKey(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """The requests of a key in the window of one that was counted."""
+    """The number of requests of a key in a window of the rate limit."""
 
     hits: int
     window: int  # its number
@@ -38,17 +38,17 @@ class Hits(NamedTuple):
 
 
 def new_key() -> str:
-    """Make a key: the prefix and 256 random bits in URL-safe base64, 43 characters."""
+    """Return a new key: the prefix and 256 random bits in URL-safe base64, 43 characters."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def digest_of(key: str) -> bytes:
-    """Return the SHA-256 by which a key is known. Its randomness makes salt and slowness needless."""
+    """Return the SHA-256 of a key. As keys are random, it needs no salt and need not be slow."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
-    """Return the key with this SHA-256, if it is in force; where several processes serve, count a request of it."""
+    """Return the key with this SHA-256, if it is valid. On PostgreSQL, this counts the request of all processes."""
     found = reader.row(_key, digest=digest)
     if found is None:
         return None
@@ -58,7 +58,7 @@ def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] 
 
 _columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on, ApiKey.scope)
 _names = ", ".join(column.column_name for column in _columns)
-# The clock of PostgreSQL makes the windows. One does not begin twice where it was set back.
+# The windows are those of PostgreSQL's clock. If it is set back, none begins twice.
 _key = Each(
     sqlite=Prepared(ApiKey.select(*_columns).where(ApiKey.digest == Param("digest"))),
     postgresql=Statement(
@@ -79,7 +79,7 @@ _key = Each(
 
 
 def counted(reader: Reader, digest: bytes) -> Hits | None:
-    """Return the requests of a key in this window so far, where the database counts them."""
+    """Return the number of requests of a key in this window, if the database counts them."""
     query = reader.of_engine(_counted)
     return query and Hits._make(reader.row(query, digest=digest))
 
@@ -100,7 +100,7 @@ _counted = Each(
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
-    """Remember today as the day of the last use."""
+    """Record today as the day of the last use."""
     tx.execute(ApiKey.update(last_used_on=tx.now[:10]).where(ApiKey.digest == digest))
 
 
@@ -110,42 +110,40 @@ def listing(reader: Reader) -> Iterator[KnownKey]:
 
 
 def page(reader: Reader, limit: int, after: str = "") -> list[tuple[bytes, KnownKey]]:
-    """Return the keys whose names follow `after`, by these, each with its SHA-256; at most `limit`."""
+    """Return at most `limit` keys by name, those that follow `after`, each with its SHA-256."""
     query = ApiKey.select(ApiKey.digest, *_columns).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
     return [(digest, KnownKey._make(columns)) for digest, *columns in reader.rows(query)]
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
-    """Put a key in force; raise KeyName as `check_free` does."""
+    """Store a key. Raises KeyName as `check_free` does."""
     check_free(tx, name)
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Put another key in place of the one called `name`, which may do the same; raise KeyName if there is none."""
+    """Replace the key with this name, whose scope stays. Raises KeyName if none has it."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove a key; raise KeyName if there is none of this name."""
+    """Remove the key with this name. Raises KeyName if none has it."""
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
 
 
 def check_free(reader: Reader, name: str) -> None:
-    """Raise KeyName if the name is taken or no name."""
+    """Raise KeyName if the name is taken, or no valid name."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        raise KeyName(
-            f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters, in one line, one of them visible"
-        )
+        raise KeyName(f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible")
     if _is_known(reader, name):
         raise KeyName(f"there is a key called {name!r} already")
 
 
 def check_known(reader: Reader, name: str) -> None:
-    """Raise KeyName if there is no key of this name."""
+    """Raise KeyName if no key has this name."""
     if not _is_known(reader, name):
         raise KeyName(f"there is no key called {name!r}")
 
@@ -158,33 +156,27 @@ def _is_known(reader: Reader, name: str) -> bool:
 
 
 def add_link(tx: Transaction) -> str:
-    """Make a link; return its token."""
+    """Create a link; return its token."""
     return _add(tx, LINK)
 
 
 def check_link(reader: Reader, token: str) -> None:
-    """Raise NotFound if there is no link with this token, or no more."""
+    """Raise NotFound unless a link has this token."""
     if not is_valid(reader, LINK, token):
         raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
 
 
 def open_session(tx: Transaction, link: str) -> str:
-    """Make a session by the token of a link, which is used up; return its own. Raises NotFound as `check_link` does."""
+    """Open a session by the token of a link, which is used up; return that of the session. Raises NotFound."""
     check_link(tx, link)
     end_session(tx, link)
     return _add(tx, SESSION)
 
 
 def is_valid(reader: Reader, kind: str, token: str) -> bool:
-    """Return whether there is a link or a session with this token."""
-    return reader.row(_valid, digest=digest_of(token), kind=kind, now=reader.now) is not None
-
-
-_valid = Prepared(
-    Session.select(Session.kind).where(
-        Session.digest == Param("digest"), Session.kind == Param("kind"), Session.ends_at > Param("now")
-    )
-)
+    """Return whether a link or a session has this token."""
+    has_token = (Session.digest == digest_of(token)) & (Session.kind == kind)
+    return reader.row(Session.select(Session.kind).where(has_token, Session.ends_at > reader.now)) is not None
 
 
 def end_session(tx: Transaction, token: str) -> None:

@@ -1,10 +1,14 @@
-"""The tables of schema.sql as Peewee models."""
+"""The tables as Peewee models; schema.sql defines them."""
 
 from peewee import AutoField, BlobField, CompositeKey, Expression, IntegerField, Model, Table, TextField
 
 from blogapi.storage.query import AsBytes, Param
 
-FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = ("full", "read-only", "published-only")  # of keys, each less than the last
+FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = (
+    "full",
+    "read-only",
+    "published-only",
+)  # of keys
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
 EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")
 MAX_ID = 2**63 - 1
@@ -17,7 +21,7 @@ class BaseModel(Model):
 
 
 class ApiKey(BaseModel):
-    """A key that may use the API, known by its SHA-256 only."""
+    """A key of the API, by its SHA-256."""
 
     digest = BlobField(primary_key=True)
     name = TextField(unique=True)
@@ -31,7 +35,7 @@ class ApiKey(BaseModel):
 
 
 class Session(BaseModel):
-    """A session of the owner's page, or a link that opens one, known by the SHA-256 of its token only."""
+    """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
 
     digest = BlobField(primary_key=True)
     kind = TextField()
@@ -42,21 +46,41 @@ class Session(BaseModel):
 
 
 class Post(BaseModel):
-    """A post. `document` is its JSON as it is answered, and the rest is copied from there."""
+    """A post. `document` is its JSON as it is answered; the other columns are copies from it."""
 
     id = AutoField()
     slug = TextField(unique=True)
     status = TextField()
     published_at = TextField(null=True)
     updated_at = TextField()
+    version = IntegerField()
+    since = TextField()
+    author = TextField()
     document = TextField()
 
 
 DOCUMENT = AsBytes(Post.document)
 
 
+class Revision(BaseModel):
+    """A version that a post had until a change or a deletion."""
+
+    post_id = IntegerField()
+    version = IntegerField()
+    since = TextField()
+    author = TextField()
+    until = TextField()
+    replaced_by = TextField()
+    state = TextField()
+    post = TextField()
+    content = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("post_id", "version")
+
+
 class PostTag(BaseModel):
-    """A tag of a post, with the post's status and time beside it, so that one index answers for all together."""
+    """A tag of a post, with copies of the post's status and time, so that one index has them all."""
 
     tag = TextField()
     status = TextField()
@@ -69,7 +93,7 @@ class PostTag(BaseModel):
 
 
 class Tag(BaseModel):
-    """A tag that some post with a status carries. Kept with every change of a post: to count would take seconds."""
+    """A tag of posts with a status, and their number, as counting them would take seconds."""
 
     tag = TextField()
     status = TextField()
@@ -87,19 +111,19 @@ Recent = Table("recent")  # no model: a copy of a database indexes all posts aga
 
 
 def match(words: str) -> Expression:
-    """Return the condition that a row of Search has the words that a parameter names, in FTS5's own language."""
+    """Return the condition that a row of Search has the words in a parameter, an expression of FTS5."""
     return Expression(Search.c.search, "MATCH", Param(words))
 
 
 class Schedule(BaseModel):
-    """When a scheduled post is to be published."""
+    """The time at which a scheduled post will be published."""
 
     post_id = IntegerField(primary_key=True)
     published_at = TextField()
 
 
 class Idempotency(BaseModel):
-    """What a request with an Idempotency-Key has made."""
+    """The post that a request with an Idempotency-Key created."""
 
     digest = BlobField()
     name = TextField()
@@ -113,7 +137,7 @@ class Idempotency(BaseModel):
 
 
 class Webhook(BaseModel):
-    """An address that is told of events."""
+    """An address that events are sent to."""
 
     id = AutoField()
     url = TextField()
@@ -124,7 +148,7 @@ class Webhook(BaseModel):
 
 
 class Event(BaseModel):
-    """Something that happened, written in the very transaction in which it did: the outbox."""
+    """An event, written in the transaction of the change: the outbox."""
 
     id = AutoField()
     message_id = TextField()
@@ -134,7 +158,7 @@ class Event(BaseModel):
 
 
 class Delivery(BaseModel):
-    """What became, or is to become, of an event at a webhook."""
+    """The delivery of an event to a webhook."""
 
     webhook_id = IntegerField()
     event_id = IntegerField()

@@ -60,11 +60,12 @@ def find(reader: Reader, ref: PostRef) -> bytes:
     return documents.as_of(reader.now, status, document)
 
 
-def must_exist(reader: Reader, ref: PostRef) -> None:
-    """Raise NotFound if there is no such post."""
-    column = Post.slug if isinstance(ref, str) else Post.id
-    if reader.row(Post.select(Post.id).where(column == ref)) is None:
+def must_exist(reader: Reader, ref: PostRef) -> int:
+    """Return the id of a post. Raises NotFound."""
+    found = reader.row(Post.select(Post.id).where((Post.slug if isinstance(ref, str) else Post.id) == ref))
+    if found is None:
         raise NotFound("post")
+    return found[0]
 
 
 def find_published(reader: Reader, ref: PostRef) -> bytes:
@@ -90,7 +91,9 @@ _published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
 # Create
 
 
-def add(tx: Transaction, fields: Document, created_at: str | None = None, with_events: bool = True) -> StoredPost:
+def add(
+    tx: Transaction, fields: Document, created_at: str | None = None, with_events: bool = True, by: str = ""
+) -> StoredPost:
     """Create a post of validated fields, and its slug from the title if none is given.
 
     It is created now unless `created_at` is given. Raises SlugTaken, PublicationTime.
@@ -104,21 +107,21 @@ def add(tx: Transaction, fields: Document, created_at: str | None = None, with_e
         "created_at": created_at or tx.now,
         "updated_at": tx.now,
     }
-    return stored.write(tx, {}, documents.in_order(fields | created), "post.created" if with_events else None)
+    return stored.write(tx, {}, documents.in_order(fields | created), "post.created" if with_events else None, by)
 
 
-def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None) -> StoredPost:
+def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: str = "") -> StoredPost:
     """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
 
     Raises IdempotencyKeyUsed if that request was another one, or if its post is deleted.
     """
     if key is None:
-        return add(tx, fields)
+        return add(tx, fields, by=by)
     forget_idempotency_keys(tx)
     used = (Idempotency.digest == key.api_key) & (Idempotency.name == key.name)
     known = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used))
     if known is None:
-        post = add(tx, fields)
+        post = add(tx, fields, by=by)
         row = {"digest": key.api_key, "name": key.name, "request": key.request}
         tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
         return post
@@ -165,8 +168,10 @@ def slug_of(title: str) -> str:
 # Change
 
 
-def change(tx: Transaction, ref: PostRef, changes: Document, check: Check) -> bytes:
+def change(tx: Transaction, ref: PostRef, changes: Document, check: Check, by: str = "") -> bytes:
     """Change a post as RFC 7396 says: None clears a field. Returns its document.
+
+    `by` names who changes it; "" keeps no revision of it.
 
     Raises NotFound, SlugTaken, PublicationTime.
     """
@@ -176,7 +181,7 @@ def change(tx: Transaction, ref: PostRef, changes: Document, check: Check) -> by
     changes = changes | {"published_at": published_at(old, changes, tx.now)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
-    return _replace(tx, post, old, documents.in_order(old | changes), "post.updated").document
+    return _replace(tx, post, old, documents.in_order(old | changes), "post.updated", by).document
 
 
 def put(
@@ -186,6 +191,7 @@ def put(
     check: Check | None = None,
     created_at: str | None = None,
     with_events: bool = True,
+    by: str = "",
 ) -> Put:
     """Replace the post with this slug, or create it as `add` does. Raises PublicationTime.
 
@@ -196,14 +202,14 @@ def put(
     except NotFound:
         if check:
             check(None)
-        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, created_at, with_events), "created")
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, created_at, with_events, by), "created")
     if check:
         check(post.document)
     old = documents.load(post.document)
     new = _as_put(old, fields, tx.now)
     if new == old:
         return Put(post, "unchanged")
-    return Put(_replace(tx, post, old, new, "post.updated" if with_events else None), "updated")
+    return Put(_replace(tx, post, old, new, "post.updated" if with_events else None, by), "updated")
 
 
 def would_put(reader: Reader, slug: str, fields: Document) -> Outcome:
@@ -242,7 +248,7 @@ def _as_put(old: Document, fields: Document, now: str) -> Document:
     return documents.in_order(kept | fields | {"published_at": published_at(old, fields, now)})
 
 
-def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, event: str | None) -> StoredPost:
+def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, event: str | None, by: str) -> StoredPost:
     index.check_size(tx, old, new)
     if new["slug"] != old["slug"] and stored.is_taken(tx, new["slug"]):
         raise SlugTaken
@@ -250,11 +256,11 @@ def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, ev
         if event:
             webhooks.record(tx, new, event)
         return post
-    return stored.write(tx, old, new | {"updated_at": tx.now}, event)
+    return stored.write(tx, old, new | {"updated_at": tx.now}, event, by)
 
 
-def delete(tx: Transaction, ref: PostRef, check: Check) -> None:
-    """Delete a post. Raises NotFound."""
+def delete(tx: Transaction, ref: PostRef, check: Check, by: str = "") -> None:
+    """Delete a post. It is in the trash, or gone with its revisions if `by` is "". Raises NotFound."""
     try:
         document = stored.current(tx, ref).document
         check(document)
@@ -263,7 +269,7 @@ def delete(tx: Transaction, ref: PostRef, check: Check) -> None:
         _delete_damaged(tx, stored.find(tx, ref)[0])
         return
     index.check_size(tx, post, {})
-    stored.write(tx, post, {}, "post.deleted")
+    stored.write(tx, post, {}, "post.deleted", by)
 
 
 def _delete_damaged(tx: Transaction, post_id: int) -> None:

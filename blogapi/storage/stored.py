@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from blogapi.storage import documents, search, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import DOCUMENT, Post, Schedule
+from blogapi.storage.models import DOCUMENT, Post, Revision, Schedule
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
+MAX_REVISIONS = 50  # of a post
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends: others wait for it
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
@@ -53,18 +54,25 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
     return StoredPost(post_id, shown)
 
 
-def write(tx: Transaction, old: Document, new: Document, event: str | None) -> StoredPost:
+def write(tx: Transaction, old: Document, new: Document, event: str | None, by: str | None = None) -> StoredPost:
     """Write a post that was `old` as `new`, with all that depends on it; {} for no post.
 
-    The event is recorded, and the publication of a post that becomes published.
+    The event is recorded, and the publication of a post that becomes published. `by` is who made it a new version, ""
+    if no version is kept; nobody did if it is published by its time.
     """
     post_id, document = int((new or old)["id"]), documents.dump(new)
+    if old and by:
+        _keep(tx, post_id, old, "replaced" if new else "deleted", by)
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     if new:
-        values = {name: new.get(name) for name in COPIES}
-        tx.defer(_update(*changed) if old else _insert, id=post_id, document=document, **values)
+        values = {name: new.get(name) for name in COPIES} | {"version": 1, "since": tx.now, "author": by or ""}
+        tx.defer(
+            _update(*changed, is_version=by is not None) if old else _insert, id=post_id, document=document, **values
+        )
     else:
         tx.defer(_delete, id=post_id)
+        if not by:
+            forget(tx, post_id)
     dated = {"status", "published_at"}.intersection(changed)
     if dated or old.get("tags") != new.get("tags"):
         if old:
@@ -83,9 +91,11 @@ def write(tx: Transaction, old: Document, new: Document, event: str | None) -> S
 
 
 @cache
-def _update(*columns: str) -> Prepared:
+def _update(*columns: str, is_version: bool) -> Prepared:
     """Return the statement that changes a document and these columns: no index of any other is written."""
     values = {getattr(Post, name): Param(name) for name in ("document", *columns)}
+    if is_version:
+        values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
     return Prepared(Post.update(values).where(Post.id == Param("id")))
 
 
@@ -93,6 +103,34 @@ _insert = Prepared(Post.insert({field: Param(field.name) for field in Post._meta
 _delete = Prepared(Post.delete().where(Post.id == Param("id")))
 _schedule = Prepared(Schedule.insert({field: Param(field.name) for field in Schedule._meta.sorted_fields}))
 _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
+
+
+# Revisions
+
+
+def _keep(tx: Transaction, post_id: int, post: Document, state: str, by: str) -> None:
+    """Keep the version that a post has in the database, and drop its oldest one if there are too many."""
+    summary = documents.dump({name: value for name, value in post.items() if name != "content"})
+    values = {"now": tx.now, "by": by, "state": state, "post": summary, "content": post["content"]}
+    tx.defer(_insert_revision, id=post_id, **values)
+    tx.defer(_drop_oldest, id=post_id)
+
+
+def forget(tx: Transaction, post_id: int) -> None:
+    """Delete all versions of a post that are kept."""
+    tx.defer(_forget, id=post_id)
+
+
+_of_now = Post.id, Post.version, Post.since, Post.author
+_insert_revision = Prepared(
+    Revision.insert_from(
+        Post.select(*_of_now, *map(Param, ("now", "by", "state", "post", "content"))).where(Post.id == Param("id")),
+        Revision._meta.sorted_fields,
+    )
+)
+_oldest = Post.select(Post.version - MAX_REVISIONS).where(Post.id == Param("id"))
+_drop_oldest = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= _oldest))
+_forget = Prepared(Revision.delete().where(Revision.post_id == Param("id")))
 
 
 # Publish

@@ -74,6 +74,11 @@ class Request(flask.Request):
         return self.service.config.prefix + path
 
     @property
+    def author(self) -> str:
+        """The name by which the history knows the client."""
+        return self.service.config.author(self.key.name)
+
+    @property
     def published_only(self) -> bool:
         """Whether there are only published posts for its key."""
         return self.key.scope == PUBLISHED_ONLY

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from blogapi.clock import rfc3339
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage import outbox, posts, search, stored, webhooks
+from blogapi.storage import history, outbox, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.outbox import GONE, Attempt, DueWebhook, Message
@@ -45,12 +45,14 @@ class Sender:
         clock: Callable[[], float],  # Unix time
         private: bool,  # whether private and loopback addresses are allowed
         seconds: int,  # for an attempt
+        keep_days: int,  # for the history of posts
         loop: Loop = PLAIN,
     ):
         self.database = database
         self.clock = clock
         self.private = private
         self.seconds = seconds
+        self.keep_days = keep_days
         self.timeout = loop.timeout
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = threading.Event()
@@ -149,6 +151,8 @@ class Sender:
             while not self.stopping.is_set() and (event_ids := outbox.outdated(self.database, webhook.id)):
                 self.database.write(outbox.remove, webhook.id, event_ids)
         self.database.write(posts.forget_idempotency_keys)
+        while not self.stopping.is_set() and self.database.write(history.prune, self.keep_days):
+            time.sleep(0)
         self.database.write(search.settle)
         self.check_clock()
         self.prune_at = self.clock() + MINUTE

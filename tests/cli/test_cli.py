@@ -131,9 +131,9 @@ def test_list_shows_what_is_known_of_each_key(run):
     ("arguments", "message"),
     [
         (("create", "taken"), "there is a key called 'taken' already"),
-        (("create", ""), "the name of a key must have 1 to 100 characters, in one line, one of them visible"),
-        (("create", " "), "the name of a key must have 1 to 100 characters, in one line, one of them visible"),
-        (("create", "a\nb"), "the name of a key must have 1 to 100 characters, in one line, one of them visible"),
+        (("create", ""), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
+        (("create", " "), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
+        (("create", "a\nb"), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
         (("regenerate", "unknown"), "there is no key called 'unknown'"),
         (("regenerate", ""), "there is no key called ''"),
         (("revoke", "unknown"), "there is no key called 'unknown'"),

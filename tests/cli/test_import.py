@@ -75,7 +75,7 @@ def test_a_post_a_transaction_where_time_is_short_and_the_lock_is_free_between_t
     monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
     items = [importer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        for number, result in enumerate(importer.store(storage, items, events=False), 1):
+        for number, result in enumerate(importer.store(storage, items, events=False, by="import"), 1):
             assert result.outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)

@@ -104,7 +104,7 @@ def fill(client, clock, fields_by_slug):
 def load(database, folder, clock):
     """Import a folder; return what came of each file."""
     with open_sources([folder], now=clock.now, slug_of=slug_of) as sources:
-        results = list(store(database, sources, events=False))
+        results = list(store(database, sources, events=False, by="import"))
     assert [result.reasons for result in results] == [[]] * len(results)
     return [result.outcome for result in results]
 

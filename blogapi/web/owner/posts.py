@@ -85,7 +85,7 @@ def create_post() -> Response:
     same = repr(sorted(fields.items())).encode()
     nonce = g.form.get("nonce")
     key = IdempotencyKey(digest_of(g.session), nonce, hashlib.sha256(same).digest()) if nonce else None
-    post = database().write(posts.add_once, fields, key)
+    post = database().write(posts.add_once, fields, key, author())
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -116,10 +116,16 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
     fields = change_of_post.load(changes | cleared)
     try:
-        new = documents.load(database().write(posts.change, post_id, fields, must_match(g.form.get("etag", ""))))
+        check = must_match(g.form.get("etag", ""))
+        new = documents.load(database().write(posts.change, post_id, fields, check, author()))
     except PreconditionFailed:
         return show_form(post_id), 412
     return done(f"/posts/{post_id}", "was saved.", new["title"])
+
+
+def author() -> str:
+    """Return the name by which the history knows this page."""
+    return service().config.author("settings")
 
 
 def must_match(etag: str) -> Check:
@@ -169,7 +175,7 @@ def change_status(post_id: int) -> Response:
     typed = typed_fields()
     old = documents.load(posts.find(database(), post_id))
     fields = change_of_post.load({name: typed[name] for name in ("status", "published_at") if name in typed})
-    new = documents.load(database().write(posts.change, post_id, fields, lambda document: None))
+    new = documents.load(database().write(posts.change, post_id, fields, lambda document: None, author()))
     before = {name: old[name].removesuffix("Z") for name in ("status", "published_at") if name in old}
     undo = f"/posts/{post_id}/status", before
     return done(f"/posts/{post_id}", f"is {NOW[new['status']]} now.", new["title"], undo=undo)
@@ -181,5 +187,5 @@ def delete_post(post_id: int) -> Response:
     title = ""
     with suppress(Damaged):  # It can be deleted all the same.
         title = documents.load(posts.find(database(), post_id))["title"]
-    database().write(posts.delete, post_id, lambda document: None)
+    database().write(posts.delete, post_id, lambda document: None, author())
     return done("/posts", "was deleted.", title)

@@ -81,7 +81,7 @@ def create_post(request: Request) -> Response:
     A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
     fields = load_body(request)
-    post = request.database.write(posts.add_once, fields, idempotency_key(request))
+    post = request.database.write(posts.add_once, fields, idempotency_key(request), request.author)
     return created_response(request, post.id, post.document)
 
 
@@ -120,7 +120,8 @@ def change_post(request: Request, post: PostRef) -> Response:
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
     changes = load_body(request, lambda: posts.must_exist(request.database, post))
-    return post_response(request, request.database.write(posts.change, post, changes, precondition(request)))
+    document = request.database.write(posts.change, post, changes, precondition(request), request.author)
+    return post_response(request, document)
 
 
 @operation(
@@ -148,7 +149,7 @@ def put_post(request: Request, post: str) -> Response:
     fields = load_parsed(request, body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must be the one in the path, or left out", "slug")
-    (post_id, document), outcome = request.database.write(posts.put, post, fields, check)
+    (post_id, document), outcome = request.database.write(posts.put, post, fields, check, by=request.author)
     return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
@@ -164,5 +165,5 @@ def delete_post(request: Request, post: PostRef) -> Response:
 
     Its slug is free again; its id is never reused.
     """
-    request.database.write(posts.delete, post, precondition(request))
+    request.database.write(posts.delete, post, precondition(request), request.author)
     return no_content(request)

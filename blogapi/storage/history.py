@@ -1,0 +1,158 @@
+"""The history of posts: the versions before a change, the trash, and the way back."""
+
+import json
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from peewee import Tuple
+
+from blogapi.clock import earlier
+from blogapi.storage import documents, posts, stored
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import NotFound
+from blogapi.storage.models import MAX_ID, Post, Revision
+from blogapi.storage.pages import LATEST, PAGE_BYTES, Cursor
+from blogapi.storage.query import AsBytes, Param
+from blogapi.storage.search import index
+from blogapi.storage.stored import Document, PostRef
+
+PRUNED = 20  # versions of each state, at most, in one transaction
+STATES = ("replaced", "deleted", "restored")
+SLUG_LENGTH = 90  # of a slug that gets a number, at most
+WORDS = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
+
+
+class Kept(NamedTuple):
+    """A version that is kept, without its content."""
+
+    post_id: int
+    version: int
+    until: str
+    by: str  # who replaced or deleted it
+    post: bytes
+
+
+class HistoryPage(NamedTuple):
+    """Some of the versions that are kept, and what the next page is `before` if more follow."""
+
+    kept: list[Kept]
+    before: int | Cursor | None
+
+
+_kept = Revision.select(
+    Revision.post_id, Revision.version, Revision.until, Revision.replaced_by, AsBytes(Revision.post)
+)
+_is_deleted = Revision.state == "deleted"
+
+
+def revisions(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> HistoryPage:
+    """Return the versions of a post before the version `before`, newest first. Raises NotFound."""
+    of_post = (Revision.post_id == posts.must_exist(reader, ref)) & (Revision.state == "replaced")
+    query = _kept.where(of_post, Revision.version < (before or MAX_ID)).order_by(Revision.version.desc())
+    kept, more = _page(reader, query, limit)
+    return HistoryPage(kept, kept[-1].version if more else None)
+
+
+def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPage:
+    """Return the posts in the trash, the latest deleted first."""
+    until, post_id = before or (LATEST, MAX_ID)
+    order = Tuple(Revision.until, Revision.post_id)
+    query = _kept.where(_is_deleted, order < Tuple(until, post_id))
+    kept, more = _page(reader, query.order_by(Revision.until.desc(), Revision.post_id.desc()), limit)
+    return HistoryPage(kept, Cursor(kept[-1].until, kept[-1].post_id) if more else None)
+
+
+def _page(reader: Reader, query: Any, limit: int) -> tuple[list[Kept], bool]:
+    """Return what a page has, and whether more follow."""
+    kept: list[Kept] = []
+    size = 0
+    for row in reader.rows(query.limit(limit + 1)):
+        if len(kept) == limit or size > PAGE_BYTES:
+            return kept, True
+        kept.append(Kept._make(row))
+        size += len(kept[-1].post)
+    return kept, False
+
+
+def revision(reader: Reader, ref: PostRef, version: int) -> bytes:
+    """Return the document of a version of a post. Raises NotFound."""
+    return documents.dump(_version(reader, ref, version)).encode()
+
+
+def trashed(reader: Reader, post_id: int) -> bytes:
+    """Return the document of a post in the trash. Raises NotFound."""
+    return documents.dump(_deleted(reader, post_id)).encode()
+
+
+def _version(reader: Reader, ref: PostRef, version: int) -> Document:
+    of_post = Revision.post_id == posts.must_exist(reader, ref)
+    return _load(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
+
+
+def _deleted(reader: Reader, post_id: int) -> Document:
+    return _load(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
+
+
+def find_version(reader: Reader, post_id: int, version: int) -> Document:
+    """Return a version that a post had until a change or its deletion. Raises NotFound."""
+    return _load(reader, (Revision.post_id == post_id) & (Revision.version == version), "revision")
+
+
+def _load(reader: Reader, condition: Any, kind: str) -> Document:
+    found = reader.row(Revision.select(Revision.post, Revision.content).where(condition))
+    if found is None:
+        raise NotFound(kind)
+    return documents.in_order(json.loads(found[0]) | {"content": found[1]})
+
+
+# Write
+
+
+def restore(tx: Transaction, ref: PostRef, version: int, by: str) -> bytes:
+    """Give a post the words of an earlier version; its slug, status and dates stay. Returns its document.
+
+    Raises NotFound.
+    """
+    old = _version(tx, ref, version)
+    return posts.change(tx, ref, {name: old.get(name) for name in WORDS}, lambda document: None, by)
+
+
+def restore_deleted(tx: Transaction, post_id: int, by: str) -> bytes:
+    """Restore a post from the trash as it was; return its document. Raises NotFound.
+
+    It gets another slug if its own is taken, and is a draft if it was to be published meanwhile.
+    """
+    return recreate(tx, _deleted(tx, post_id), by)
+
+
+def recreate(tx: Transaction, post: Document, by: str) -> bytes:
+    """Create a post that is in the trash as it was, or as it was before; return its document."""
+    index.check_size(tx, {}, post)
+    if post["status"] == "scheduled" and post["published_at"] <= tx.now:
+        post = post | {"status": "draft", "published_at": None}
+    if stored.is_taken(tx, post["slug"]):
+        post = post | {"slug": stored.free_slug(tx, post["slug"][:SLUG_LENGTH].rstrip("-"))}
+    in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
+    (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
+    created = stored.write(tx, {}, documents.in_order(post | {"updated_at": tx.now}), "post.created", by)
+    tx.execute(Post.update(version=version + 1).where(Post.id == created.id))
+    tx.execute(Revision.update(state="restored").where(in_trash))
+    return created.document
+
+
+def forget(tx: Transaction, post_id: int) -> None:
+    """Delete a post in the trash for good, with its versions. Raises NotFound."""
+    _deleted(tx, post_id)
+    stored.forget(tx, post_id)
+
+
+def prune(tx: Transaction, days: int) -> int:
+    """Delete some of the versions that were replaced or deleted more than `days` ago; return how many."""
+    is_old = Revision.until <= earlier(tx.now, timedelta(days=days))
+    old: list[tuple] = []
+    for state in STATES:
+        query = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
+        old += tx.rows(query.order_by(Revision.until).limit(PRUNED))
+    this = (Revision.post_id == Param("post_id")) & (Revision.version == Param("version"))
+    tx.execute_many(Revision.delete().where(this), [{"post_id": each[0], "version": each[1]} for each in old])
+    return len(old)

@@ -1,0 +1,236 @@
+"""The history of posts: revisions, the trash, and what becomes of it in time."""
+
+import json
+
+import pytest
+
+from blogapi.storage import documents, history, posts, stored
+from blogapi.storage.errors import NotFound
+from blogapi.storage.models import Revision
+from blogapi.storage.pages import Cursor
+from tests.conftest import NOON
+
+DAY = 24 * 3600
+
+
+def anyhow(document):
+    """No precondition."""
+
+
+@pytest.fixture
+def add(database):
+    """Create a post, by a key called first; return its id."""
+
+    def add(by="first", **fields):
+        new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
+        return database.write(posts.add, new, by=by).id
+
+    return add
+
+
+@pytest.fixture
+def change(database):
+    def change(post_id, by="first", **changes):
+        return documents.load(database.write(posts.change, post_id, changes, anyhow, by))
+
+    return change
+
+
+@pytest.fixture
+def delete(database):
+    return lambda post_id, by="first": database.write(posts.delete, post_id, anyhow, by)
+
+
+@pytest.fixture
+def load(database):
+    return lambda ref: documents.load(posts.find(database, ref))
+
+
+@pytest.fixture
+def kept(database):
+    """The versions that are kept of a post, newest first, and who replaced each."""
+
+    def kept(post_id, limit=100):
+        return [(each.version, each.by) for each in history.revisions(database, post_id, limit).kept]
+
+    return kept
+
+
+# Revisions
+
+
+def test_a_change_keeps_what_the_post_was(database, add, change, load, clock):
+    post_id = add(excerpt="short")
+    before = load(post_id)
+    clock.now += 60
+    change(post_id, by="second", content="two", excerpt=None)
+    (revision,) = history.revisions(database, post_id, 100).kept
+    assert revision[:4] == (post_id, 1, "2026-11-20T12:01:00Z", "second")
+    assert json.loads(revision.post) == {name: value for name, value in before.items() if name != "content"}
+    assert documents.load(history.revision(database, post_id, 1)) == before
+    assert history.revision(database, before["slug"], 1) == documents.dump(before).encode()
+
+
+def test_a_change_that_changes_nothing_keeps_nothing(add, change, kept):
+    post_id = add()
+    change(post_id, title="A")
+    assert kept(post_id) == []
+
+
+def test_without_a_name_nothing_is_kept(database, add, change, delete, kept):
+    post_id = add()
+    change(post_id, by="", content="two")
+    assert kept(post_id) == []
+    delete(post_id, by="")
+    assert history.trash(database, 100).kept == []
+
+
+def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, clock):
+    post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
+    clock.now += 60
+    database.write(stored.publish_due)
+    assert kept(post_id) == []
+    change(post_id, title="B")
+    assert documents.load(history.revision(database, post_id, 1))["status"] == "published"
+
+
+def test_fifty_are_kept_and_the_oldest_goes_first(database, add, change, kept):
+    post_id = add()
+    for number in range(60):
+        change(post_id, content=f"{number}")
+    assert [version for version, _ in kept(post_id)] == list(range(60, 10, -1))
+    with pytest.raises(NotFound):
+        history.revision(database, post_id, 10)
+
+
+def test_pages_visit_each_revision_once(database, add, change):
+    post_id = add()
+    for number in range(5):
+        change(post_id, content=f"{number}")
+    found, before = [], None
+    while True:
+        page = history.revisions(database, post_id, 2, before)
+        found += [each.version for each in page.kept]
+        before = page.before
+        if before is None:
+            break
+    assert found == [5, 4, 3, 2, 1]
+
+
+def test_restoring_brings_the_words_back_and_leaves_slug_status_and_dates(database, add, change, load, kept, clock):
+    post_id = add(excerpt="short")
+    clock.now += 60
+    new = change(post_id, by="second", title="B", content="two", slug="b", tags=["b"], status="published", excerpt=None)
+    database.write(history.restore, post_id, 1, "third")
+    words = {"title": "A", "content": "one", "excerpt": "short", "tags": ["a"]}
+    assert load(post_id) == new | words
+    assert kept(post_id) == [(2, "third"), (1, "second")]
+
+
+@pytest.mark.parametrize("version", [0, 2, 2**63 - 1])
+def test_a_revision_that_is_not_there_is_not_found(database, add, change, version):
+    post_id = add()
+    change(post_id, title="B")
+    for look in (lambda: history.revision(database, post_id, version), lambda: history.revision(database, 99, 1)):
+        with pytest.raises(NotFound):
+            look()
+    with pytest.raises(NotFound):
+        database.write(history.restore, post_id, version, "first")
+
+
+# The trash
+
+
+def test_a_deleted_post_is_in_the_trash_and_nowhere_else(database, add, delete, load):
+    post_id = add()
+    before = load(post_id)
+    delete(post_id, by="second")
+    assert [each[:4] for each in history.trash(database, 100).kept] == [(post_id, 1, "2026-11-20T12:00:00Z", "second")]
+    assert history.trashed(database, post_id) == documents.dump(before).encode()
+    for look in (posts.find, lambda reader, ref: history.revisions(reader, ref, 100)):
+        with pytest.raises(NotFound):
+            look(database, post_id)
+
+
+def test_its_slug_is_free_and_its_id_is_not(add, delete):
+    first = add(slug="a")
+    delete(first)
+    assert add(slug="a") == first + 1
+
+
+def test_it_comes_back_as_it_was(database, add, change, delete, load, kept, clock):
+    post_id = add(published_at="2020-01-01T00:00:00Z")
+    before = change(post_id, status="published")
+    delete(post_id)
+    clock.now += 60
+    database.write(history.restore_deleted, post_id, "first")
+    assert load(post_id) == before | {"updated_at": "2026-11-20T12:01:00Z"}
+    assert history.trash(database, 100).kept == []
+    assert kept(post_id) == [(1, "first")]
+    with pytest.raises(NotFound):
+        database.write(history.restore_deleted, post_id, "first")
+
+
+def test_it_gets_another_slug_if_its_own_is_taken(database, add, delete, load):
+    for slug, other in (("a", "a-2"), ("x" * 100, "x" * 90)):
+        post_id = add(slug=slug)
+        delete(post_id)
+        add(slug=slug)
+        database.write(history.restore_deleted, post_id, "first")
+        assert load(post_id)["slug"] == other
+
+
+def test_it_is_a_draft_if_its_time_has_passed(database, add, delete, load, clock):
+    post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
+    delete(post_id)
+    clock.now += 60
+    database.write(history.restore_deleted, post_id, "first")
+    restored = load(post_id)
+    assert (restored["status"], "published_at" in restored) == ("draft", False)
+
+
+def test_what_is_deleted_for_good_takes_its_revisions_along(database, add, change, delete, count):
+    kept, gone, trashed = add(), add(), add()
+    for post_id in (kept, gone, trashed):
+        change(post_id, content="two")
+    delete(gone, by="")
+    delete(trashed)
+    database.write(history.forget, trashed)
+    assert count(Revision) == 1
+    with pytest.raises(NotFound):
+        database.write(history.forget, trashed)
+
+
+def test_the_latest_deleted_comes_first_on_pages_that_visit_each_once(database, add, delete, clock):
+    ids = [add() for _ in range(5)]
+    for post_id in (ids[1], ids[3], ids[0], ids[2]):
+        delete(post_id)
+        clock.now += post_id == ids[3]
+    delete(ids[4])
+    found, before = [], None
+    while not found or before:
+        page = history.trash(database, 2, before)
+        found += [each.post_id for each in page.kept]
+        before = page.before
+        assert before is None or type(before) is Cursor
+    assert found == [ids[4], ids[2], ids[0], ids[3], ids[1]]
+
+
+# Time
+
+
+def test_after_some_days_they_are_pruned(database, add, change, delete, kept, count, clock):
+    old, restored, new = add(), add(), add()
+    change(old, content="two")
+    delete(restored)
+    database.write(history.restore_deleted, restored, "first")
+    clock.now = NOON + 30 * DAY - 1
+    change(new, content="two")
+    delete(old)
+    assert database.write(history.prune, 30) == 0
+    clock.now += 1
+    assert database.write(history.prune, 30) == 2
+    assert (kept(new), count(Revision)) == ([(1, "first")], 2)
+    assert [each.post_id for each in history.trash(database, 100).kept] == [old]
+    assert database.write(history.prune, 0) == 2
+    assert count(Revision) == 0

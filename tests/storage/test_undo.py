@@ -1,0 +1,213 @@
+"""Undo: every post becomes again what it was at a time."""
+
+import pytest
+
+from blogapi.storage import documents, history, pages, posts
+from blogapi.storage.undo import undo
+from tests.conftest import NOON
+from tests.storage.test_history import anyhow
+
+SINCE = "2026-11-20T12:10:00Z"
+
+
+@pytest.fixture
+def blog(database, clock):
+    """A blog that is written by keys: before SINCE until `later` is called, and one second later with each change."""
+
+    class Blog:
+        def add(self, by="good", **fields):
+            new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
+            return self.done(database.write(posts.add, new, by=by).id)
+
+        def change(self, post_id, by="bad", **changes):
+            return self.done(database.write(posts.change, post_id, changes, anyhow, by))
+
+        def delete(self, post_id, by="bad"):
+            return self.done(database.write(posts.delete, post_id, anyhow, by))
+
+        def restore(self, post_id, by="bad"):
+            return self.done(database.write(history.restore_deleted, post_id, by))
+
+        def done(self, result):
+            clock.now += 1
+            return result
+
+        def later(self):
+            clock.now = max(clock.now, NOON + 600)
+
+        def undo(self, key=None, since=SINCE, **options):
+            """Undo in a second of its own; return what was done, by the ids of the posts."""
+            done = {each.post_id: each[2:] for each in undo(database, since, key, **options)}
+            clock.now += 1
+            return done
+
+        def state(self):
+            """All posts but for when they were updated, and those in the trash."""
+            shown = map(documents.load, pages.page(database, 1000).documents)
+            trash = sorted(each.post_id for each in history.trash(database, 1000).kept)
+            return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
+
+    return Blog()
+
+
+CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("deleted", "")
+
+
+def test_what_was_changed_deleted_and_created_is_as_it_was(blog):
+    changed, deleted, untouched = blog.add(status="published"), blog.add(excerpt="b"), blog.add()
+    before = blog.state()
+    blog.later()
+    blog.change(changed, title="B", content="two", tags=["b"], slug="b", status="archived")
+    blog.change(changed, content="three")
+    blog.delete(deleted)
+    created = blog.add(by="bad")
+    assert blog.undo(dry_run=True) == {created: DELETED, deleted: RESTORED, changed: CHANGED}
+    assert blog.undo() == {created: DELETED, deleted: RESTORED, changed: CHANGED}
+    assert blog.state() == (before[0], [created])
+    assert blog.undo() == {}
+    assert untouched not in blog.undo()
+
+
+def test_what_was_created_is_found_although_it_has_a_date_of_its_own(blog, database):
+    blog.later()
+    fields = {"title": "A", "content": "one", "tags": []}
+    imported = database.write(posts.put, "old", fields, created_at="2019-01-01T00:00:00Z", by="import").post.id
+    assert blog.undo(key="good") == {}
+    assert blog.undo(key="import") == {imported: DELETED}
+
+
+def test_an_undo_can_be_undone(blog):
+    changed, deleted = blog.add(), blog.add()
+    blog.later()
+    blog.change(changed, content="two")
+    blog.delete(deleted)
+    created = blog.add(by="bad")
+    before = blog.state()
+    blog.undo()
+    blog.done(None)
+    assert blog.undo(since="2026-11-20T12:10:03Z") == {created: RESTORED, deleted: DELETED, changed: CHANGED}
+    assert blog.state() == before
+
+
+def test_changed_and_then_deleted_is_as_it_was_before_both(blog):
+    post_id = blog.add()
+    before = blog.state()
+    blog.later()
+    blog.change(post_id, content="two")
+    blog.delete(post_id)
+    assert blog.undo() == {post_id: RESTORED}
+    assert blog.state() == before
+
+
+def test_deleted_and_restored_since_is_left_as_it_is(blog):
+    post_id = blog.add()
+    blog.later()
+    blog.delete(post_id)
+    blog.restore(post_id)
+    assert blog.undo() == {}
+
+
+def test_restored_since_is_in_the_trash_again(blog):
+    post_id = blog.add()
+    blog.delete(post_id)
+    blog.later()
+    blog.restore(post_id)
+    assert blog.undo() == {post_id: DELETED}
+
+
+def test_created_and_deleted_since_stays_in_the_trash(blog):
+    blog.later()
+    post_id = blog.add(by="bad")
+    blog.delete(post_id)
+    assert blog.undo() == {}
+    assert blog.state() == ([], [post_id])
+
+
+# One key
+
+
+def test_only_what_a_key_did_is_undone(blog):
+    mine, theirs = blog.add(), blog.add()
+    blog.later()
+    blog.change(mine, by="bad", content="two")
+    blog.change(theirs, by="good", content="three")
+    assert blog.undo(key="bad") == {mine: CHANGED}
+    assert blog.undo(key="bad") == {}
+
+
+def test_what_others_did_before_the_key_stays(blog):
+    post_id = blog.add()
+    blog.later()
+    blog.change(post_id, by="good", content="better")
+    before = blog.state()
+    blog.change(post_id, by="bad", content="worse")
+    assert blog.undo(key="bad") == {post_id: CHANGED}
+    assert blog.state() == before
+
+
+def test_a_post_that_another_changed_since_is_left_and_named(blog):
+    changed, deleted, created = blog.add(), blog.add(), None
+    blog.later()
+    created = blog.add(by="bad")
+    for post_id in (changed, created):
+        blog.change(post_id, by="bad", content="two")
+        blog.change(post_id, by="good", content="three")
+    blog.change(deleted, by="bad", content="two")
+    blog.delete(deleted, by="good")
+    before = blog.state()
+    left = ("left", "good changed it since")
+    assert blog.undo(key="bad") == {changed: left, created: left, deleted: left}
+    assert blog.state() == before
+
+
+# What cannot be as it was
+
+
+def test_a_slug_that_another_had_since_goes_back(blog):
+    first, second = blog.add(slug="a"), blog.add(slug="b")
+    before = blog.state()
+    blog.later()
+    blog.change(first, slug="c")
+    blog.change(second, slug="a")
+    blog.change(first, content="two")  # undone before the second is, whose slug it then waits for
+    assert blog.undo() == {first: CHANGED, second: CHANGED}
+    assert blog.state() == before
+
+
+def test_a_slug_that_is_taken_is_told(blog):
+    changed, deleted = blog.add(slug="a"), blog.add(slug="b")
+    blog.later()
+    blog.change(changed, slug="c")
+    blog.delete(deleted)
+    blog.add(by="good", slug="a")
+    blog.add(by="good", slug="b")
+    assert blog.undo(key="bad") == {
+        changed: ("changed back", "its slug a is taken, it has c"),
+        deleted: ("restored", "its slug b is taken, it has b-2"),
+    }
+
+
+def test_more_changes_than_are_kept_are_left_and_told(blog):
+    post_id = blog.add()
+    blog.later()
+    for number in range(51):
+        blog.change(post_id, content=f"{number}")
+    assert blog.undo() == {post_id: ("left", "more was changed since than is kept")}
+
+
+def test_a_change_that_kept_nothing_is_left_and_told(blog):
+    changed, deleted = blog.add(), blog.add()
+    blog.later()
+    blog.change(changed, by="", content="two")
+    blog.delete(deleted, by="")
+    assert blog.undo() == {changed: ("left", "more was changed since than is kept")}
+
+
+def test_a_post_that_was_scheduled_and_has_come_stays_published(blog, clock):
+    post_id = blog.add(status="scheduled", published_at="2026-11-20T12:20:00Z")
+    blog.later()
+    blog.change(post_id, title="B")
+    clock.now = NOON + 1300
+    assert blog.undo() == {post_id: CHANGED}
+    ((post,), _) = blog.state()
+    assert (post["title"], post["status"], post["published_at"]) == ("A", "published", "2026-11-20T12:20:00Z")
