@@ -92,21 +92,25 @@ class PostId(fields.String):
 
 
 class Before(PostId):
-    """The start of a page. Loads as the id of a post or, if `sort` is another order, as a Cursor."""
+    """The start of a page. Loads as the id of a post or, in another order than that of creation, as a Cursor."""
 
-    default_error_messages = {"cursor": "must be what Link gave, for it goes with sort={sort}"}
+    default_error_messages = {"cursor": "must be what Link gave, for it goes with {order}"}
+
+    def __init__(self, order: str = "", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.order = order  # or it is the `sort` of the query
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
-        sort = data.get("sort")
-        if sort not in ("published_at", "relevance"):
+        order = self.order or data.get("sort")
+        if order not in ("deleted_at", "published_at", "relevance"):
             return super()._deserialize(value, attr, data, **kwargs)
         key, _, post_id = value.rpartition("_")
         try:
-            if key not in PARTS if sort == "relevance" else Time().deserialize(key) != key:
+            if key not in PARTS if order == "relevance" else Time().deserialize(key) != key:
                 raise ValidationError(key)
             return Cursor(key, super()._deserialize(post_id, attr, data, **kwargs))
         except ValidationError:
-            raise self.make_error("cursor", sort=sort) from None
+            raise self.make_error("cursor", order=self.order or f"sort={order}") from None
 
 
 class Names(fields.String):

@@ -66,3 +66,9 @@ class ListQuerySchema(NoQuerySchema):
         for name in ("published_after", "published_before"):
             if name in data and sort != "published_at":
                 raise ValidationError("goes with sort=published_at", name)
+
+
+class DeleteQuerySchema(NoQuerySchema):
+    """The query of DELETE /posts/{id}."""
+
+    permanent = choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))

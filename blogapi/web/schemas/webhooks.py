@@ -13,7 +13,6 @@ from blogapi.post import (
     URL_PATTERN,
     Distinct,
     Pattern,
-    PostSchema,
     StrictSchema,
     Text,
     Time,
@@ -25,6 +24,7 @@ from blogapi.post import (
 )
 from blogapi.storage.models import EVENTS, POST_EVENTS
 from blogapi.web.schemas.fields import Flag
+from blogapi.web.schemas.history import POST_EXAMPLE, PostWithoutContentSchema
 from blogapi.web.schemas.tags import TagSchema
 
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
@@ -35,7 +35,6 @@ WEBHOOK_EXAMPLE = {
     "active": True,
     "created_at": "2026-11-20T10:10:00Z",
 }
-POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 
 
 def url(**kwargs: Any) -> Text:
@@ -147,15 +146,6 @@ def event(name: str, text: str, types: Sequence[str], example: dict[str, Any], /
         timestamp=Time(required=True, **about("When it happened, in UTC, whole seconds.")),
         data=nested(define(f"{name}Data", f"The data of {name}.", example, **data), "What it happened to."),
     )
-
-
-class PostWithoutContentSchema(PostSchema):
-    """A post without its content."""
-
-    example = POST_EXAMPLE
-
-    class Meta:
-        exclude = ("content",)
 
 
 EVENT_SCHEMAS = {
