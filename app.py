@@ -10,11 +10,4 @@ from blogapi.webhooks.sender import Sender
 
 app = create_app(loop=EventLoop())
 service = app.extensions[EXTENSION]
-app.extensions["sender"] = Sender(
-    service.database,
-    service.clock,
-    service.config.webhook_private,
-    service.config.webhook_seconds,
-    service.config.keep_days,
-    service.loop,
-)
+app.extensions["sender"] = Sender(service.database, service.clock, service.config, service.loop)

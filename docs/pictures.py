@@ -40,6 +40,7 @@ POSTS = (
 PICTURES = (  # name, path, width, theme, button to press
     ("posts", "/settings/posts", 960, "light", None),
     ("write", "/settings/posts/7/edit", 960, "light", None),
+    ("history", "/settings/posts/7/history/2", 960, "light", None),
     ("keys", "/settings/keys", 960, "light", None),
     ("phone", "/settings/posts/7", 400, "dark", "Unpublish"),
 )
@@ -65,6 +66,8 @@ def seed(app, database, clock: list[float]) -> None:
         address = client.post("/v1/posts", json=post, headers=headers).headers["Location"]
         change = {"status": status} | ({"published_at": "2026-12-01T07:30:00Z"} if status == "scheduled" else {})
         client.patch(address, json=change, headers=headers)
+    words = {"content": CONTENT.replace("a thermos, larger than you think", "two thermoses"), "tags": ["Travel"]}
+    client.patch(address, json=words, headers=headers)
 
 
 def open_browser() -> webdriver.Chrome:

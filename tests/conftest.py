@@ -287,7 +287,7 @@ def receiver():
 
 @pytest.fixture
 def sender(database, clock):
-    return Sender(database, clock, private=True, seconds=1, keep_days=30)
+    return Sender(database, clock, Config(webhook_private=True, webhook_seconds=1))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ COMMANDS = {
     "settings": f"{LIGHT}:settings",
     "import": f"{HEAVY}:import_posts",
     "export": f"{HEAVY}:export_posts",
+    "undo": f"{HEAVY}:undo_changes",
     "doctor": "blogapi.cli.doctor:doctor",
     "openapi": f"{HEAVY}:openapi",
 }

@@ -26,8 +26,7 @@ class Result(NamedTuple):
 
     outcome: posts.Outcome | Literal["refused"]
     source: str
-    reasons: list[Refused] = []
-    """Why it was refused."""
+    reasons: list[Refused] = []  # why it was refused
     item: Item | None = None
 
 

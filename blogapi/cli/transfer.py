@@ -1,10 +1,11 @@
-"""The commands that read and write files: import, export and openapi."""
+"""The commands that read or write many posts (import, export, undo), and openapi."""
 
 import json
 import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,10 +19,12 @@ from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import Summary, warn, with_progress
 from blogapi.config import Config
 from blogapi.files.export import export
+from blogapi.files.front_matter import rfc3339_of
 from blogapi.files.items import Item, shown
 from blogapi.files.sources import open_sources
 from blogapi.post import URL
 from blogapi.storage import pages as storage_pages
+from blogapi.storage import undo
 from blogapi.storage.posts import slug_of
 from blogapi.web.openapi.description import describe
 from blogapi.web.views import blueprint
@@ -40,6 +43,14 @@ def base_url(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if value and not re.fullmatch(URL, value):
         raise click.BadParameter("must be an absolute http or https URL without white space")
     return value
+
+
+def time_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Return a time as RFC 3339."""
+    try:
+        return rfc3339_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command("import")
@@ -84,6 +95,36 @@ def export_posts(folder: Path, delete: bool) -> None:
     failed = f", failed {len(summary.failed)}" if summary.failed else ""
     click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}{failed}")
     sys.exit(1 if summary.failed else 0)
+
+
+@click.command("undo")
+@click.option(
+    "--since",
+    required=True,
+    metavar="TIME",
+    callback=time_option,
+    help="A date or a time in UTC: 2026-11-20T10:10:00Z.",
+)
+@click.option("--key", metavar="NAME", help="Undo only what this key did; `import`, `settings` and `undo` work, too.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
+def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
+    """Make every post again what it was at a time.
+
+    Changed posts are changed back, deleted ones restored, and created ones go to the trash. With --key, a post that
+    another key changed since is left. Every post that is left is named with the reason, and the exit status is 1. After
+    an interruption, the same command goes on; an undo can be undone.
+    """
+    would_be = "would be " if dry_run else ""
+    counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
+    with opened() as database:
+        try:
+            for undone in undo.undo(database, since, key, dry_run):
+                counts[undone.action] += 1
+                reason = f", {undone.reason}" if undone.reason else ""
+                click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))
+        finally:
+            click.echo(would_be + ", ".join(f"{action} {count}" for action, count in counts.items()))
+    sys.exit(1 if counts["left"] else 0)
 
 
 @click.command()

@@ -18,8 +18,7 @@ class Summary(NamedTuple):
     written: int
     unchanged: int
     deleted: int
-    failed: tuple[str, ...] = ()
-    """The reasons why files could not be written."""
+    failed: tuple[str, ...] = ()  # the reasons why files could not be written
 
 
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> Summary:

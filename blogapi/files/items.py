@@ -27,24 +27,15 @@ NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 class Item(NamedTuple):
     """A post that was read."""
 
-    source: str
-    """The name of the file, for messages."""
-    fields: dict[str, Any]
-    """The fields of a post, with a `slug`, as in JSON. Not validated yet."""
-    created_at: str | None
-    """RFC 3339; None: now."""
-    dropped: tuple[str, ...] = ()
-    """The names of values that have no place in a post."""
-    lines: Mapping[str, int] = {}
-    """The lines of the fields in its file."""
-    number: int = 0
-    """The former id, which orders posts of the same second; 0 if unknown."""
-    content_line: int = 0
-    """The line in which the content begins; 0 if it is not in a file of its own."""
-    old_paths: tuple[str, ...] = ()
-    """The former addresses."""
-    notes: tuple[tuple[str, int | None], ...] = ()
-    """Things for the author to look at, each with its line."""
+    source: str  # the name of the file, for messages
+    fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
+    created_at: str | None  # RFC 3339; None: now
+    dropped: tuple[str, ...] = ()  # the names of values that have no place in a post
+    lines: Mapping[str, int] = {}  # the lines of the fields in its file
+    number: int = 0  # the former id, which orders posts of the same second; 0 if unknown
+    content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
+    old_paths: tuple[str, ...] = ()  # the former addresses
+    notes: tuple[tuple[str, int | None], ...] = ()  # things for the author to look at, each with its line
 
     def line_of(self, field: str) -> int | None:
         """Return the line in which a field is wrong, if it is known."""
@@ -65,12 +56,9 @@ class Refused(NamedTuple):
 class Setting(NamedTuple):
     """The circumstances of an import."""
 
-    now: str
-    """RFC 3339 in UTC."""
-    slug_of: Callable[[str], str]
-    """Makes a slug from a text."""
-    site: str = ""
-    """The URL to which relative addresses of images belong; empty: they stay relative."""
+    now: str  # RFC 3339 in UTC
+    slug_of: Callable[[str], str]  # makes a slug from a text
+    site: str = ""  # the URL to which relative addresses of images belong; empty: they stay relative
 
 
 def item_of_file(path: Path, top: Path, document: Document, setting: Setting) -> Item:
@@ -146,23 +134,21 @@ def _item(
         dropped += ("published_at in the future",)
     if setting.site:
         fields["content"] = with_absolute_images(fields.get("content", ""), setting.site, folder)
-    if "cover_image" in fields and not ABSOLUTE_URL.fullmatch(fields["cover_image"]):
-        address = fields.pop("cover_image")
-        if setting.site and not address.startswith("//"):
-            fields["cover_image"] = absolute(address, setting.site, folder)
-        else:
-            dropped += ("cover_image",)
+    if not _has_usable_cover(fields, folder, setting):
+        del fields["cover_image"]
+        dropped += ("cover_image",)
+    created_at = next((time for time in (created_at, published_at) if time and time <= now), "")
     given, fields["slug"] = fields["slug"], make_slug(fields["slug"], setting.slug_of)
-    created = next((time for time in (created_at, published_at) if time and time <= now), None)
-    is_same = given == fields["slug"]
-    return Item(
-        source,
-        fields,
-        created,
-        dropped,
-        old_paths=() if is_same else (f"/{given}",),
-        notes=() if is_same else (("other slugs", None),),
-    )
+    item = Item(source, fields, created_at or None, dropped)
+    return item if given == fields["slug"] else item._replace(old_paths=(f"/{given}",), notes=(("other slugs", None),))
+
+
+def _has_usable_cover(fields: dict[str, Any], folder: str, setting: Setting) -> bool:
+    """Make a relative cover image absolute if possible; return whether there is none or it is absolute."""
+    address = fields.get("cover_image", "")
+    if setting.site and not ABSOLUTE_URL.fullmatch(address) and not address.startswith("//") and address:
+        fields["cover_image"] = address = absolute(address, setting.site, folder)
+    return not address or ABSOLUTE_URL.fullmatch(address) is not None
 
 
 def make_slug(text: str, slug_of: Callable[[str], str]) -> str:

@@ -37,18 +37,12 @@ ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 class Document(NamedTuple):
     """A parsed Markdown file."""
 
-    fields: dict[str, Any]
-    """The fields of a post that it has, with `content`, as in JSON; times are RFC 3339."""
-    created_at: str | None
-    """The text of `created_at`, as written."""
-    number: int
-    """The former `id`; 0 if it has none."""
-    unknown: dict[str, Any]
-    """The values of other names: texts, and lists and mappings of them."""
-    lines: dict[str, int]
-    """The lines of the fields and of the other names."""
-    content_line: int = 1
-    """The line in which the content begins."""
+    fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
+    created_at: str | None  # the text of `created_at`, as written
+    number: int  # the former `id`; 0 if it has none
+    unknown: dict[str, Any]  # the values of other names: texts, and lists and mappings of them
+    lines: dict[str, int]  # the lines of the fields and of the other names
+    content_line: int = 1  # the line in which the content begins
 
     @property
     def is_exported(self) -> bool:
@@ -82,28 +76,35 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
     sources: dict[str, str] = {}
     for name in [name for name in KNOWN if name in entries]:
         value = entries[name].value
-        is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
-        field, convert = KNOWN["published_at" if is_day else name]
-        if field == "cover_image" and isinstance(value, list) and not strict:
+        if KNOWN[name][0] == "cover_image" and isinstance(value, list) and not strict:
             if len(value) > 1:
                 entries[f"further {name}"] = entries[name]
             value = value[0] if value else ""
-        try:
-            value = convert(value)
-        except ValueError as error:
-            raise MarkdownError(f"`{name}` {error}", lines[name]) from None
+        field, value = _field(name, value, lines[name])
         if not value:
             continue
         lines[field] = lines[name]
         if field == "tags":
             fields[field] = fields.get(field, []) + value
-        elif fields.setdefault(field, value) != value:
+        elif fields.setdefault(field, value) != value and field in ("excerpt", "cover_image") and not strict:
+            entries[f"{name} (not the {sources[field]})"] = entries[name]
+        elif fields[field] != value:
             raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
         sources.setdefault(field, name)
     created_at = entries["created_at"].value if "created_at" in entries else None
     number = entries["id"].value if "id" in entries else ""
     unknown = {name: entry.value for name, entry in entries.items() if name not in (*KNOWN, *IGNORED)}
     return Document(fields, created_at or None, int(number) if ID.fullmatch(str(number)) else 0, unknown, lines)
+
+
+def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
+    """Return the field that a name stands for, and its value."""
+    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
+    field, convert = KNOWN["published_at" if is_day else name]
+    try:
+        return field, convert(value)
+    except ValueError as error:
+        raise MarkdownError(f"`{name}` {error}", line) from None
 
 
 _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.

@@ -39,10 +39,8 @@ class Found(NamedTuple):
 
     when: str
     number: int
-    slug: str
-    """The slug that it gets; empty if it is refused."""
-    parents: tuple[str, ...]
-    """The names that go in front of the slug if other posts have it, too."""
+    slug: str  # the slug that it gets; empty if it is refused
+    parents: tuple[str, ...]  # the names that go in front of the slug if other posts have it, too
     read: Callable[[], Item | Refused]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from blogapi.clock import rfc3339
+from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
 from blogapi.storage import history, outbox, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
@@ -39,20 +40,10 @@ class Sender:
     The thread of `run` alone uses the database. Each webhook has a thread for HTTP while it is sent to, so at most 50.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Callable[[], float],  # Unix time
-        private: bool,  # whether private and loopback addresses are allowed
-        seconds: int,  # for an attempt
-        keep_days: int,  # for the history of posts
-        loop: Loop = PLAIN,
-    ):
+    def __init__(self, database: Database, clock: Callable[[], float], config: Config, loop: Loop = PLAIN):
         self.database = database
-        self.clock = clock
-        self.private = private
-        self.seconds = seconds
-        self.keep_days = keep_days
+        self.clock = clock  # Unix time
+        self.config = config
         self.timeout = loop.timeout
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = threading.Event()
@@ -112,7 +103,7 @@ class Sender:
             self.report(webhook.id, "secret")
             return
         messages = outbox.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
-        endpoint = Endpoint(webhook.url, key, self.private, self.seconds, self.timeout)
+        endpoint = Endpoint(webhook.url, key, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
         thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
         self.sending[webhook.id] = thread
         thread.start()
@@ -151,7 +142,7 @@ class Sender:
             while not self.stopping.is_set() and (event_ids := outbox.outdated(self.database, webhook.id)):
                 self.database.write(outbox.remove, webhook.id, event_ids)
         self.database.write(posts.forget_idempotency_keys)
-        while not self.stopping.is_set() and self.database.write(history.prune, self.keep_days):
+        while not self.stopping.is_set() and self.database.write(history.prune, self.config.keep_days):
             time.sleep(0)
         self.database.write(search.settle)
         self.check_clock()

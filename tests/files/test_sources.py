@@ -212,6 +212,8 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
         ("image: ['https://a.example/b', 'https://a.example/c']", "https://a.example/b", ("further image",)),
         ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", ()),
         ("image: []", None, ()),
+        ("excerpt: A\ndescription: B", None, ("description (not the excerpt)",)),
+        ("image: https://a.example/b\ncover: c.png", "https://a.example/b", ("cover (not the image)",)),
         ("date: 2027-01-01\ndraft: true", None, ("published_at in the future",)),
         ("image: b.png\nlayout: c", None, ("layout", "cover_image")),
         ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),

@@ -1,4 +1,4 @@
-"""Behind a reverse proxy: Caddy, with the Caddyfile of the project."""
+"""Behind a reverse proxy: Caddy, with the Caddyfile of the project, and both Caddy and nginx under a path."""
 
 import os
 import shutil
@@ -12,7 +12,19 @@ from tests.service import CHECKOUT, Server, eventually, free_port
 
 pytestmark = pytest.mark.slow
 
-(PROXY,) = Page("docs/running.md").take("A proxy", "")
+RUNNING = Page("docs/running.md")
+(PROXY,) = RUNNING.take("A proxy", "")
+(CADDY,) = RUNNING.take("Under a path", "")
+(NGINX,) = RUNNING.take("Under a path", "nginx")
+NGINX_FILE = """
+daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
+events {{}}
+http {{
+    access_log off; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b;
+    fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+    server {{ listen 127.0.0.1:{port}; {location} }}
+}}
+"""
 
 
 def test_the_caddyfile_is_the_one_that_the_page_shows():
@@ -75,3 +87,53 @@ def test_behind_caddy_nobody_notices_that_one_of_several_services_is_down(behind
     service = behind(f"127.0.0.1:{free_port()}")
     for _ in range(20):  # Not POST: older versions of Caddy have closed the body when they try again.
         assert service.request("GET", "/v1/posts")[0] == 200
+
+
+@pytest.fixture(params=["caddy", "caddy without the path", "nginx", "nginx without the path"])
+def under_a_path(request, tmp_path):
+    """A service whose requests go to /blog of a proxy."""
+    program, _, without = request.param.partition(" ")
+    if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
+        pytest.skip(f"{program} is not there")
+    port = free_port()
+    settings = {"BLOGAPI_URL": f"http://127.0.0.1:{port}/blog", "BLOGAPI_TRUSTED_PROXIES": "127.0.0.1"}
+    with Server(tmp_path / "blog.db", **settings) as service:
+        direct = f"127.0.0.1:{service.port}"
+        if program == "caddy":
+            text = CADDY.replace("127.0.0.1:8000", direct)
+            if without:
+                text = f"handle_path /blog/* {{\n{text.replace('/blog/* ', '')}}}\n"
+            (tmp_path / "proxy").write_text(f"{{\nadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{text}}}\n")
+            command = ["caddy", "run", "--adapter", "caddyfile", "--config", tmp_path / "proxy"]
+        else:
+            text = NGINX.replace("127.0.0.1:8000", f"{direct}/" if without else direct)
+            (tmp_path / "proxy").write_text(NGINX_FILE.format(folder=tmp_path, port=port, location=text))
+            command = ["/usr/sbin/nginx", "-e", tmp_path / "error.log", "-c", tmp_path / "proxy"]
+        with (tmp_path / "proxy.log").open("w") as log:
+            process = subprocess.Popen(command, env=os.environ | {"HOME": str(tmp_path)}, stderr=log)
+        service.port = port
+        eventually(lambda: answers(service, "/blog/healthz"))
+        yield service
+        process.terminate()
+        process.wait(10)
+
+
+def answers(service, path):
+    try:
+        return service.request("GET", path)[0] == 200
+    except OSError:
+        return False
+
+
+def test_under_a_path_every_address_has_it(under_a_path):
+    service = under_a_path
+    post = {"title": "A", "content": "😀" * 300_000, "tags": ["a/b"]}
+    status, headers, _ = service.request("POST", "/blog/v1/posts", post)
+    assert (status, headers["Location"]) == (201, "/blog/v1/posts/1")
+    assert service.request("GET", headers["Location"])[0] == 200
+    service.request("POST", "/blog/v1/posts", post)
+    link = service.request("GET", "/blog/v1/posts?limit=1")[1]["Link"]
+    assert link == '</blog/v1/posts?limit=1&before=2>; rel="next"'
+    assert [each["id"] for each in service.request("GET", link[1 : link.index(">")])[2]] == ["1"]
+    assert service.request("GET", "/blog/openapi.json")[2]["servers"][0]["url"] == "/blog"
+    assert service.request("GET", "/blog/v1/tags/a%2Fb")[2]["posts"] == 2

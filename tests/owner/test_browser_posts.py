@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import pytest
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.service import CHECKOUT
@@ -22,7 +21,7 @@ def get(owner, path="/v1/posts/1"):
     return owner.service.request("GET", path)[2]
 
 
-def test_a_post_is_written_scheduled_published_and_deleted_with_the_keyboard(owner):
+def test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_keyboard(owner):
     owner.follow("Posts")
     owner.follow("New post")
     owner.reach("Title")
@@ -49,7 +48,12 @@ def test_a_post_is_written_scheduled_published_and_deleted_with_the_keyboard(own
     owner.reach("Delete Hello")
     owner.press(Keys.ENTER)
     owner.follow("Yes, delete Hello")
+    assert owner.notice.startswith("“Hello” is in the trash.")
     assert get(owner, "/v1/posts") == []
+    owner.follow("trash")
+    owner.follow("Hello")
+    owner.follow("Restore Hello")
+    assert (owner.notice.startswith("“Hello” was restored."), get(owner)["content"]) == (True, post["content"])
 
 
 def test_a_double_click_creates_one_post(owner):
@@ -85,10 +89,20 @@ def test_a_post_that_two_change_at_once_keeps_both_versions_until_one_is_chosen(
     owner.click("Save")
     assert "the post was changed elsewhere" in owner.text
     assert get(owner)["content"] == "One.\nTwo.\nTheirs."
-    lines = owner.browser.find_elements(By.CSS_SELECTOR, "del, ins")
-    assert [each.text.split() for each in lines] == [["removed:", "Theirs."], ["added:", "Mine."]]
+    assert [each.text.split() for each in owner.changes] == [["removed:", "Theirs."], ["added:", "Mine."]]
     owner.click("Save")
     assert (owner.notice.partition(".")[0], get(owner)["content"]) == ("“Hello” was saved", "One.\nTwo.\nMine.")
+
+
+def test_a_version_is_gone_back_to_with_the_keyboard(owner):
+    owner.service.request("POST", "/v1/posts", {"title": "Hello", "content": "One.\nTwo.\n"})
+    owner.service.request("PATCH", "/v1/posts/1", {"content": "One.\n2.\n"})
+    owner.open("/settings/posts/1")
+    owner.follow("History")
+    owner.follow("Hello")
+    assert [each.text.split() for each in owner.changes] == [["removed:", "Two."], ["added:", "2."]]
+    owner.follow("Go back to this")
+    assert (owner.notice.partition(".")[0], get(owner)["content"]) == ("“Hello” is as it was", "One.\nTwo.\n")
 
 
 def test_a_megabyte_opens_and_saves(owner):
@@ -126,6 +140,10 @@ def test_nobody_is_kept_out_and_nothing_scrolls_sideways(owner, axe):
     owner.service.request("PATCH", "/v1/posts/1", {"content": "z" * 500})
     owner.click("Save")
     owner.check(axe)
+    owner.service.request("DELETE", "/v1/posts/2")
+    for path in ("/settings/posts/1/history", "/settings/posts/1/history/1", "/settings/trash", "/settings/trash/2"):
+        owner.open(path)
+        owner.check(axe)
 
 
 def test_the_pictures_of_the_documentation_can_be_taken_again(tmp_path, browser):

@@ -32,12 +32,12 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
     database.write(stored.publish_due)
     assert pages.counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
     page = view(owner, "/settings/posts?status=published")
-    assert page.all(".filter a") == ["All", "Published 1", "Draft 1", "Scheduled 0", "Archived 1"]
+    assert page.all(".filter a") == ["All", "Published 1", "Draft 1", "Scheduled 0", "Archived 1", "Trash"]
     assert [each["href"] for each in page.soup.select(".posts a")] == ["/settings/posts/2"]
 
 
 def test_counting_reads_an_index_and_has_a_bound(plan, database):
-    assert "SEARCH t1 USING COVERING INDEX post_status (status=?)" in plan(pages._count)
+    assert any("COVERING INDEX" in step and "(status=?)" in step for step in plan(pages._count))
     assert any("INDEX schedule_due (published_at<?)" in step for step in plan(pages._count_due))
     assert all("LIMIT 100000)" in database.engine.statement(each).text for each in (pages._count, pages._count_due))
 

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -16,33 +16,9 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.postgresql import WRITER
 from tests.postgresql import PROGRAMS
-from tests.service import Server, add_key, eventually, free_port
+from tests.service import Server, add_key, free_port
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
-
-
-@pytest.fixture
-def ask(url):
-    """Ask the database something."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield lambda query, *values: connection.execute(query, values).fetchall()
-
-
-@pytest.fixture
-def serve(url, tmp_path):
-    """Start services on one database."""
-    with ExitStack() as stack:
-        services = []
-
-        def start(**settings):
-            settings = {"WEB_CONCURRENCY": 2, "BLOGAPI_WEBHOOK_PRIVATE": "true"} | settings
-            key = services[0].key if services else None
-            service = Server(url, log_file=tmp_path / f"{len(services)}.log", key=key, **settings)
-            services.append(stack.enter_context(service))
-            eventually(lambda: len(service.workers) == int(settings["WEB_CONCURRENCY"]))
-            return service
-
-        yield start
 
 
 class Proxy:
@@ -114,8 +90,8 @@ def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(postgresql_
     engine.close()
 
 
-def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve, ask):
-    service = serve(WEB_CONCURRENCY=1)
+def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, ask):
+    service = serve_together(WEB_CONCURRENCY=1)
     assert service.request("GET", "/v1/posts")[0] == 200
     hanging = [pid for (pid,) in ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'blogapi'")]
     for pid in hanging:

@@ -6,9 +6,8 @@ import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
-import psycopg
 import pytest
 
 from blogapi.clock import rfc3339
@@ -25,32 +24,8 @@ pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are
 
 
 @pytest.fixture
-def ask(url):
-    """Ask the database something."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield lambda query, *values: connection.execute(query, values).fetchall()
-
-
-@pytest.fixture
-def serve(url, tmp_path):
-    """Start services on one database."""
-    with ExitStack() as stack:
-        services = []
-
-        def start(**settings):
-            settings = {"WEB_CONCURRENCY": 2, "BLOGAPI_WEBHOOK_PRIVATE": "true"} | settings
-            key = services[0].key if services else None
-            service = Server(url, log_file=tmp_path / f"{len(services)}.log", key=key, **settings)
-            services.append(stack.enter_context(service))
-            eventually(lambda: len(service.workers) == int(settings["WEB_CONCURRENCY"]))
-            return service
-
-        yield start
-
-
-@pytest.fixture
-def two(serve):
-    return [serve(), serve()]
+def two(serve_together):
+    return [serve_together(), serve_together()]
 
 
 # What one acknowledges the others show
@@ -76,8 +51,8 @@ def test_one_title_one_slug_and_one_idempotency_key_from_all_at_once(two, url):
     assert len(sound_posts(url)) == 42
 
 
-def test_of_150_requests_at_once_over_two_services_100_are_served(serve):
-    two = [serve(BLOGAPI_RATE_LIMIT=100), serve(BLOGAPI_RATE_LIMIT=100)]
+def test_of_150_requests_at_once_over_two_services_100_are_served(serve_together):
+    two = [serve_together(BLOGAPI_RATE_LIMIT=100), serve_together(BLOGAPI_RATE_LIMIT=100)]
     assert_100_of_150_are_served(two)
 
 
@@ -192,8 +167,8 @@ def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_ackno
             assert len(told["post.published", number]) == (number in editor.born_published)
 
 
-def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve, url):
-    service = serve()
+def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve_together, url):
+    service = serve_together()
     frozen = engine_for(url)
     session = frozen.begin(1)
     begun = time.monotonic()
@@ -207,8 +182,8 @@ def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve, url):
     frozen.close()
 
 
-def test_whoever_waits_for_the_lock_stops_nobody_else(serve, url):
-    service = serve(WEB_CONCURRENCY=1)
+def test_whoever_waits_for_the_lock_stops_nobody_else(serve_together, url):
+    service = serve_together(WEB_CONCURRENCY=1)
     engine = engine_for(url)
     session = engine.begin(1)
     with ThreadPoolExecutor(5) as pool:

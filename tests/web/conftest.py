@@ -1,8 +1,13 @@
-"""Fixtures for the tests of lists."""
+"""Fixtures for lists, and for webhooks by the API."""
+
+import json
 
 import pytest
 
+from blogapi.storage.models import Event
+
 LATER = "2026-11-20T13:00:00Z"
+URL = "https://203.0.114.1/hook"
 
 
 @pytest.fixture
@@ -34,3 +39,31 @@ def dated(post, change):
         post(title=title, status=status, tags=["T"] if int(title) % 2 else [], **time)
     change(8, status="archived")
     change(2, status="scheduled", published_at=LATER)
+
+
+@pytest.fixture
+def subscribe(client):
+    """Create a webhook; return it."""
+
+    def create(**fields):
+        answer = client.post("/v1/webhooks", json={"url": URL} | fields)
+        assert answer.status_code == 201, answer.text
+        return answer.json
+
+    return create
+
+
+@pytest.fixture
+def recorded(database):
+    """Type and payload of all events, in order."""
+
+    def recorded():
+        rows = database.rows(Event.select(Event.type, Event.payload).order_by(Event.id))
+        return [(name, json.loads(payload)) for name, payload in rows]
+
+    return recorded
+
+
+@pytest.fixture
+def types(recorded):
+    return lambda: [name for name, _ in recorded()]

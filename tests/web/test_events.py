@@ -1,7 +1,5 @@
 """Events: which changes are recorded, with which payload, and for which webhooks."""
 
-import json
-
 import pytest
 
 from blogapi.storage import stored, tags, webhooks
@@ -12,34 +10,6 @@ URL = "https://203.0.114.1/hook"
 SHOWN = {"id": "1", "url": URL, "events": list(EVENTS), "active": True, "created_at": "2026-11-20T12:00:00Z"}
 
 
-@pytest.fixture
-def webhook(client):
-    """Create a webhook; return it."""
-
-    def create(**fields):
-        answer = client.post("/v1/webhooks", json={"url": URL} | fields)
-        assert answer.status_code == 201, answer.text
-        return answer.json
-
-    return create
-
-
-@pytest.fixture
-def recorded(database):
-    """Type and payload of all events, in order."""
-
-    def recorded():
-        rows = database.rows(Event.select(Event.type, Event.payload).order_by(Event.id))
-        return [(name, json.loads(payload)) for name, payload in rows]
-
-    return recorded
-
-
-@pytest.fixture
-def types(recorded):
-    return lambda: [name for name, _ in recorded()]
-
-
 def test_without_webhooks_nothing_is_recorded(post, statements, count):
     with statements() as collected:
         post(status="published")
@@ -47,24 +17,24 @@ def test_without_webhooks_nothing_is_recorded(post, statements, count):
     assert count(Event) == 0
 
 
-def test_a_draft_is_created_and_the_payload_lacks_its_content(webhook, post, recorded):
-    webhook()
+def test_a_draft_is_created_and_the_payload_lacks_its_content(subscribe, post, recorded):
+    subscribe()
     created = post(tags=["a"], excerpt="b")
     created.pop("content")
     payload = {"type": "post.created", "timestamp": "2026-11-20T12:00:00Z", "data": {"post": created}}
     assert recorded() == [("post.created", payload)]
 
 
-def test_one_created_as_published_is_created_and_then_published(webhook, post, types, recorded):
-    webhook()
+def test_one_created_as_published_is_created_and_then_published(subscribe, post, types, recorded):
+    subscribe()
     post(status="published")
     assert types() == ["post.created", "post.published"]
     assert [payload["data"]["post"]["status"] for _, payload in recorded()] == ["published"] * 2
 
 
-def test_a_change_is_an_update_and_sometimes_a_publication(client, webhook, post, types, recorded):
+def test_a_change_is_an_update_and_sometimes_a_publication(client, subscribe, post, types, recorded):
     post()
-    webhook()
+    subscribe()
     for change, expected in [
         ({"title": "B"}, ["post.updated"]),
         ({"status": "published"}, ["post.updated", "post.published"]),
@@ -79,9 +49,9 @@ def test_a_change_is_an_update_and_sometimes_a_publication(client, webhook, post
         assert recorded()[-1][1]["data"]["post"] == changed
 
 
-def test_a_deletion_tells_what_was_deleted(client, webhook, post, recorded):
+def test_a_deletion_tells_what_was_deleted(client, subscribe, post, recorded):
     created = post()
-    webhook()
+    subscribe()
     client.delete("/v1/posts/1")
     created.pop("content")
     assert recorded() == [
@@ -90,10 +60,10 @@ def test_a_deletion_tells_what_was_deleted(client, webhook, post, recorded):
 
 
 @pytest.mark.parametrize("write", ["change", "delete", "publish"])
-def test_a_scheduled_publication_is_recorded_once(client, database, webhook, post, types, recorded, clock, write):
+def test_a_scheduled_publication_is_recorded_once(client, database, subscribe, post, types, recorded, clock, write):
     post(tags=["a"])
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
-    webhook(events=["post.published"])
+    subscribe(events=["post.published"])
     clock.now = NOON + 3600
     for _ in range(2):
         if write == "change":
@@ -111,9 +81,9 @@ def tag_event(name, **data):
     return (f"tag.{name}", {"type": f"tag.{name}", "timestamp": "2026-11-20T12:00:00Z", "data": data})
 
 
-def test_a_tag_that_is_renamed_or_removed_is_an_event_of_the_tag_and_none_of_its_posts(client, webhook, post, recorded):
+def test_a_tag_that_is_renamed_or_removed_is_an_event_of_the_tag_alone(client, subscribe, post, recorded):
     post(tags=["A"], status="published"), post(tags=["a"])
-    webhook()
+    subscribe()
     client.patch("/v1/tags/A", json={"name": "B"})
     client.patch("/v1/tags/b", json={"name": "b"})
     client.delete("/v1/tags/B")
@@ -124,41 +94,41 @@ def test_a_tag_that_is_renamed_or_removed_is_an_event_of_the_tag_and_none_of_its
     ]
 
 
-def test_a_merge_is_an_event_of_what_became_of_the_tag(client, webhook, post, recorded):
+def test_a_merge_is_an_event_of_what_became_of_the_tag(client, subscribe, post, recorded):
     post(tags=["a", "B"]), post(tags=["A"]), post(tags=["b"])
-    webhook()
+    subscribe()
     client.patch("/v1/tags/a", json={"name": "B", "merge": True})
     assert recorded() == [tag_event("updated", tag={"name": "b", "posts": 3}, previous_name="A")]
 
 
-def test_a_rename_that_changes_nothing_is_no_event(client, webhook, post, recorded):
+def test_a_rename_that_changes_nothing_is_no_event(client, subscribe, post, recorded):
     post(tags=["A"]), post(tags=["a"])
-    webhook()
+    subscribe()
     client.patch("/v1/tags/a", json={"name": "a"})  # changes a post
     client.patch("/v1/tags/a", json={"name": "a"})
     assert recorded() == [tag_event("updated", tag={"name": "a", "posts": 2}, previous_name="a")]
 
 
-def test_what_is_refused_is_no_event_of_a_tag(client, webhook, post, types):
+def test_what_is_refused_is_no_event_of_a_tag(client, subscribe, post, types):
     post(tags=["a", "b"])
-    webhook(), webhook(events=["tag.deleted"])
+    subscribe(), subscribe(events=["tag.deleted"])
     assert client.patch("/v1/tags/a", json={"name": "b"}).status_code == 400
     assert client.delete("/v1/tags/c").status_code == 404
     assert types() == []
 
 
-def test_webhooks_are_told_of_tags_only_where_they_want_that(client, webhook, post, count):
+def test_webhooks_are_told_of_tags_only_where_they_want_that(client, subscribe, post, count):
     post(tags=["a"])
-    webhook(events=["tag.updated"]), webhook(events=["tag.deleted"]), webhook(events=["post.updated", "ping"])
+    subscribe(events=["tag.updated"]), subscribe(events=["tag.deleted"]), subscribe(events=["post.updated", "ping"])
     client.patch("/v1/tags/a", json={"name": "b"})
     client.delete("/v1/tags/b")
     listed = [client.get(f"/v1/webhooks/{number}/deliveries").json for number in (1, 2, 3)]
     assert [[delivery["event"] for delivery in each] for each in listed] == [["tag.updated"], ["tag.deleted"], []]
 
 
-def test_what_is_refused_or_repeated_records_nothing(client, webhook, post, types):
+def test_what_is_refused_or_repeated_records_nothing(client, subscribe, post, types):
     post(slug="taken")
-    webhook()
+    subscribe()
     assert client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"}).status_code == 400
     assert client.patch("/v1/posts/1", json={"title": "B"}, headers={"If-Match": '"x"'}).status_code == 412
     assert client.delete("/v1/posts/7").status_code == 404
@@ -167,8 +137,8 @@ def test_what_is_refused_or_repeated_records_nothing(client, webhook, post, type
     assert types() == ["post.created"]
 
 
-def test_what_is_rolled_back_after_it_was_recorded_is_no_event(webhook, database, types, count):
-    webhook()
+def test_what_is_rolled_back_after_it_was_recorded_is_no_event(subscribe, database, types, count):
+    subscribe()
 
     def fail(tx):
         webhooks.record(tx, {"id": "1"}, "post.created")
@@ -181,24 +151,24 @@ def test_what_is_rolled_back_after_it_was_recorded_is_no_event(webhook, database
     assert count(Delivery) == 0
 
 
-def test_only_active_webhooks_that_want_an_event_are_told(client, webhook, post, count):
-    webhook(events=["post.deleted"]), webhook(), webhook(events=["post.created", "ping"]), webhook()
+def test_only_active_webhooks_that_want_an_event_are_told(client, subscribe, post, count):
+    subscribe(events=["post.deleted"]), subscribe(), subscribe(events=["post.created", "ping"]), subscribe()
     client.patch("/v1/webhooks/4", json={"active": False})
     post()
     assert [len(client.get(f"/v1/webhooks/{number}/deliveries").json) for number in (1, 2, 3, 4)] == [0, 1, 1, 0]
     assert count(Event) == 1
 
 
-def test_an_event_that_no_webhook_wants_is_not_recorded(webhook, post, types):
-    webhook(events=["post.deleted"])
+def test_an_event_that_no_webhook_wants_is_not_recorded(subscribe, post, types):
+    subscribe(events=["post.deleted"])
     post(status="published")
     assert types() == []
 
 
 @pytest.mark.parametrize("write", ["rename", "remove"])
-def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webhook, post, types, write):
+def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, subscribe, post, types, write):
     post(tags=["a"])
-    webhook()
+    subscribe()
 
     def fail(tx):
         tags.rename(tx, "a", "b", False) if write == "rename" else tags.delete(tx, "a")
@@ -213,12 +183,12 @@ def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, webh
 
 @pytest.mark.parametrize("write", ["create", "change", "delete", "due"])
 def test_an_event_is_written_in_the_transaction_of_the_change(
-    client, database, webhook, post, clock, statements, write
+    client, database, subscribe, post, clock, statements, write
 ):
     post()
     if write == "due":
         client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
-    webhook()
+    subscribe()
     clock.now = NOON + 3600
     with statements() as collected:
         if write == "create":
@@ -238,9 +208,9 @@ def test_an_event_is_written_in_the_transaction_of_the_change(
 
 @pytest.mark.parametrize("damaged", [None, "", '["post.created"'])
 def test_a_webhook_whose_events_are_damaged_stops_no_change_and_can_be_mended(
-    client, webhook, post, damage, types, damaged
+    client, subscribe, post, damage, types, damaged
 ):
-    webhook()
+    subscribe()
     damage("webhook", "events", damaged)
     post()
     assert client.get("/v1/webhooks").json == [SHOWN | {"events": []}]

@@ -1,6 +1,5 @@
 """Webhooks as their owner sees them, and the events that are recorded for them."""
 
-import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,34 +15,6 @@ from tests.conftest import message
 URL = "https://203.0.114.1/hook"
 SHOWN = {"id": "1", "url": URL, "events": list(EVENTS), "active": True, "created_at": "2026-11-20T12:00:00Z"}
 MISSING = {"error": 404, "message": "no such webhook"}
-
-
-@pytest.fixture
-def webhook(client):
-    """Create a webhook; return it."""
-
-    def create(**fields):
-        answer = client.post("/v1/webhooks", json={"url": URL} | fields)
-        assert answer.status_code == 201, answer.text
-        return answer.json
-
-    return create
-
-
-@pytest.fixture
-def recorded(database):
-    """Type and payload of all events, in order."""
-
-    def recorded():
-        rows = database.rows(Event.select(Event.type, Event.payload).order_by(Event.id))
-        return [(name, json.loads(payload)) for name, payload in rows]
-
-    return recorded
-
-
-@pytest.fixture
-def types(recorded):
-    return lambda: [name for name, _ in recorded()]
 
 
 # The webhooks themselves
@@ -64,17 +35,17 @@ def test_the_log_masks_a_secret():
         assert mask(f'"GET /{text}" 404') == '"GET /whsec_[masked]" 404'
 
 
-def test_every_webhook_has_a_secret_of_its_own(webhook):
-    assert webhook()["secret"] != webhook()["secret"]
+def test_every_webhook_has_a_secret_of_its_own(subscribe):
+    assert subscribe()["secret"] != subscribe()["secret"]
 
 
-def test_events_are_chosen(client, webhook):
-    assert webhook(events=["post.deleted", "ping", "post.deleted"])["events"] == ["post.deleted", "ping"]
+def test_events_are_chosen(client, subscribe):
+    assert subscribe(events=["post.deleted", "ping", "post.deleted"])["events"] == ["post.deleted", "ping"]
     assert client.patch("/v1/webhooks/1", json={"events": ["post.created"]}).json["events"] == ["post.created"]
 
 
-def test_a_change_leaves_out_what_stays(client, webhook):
-    webhook()
+def test_a_change_leaves_out_what_stays(client, subscribe):
+    subscribe()
     changed = SHOWN | {"url": "http://8.8.8.8", "active": False}
     answer = client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8", "active": False})
     assert answer.json == changed == client.get("/v1/webhooks/1").json
@@ -137,13 +108,13 @@ def test_a_bad_webhook_is_refused(client, body, expected):
         ),
     ],
 )
-def test_a_bad_change_is_refused(client, webhook, body, expected):
-    webhook()
+def test_a_bad_change_is_refused(client, subscribe, body, expected):
+    subscribe()
     assert message(client.patch("/v1/webhooks/1", json=body)) == expected
     assert client.get("/v1/webhooks/1").json == SHOWN
 
 
-def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
+def test_a_host_that_takes_long_to_be_found_is_taken(app, subscribe):
     class SlowLoop(Loop):
         @contextmanager
         def timeout(self, seconds):
@@ -152,15 +123,15 @@ def test_a_host_that_takes_long_to_be_found_is_taken(app, webhook):
             yield
 
     app.extensions["blogapi"] = replace(app.extensions["blogapi"], loop=SlowLoop())
-    assert webhook(url="http://slow.example")["url"] == "http://slow.example"
+    assert subscribe(url="http://slow.example")["url"] == "http://slow.example"
 
 
-def test_there_are_at_most_50(client, webhook):
+def test_there_are_at_most_50(client, subscribe):
     for _ in range(50):
-        webhook()
+        subscribe()
     assert message(client.post("/v1/webhooks", json={"url": URL})) == "webhooks: there are 50 already; delete one first"
     assert client.delete("/v1/webhooks/7").status_code == 204
-    assert webhook()["id"] == "51"
+    assert subscribe()["id"] == "51"
 
 
 @pytest.mark.parametrize(
@@ -175,21 +146,21 @@ def test_there_are_at_most_50(client, webhook):
     ],
 )
 @pytest.mark.parametrize("name", ["2", str(2**63)])
-def test_what_is_not_there_is_404(client, webhook, method, path, name):
-    webhook()
+def test_what_is_not_there_is_404(client, subscribe, method, path, name):
+    subscribe()
     assert client.open(f"/v1/webhooks/{name}{path}", method=method).json == MISSING
 
 
-def test_a_delivery_that_is_not_there_is_404(client, webhook, post):
-    webhook(), webhook(events=["ping"])
+def test_a_delivery_that_is_not_there_is_404(client, subscribe, post):
+    subscribe(), subscribe(events=["ping"])
     post()
     delivery = client.get("/v1/webhooks/1/deliveries").json[0]["id"]
     for path in ("1/deliveries/x/redeliver", f"2/deliveries/{delivery}/redeliver"):
         assert message(client.post(f"/v1/webhooks/{path}"), 404) == "no such delivery"
 
 
-def test_a_query_is_refused(client, webhook):
-    webhook()
+def test_a_query_is_refused(client, subscribe):
+    subscribe()
     assert message(client.get("/v1/webhooks?limit=1")) == '"limit": unknown parameter; there are none'
     assert message(client.delete("/v1/webhooks/1?x=1")) == '"x": unknown parameter; there are none'
 
@@ -197,8 +168,8 @@ def test_a_query_is_refused(client, webhook):
 # Deliveries
 
 
-def test_deliveries_are_listed_newest_first_at_most_100(client, webhook, post, database):
-    webhook(events=["post.created"])
+def test_deliveries_are_listed_newest_first_at_most_100(client, subscribe, post, database):
+    subscribe(events=["post.created"])
     for _ in range(101):
         post()
     listed = client.get("/v1/webhooks/1/deliveries").json
@@ -213,8 +184,8 @@ def test_deliveries_are_listed_newest_first_at_most_100(client, webhook, post, d
     }
 
 
-def test_a_ping_goes_to_one_webhook_whatever_its_events(client, webhook, recorded):
-    webhook(), webhook(events=["post.created"])
+def test_a_ping_goes_to_one_webhook_whatever_its_events(client, subscribe, recorded):
+    subscribe(), subscribe(events=["post.created"])
     answer = client.post("/v1/webhooks/2/ping")
     assert answer.status_code == 202
     assert client.get("/v1/webhooks/2/deliveries").json == [answer.json]
@@ -223,8 +194,8 @@ def test_a_ping_goes_to_one_webhook_whatever_its_events(client, webhook, recorde
     assert recorded() == [("ping", {"type": "ping", "timestamp": "2026-11-20T12:00:00Z", "data": {}})]
 
 
-def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, webhook):
-    webhook()
+def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, subscribe):
+    subscribe()
     delivery = client.post("/v1/webhooks/1/ping").json["id"]
     client.patch("/v1/webhooks/1", json={"active": False})
     for path in ("ping", f"deliveries/{delivery}/redeliver"):
@@ -232,22 +203,22 @@ def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, webhook
         assert message(answer) == "active: is false, and nothing is sent; set it to true first"
 
 
-def test_redelivering_an_unknown_delivery_is_404_even_if_the_webhook_is_off(client, webhook):
-    webhook()
+def test_redelivering_an_unknown_delivery_is_404_even_if_the_webhook_is_off(client, subscribe):
+    subscribe()
     client.patch("/v1/webhooks/1", json={"active": False})
     assert message(client.post("/v1/webhooks/1/deliveries/msg_1/redeliver"), 404) == "no such delivery"
 
 
-def test_the_latest_deliveries_of_all_webhooks_are_those_of_each(webhook, post, database):
-    webhook(events=["post.created"]), webhook(events=["post.deleted"]), webhook()
+def test_the_latest_deliveries_of_all_webhooks_are_those_of_each(subscribe, post, database):
+    subscribe(events=["post.created"]), subscribe(events=["post.deleted"]), subscribe()
     post(), post(), post(status="published")
     latest = webhooks.latest_deliveries(database, 2)
     assert latest == {number: list(webhooks.deliveries(database, number))[:2] for number in (1, 3)}
     assert [len(each) for each in latest.values()] == [2, 2]
 
 
-def test_with_the_last_webhook_its_events_are_gone(client, webhook, post, types, count):
-    webhook(events=["post.created"]), webhook()
+def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, types, count):
+    subscribe(events=["post.created"]), subscribe()
     post(status="published")
     client.delete("/v1/webhooks/2")
     assert types() == ["post.created"]

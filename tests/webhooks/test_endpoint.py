@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_a_failed_attempt_has_an_error_instead_of_a_status(webhook, post, send, 
 
 
 def test_a_private_address_is_not_called_unless_allowed(webhook, post, send, sender, receiver, delivery):
-    sender.private = False
+    sender.config = replace(sender.config, webhook_private=False)
     webhook()
     post()
     send()
@@ -68,7 +69,7 @@ def resolver(monkeypatch):
 def test_a_name_that_comes_to_mean_a_private_address_is_caught(
     client, post, send, sender, receiver, resolver, delivery
 ):
-    sender.private = False
+    sender.config = replace(sender.config, webhook_private=False)
     resolver += ["8.8.8.8", "127.0.0.1"]
     assert client.post("/v1/webhooks", json={"url": f"http://moving.example:{receiver.port}"}).status_code == 201
     post()

@@ -5,7 +5,6 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, g, redirect, render_template, request
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
@@ -14,7 +13,7 @@ from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
 from blogapi.web.access import OWNER, PUBLIC
 from blogapi.web.owner.forms import load_form
-from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie
+from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie, current_request
 from blogapi.web.service import database, service
 
 ROOT = "/settings"
@@ -84,7 +83,7 @@ def path() -> str:
 
 def address(path: str = "", root: str = ROOT) -> str:
     """Return the address of a path of this page, below the path of BLOGAPI_URL."""
-    return urlsplit(service().config.url).path.rstrip("/") + root + path
+    return current_request().address(root + path)
 
 
 def form_token(action: str) -> str:

@@ -1,0 +1,84 @@
+"""`blogapi undo`: a script that went wrong is one command to undo."""
+
+import time
+
+import pytest
+
+from blogapi.clock import rfc3339
+from blogapi.storage import posts
+from blogapi.storage.engine import Database
+from blogapi.storage.sqlite import Sqlite
+from tests.cli.conftest import stored
+
+HOUR = 3600
+NOW = time.time()
+SINCE = rfc3339(NOW - 2 * HOUR)
+
+
+@pytest.fixture
+def at(path):
+    """The database as it was some hours ago."""
+    engine = Sqlite(path)
+    engine.open()
+    yield lambda hours: Database(engine, lambda: NOW - hours * HOUR)
+    engine.close()
+
+
+def add(database, title, by="good"):
+    new = {"title": title, "content": "one", "status": "draft", "tags": []}
+    return database.write(posts.add, new, by=by).id
+
+
+def change(database, post_id, content, by):
+    database.write(posts.change, post_id, {"content": content}, lambda document: None, by)
+
+
+def words(database):
+    return {slug: {**post, "updated_at": ""} for slug, post in stored(database).items()}
+
+
+@pytest.fixture
+def accident(at):
+    """Three posts of which a script overwrote one, deleted one, and added one; another key edited the third."""
+    overwritten, deleted, edited = (add(at(3), title) for title in ("Over", "Gone", "Edited"))
+    before = words(at(3))
+    for post_id in (overwritten, edited):
+        change(at(1), post_id, "overwritten", "bad")
+    at(1).write(posts.delete, deleted, lambda document: None, "bad")
+    add(at(1), "Spam", by="bad")
+    change(at(0.5), edited, "edited", "good")
+    return before
+
+
+DONE = [
+    "1 “Over”: changed back",
+    "2 “Gone”: restored",
+    "3 “Edited”: left, good changed it since",
+    "4 “Spam”: deleted",
+    "changed back 1, restored 1, deleted 1, left 1",
+]
+
+
+def test_what_a_key_did_is_undone_and_what_another_changed_since_is_left_and_named(run, at, accident):
+    before = words(at(0))
+    status, output, error = run("undo", "--since", SINCE, "--key", "bad", "--dry-run")
+    would_be = [line.replace(": ", ": would be ") for line in DONE[:-1]]
+    assert (status, sorted(output[:-1]), output[-1], error) == (1, would_be, f"would be {DONE[-1]}", [])
+    assert words(at(0)) == before
+    status, output, error = run("undo", "--since", SINCE, "--key", "bad")
+    assert (status, sorted(output[:-1]), output[-1], error) == (1, DONE[:-1], DONE[-1], [])
+    assert words(at(0)) == accident | {"edited": before["edited"]}
+
+
+def test_without_a_key_all_is_undone_and_a_second_time_nothing(run, at, accident):
+    status, output, _ = run("undo", "--since", SINCE)
+    assert (status, output[-1]) == (0, "changed back 2, restored 1, deleted 1, left 0")
+    assert words(at(0)) == accident
+    assert run("undo", "--since", SINCE)[:2] == (0, ["changed back 0, restored 0, deleted 0, left 0"])
+
+
+@pytest.mark.parametrize("since", ["yesterday", "", "2026-13-01"])
+def test_a_time_must_be_one(run, since):
+    status, output, error = run("undo", "--since", since)
+    hint = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+    assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--since': {hint}")

@@ -1,0 +1,155 @@
+"""The history of posts and the trash, on the owner's page."""
+
+from dataclasses import replace
+
+import pytest
+
+from blogapi.web.service import EXTENSION
+from tests.owner.pages import view
+
+WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}
+
+
+def without_times(post):
+    return {name: value for name, value in post.items() if name != "updated_at"}
+
+
+def get(client, post_id=1):
+    return client.get(f"/v1/posts/{post_id}").json
+
+
+# Undo
+
+
+def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
+    before = post(**WORDS, published_at="2020-01-01T00:00:00Z", status="published", cover_image="https://example.org/a")
+    typed = {"title": "Bye", "content": "x", "excerpt": "", "tags": "c", "slug": "bye", "cover_image": ""}
+    page = view(owner, "/settings/posts/1/edit").press("Save", **typed, status="archived")
+    after = get(client)
+    assert (page.said[0], after["slug"], after["status"]) == ("“Bye” was saved.", "bye", "archived")
+    page = page.press("Undo")
+    assert page.said[0] == "“Hello” is as it was before."
+    assert without_times(get(client)) == without_times(before)
+    page.press("Undo")
+    assert without_times(get(client)) == without_times(after)
+
+
+def test_nothing_to_undo_is_offered_if_nothing_was_changed(owner, post):
+    post()
+    view(owner, "/settings/posts/1/edit").press("Save", title="First")
+    page = view(owner, "/settings/posts/1/edit").press("Save")
+    assert (page.said[0], page.soup.find("button", string="Undo")) == ("“First” was saved.", None)
+
+
+def test_an_undo_does_not_undo_what_another_changed_since(owner, client, post):
+    post()
+    page = view(owner, "/settings/posts/1/edit").press("Save", title="First")
+    client.patch("/v1/posts/1", json={"excerpt": "theirs"})
+    page = page.press("Undo")
+    assert (page.status, page.all("h1")) == (412, ["Nothing was changed"])
+    assert (get(client)["title"], get(client)["excerpt"]) == ("First", "theirs")
+
+
+# History
+
+
+def test_the_history_shows_who_replaced_each_version_and_when(owner, client, post, clock):
+    post(title="First")
+    clock.now += 60
+    client.patch("/v1/posts/1", json={"title": "Second"})
+    clock.now += 60
+    view(owner, "/settings/posts/1/edit").press("Save", title="Third")
+    page = view(owner, "/settings/posts/1/history")
+    assert page.all("h1") == ["History of Third"]
+    assert page.all(".posts li") == [
+        "Second until 2026-11-20 12:02 UTC · changed by settings",
+        "First until 2026-11-20 12:01 UTC · changed by tests",
+    ]
+
+
+def test_a_version_shows_what_was_changed_since_and_is_gone_back_to(owner, client, post):
+    post(**WORDS)
+    client.patch("/v1/posts/1", json={"content": "One.\n2.\n", "title": "Bye", "slug": "bye"})
+    page = view(owner, view(owner, "/settings/posts/1/history").soup.select_one(".posts a")["href"])
+    assert page.all("h1") == ["Hello earlier"]
+    assert page.all("section h3") == ["Title", "Content", "Slug"]
+    assert (page.all("del"), page.all("ins")) == (["Hello", "Two.", "hello"], ["Bye", "2.", "bye"])
+    assert page.soup.select_one(".text").text == "\nOne.\nTwo.\n"
+    page = page.press("Go back to this")
+    assert page.said[0] == "“Hello” is as it was."
+    assert without_times(get(client)).items() >= (WORDS | {"slug": "bye"}).items()
+    page.press("Undo")
+    assert get(client)["content"] == "One.\n2.\n"
+
+
+@pytest.mark.parametrize("path", ["posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"])
+def test_what_is_not_kept_is_not_found(owner, client, post, path):
+    post()
+    client.delete("/v1/posts/1")
+    view(owner, "/settings/trash/1").press("Yes, delete for good")
+    post()
+    assert view(owner, f"/settings/{path}").status == 404
+
+
+def test_a_post_that_was_never_changed_has_no_history(owner, post):
+    post()
+    assert view(owner, "/settings/posts/1/history").titles == []
+
+
+# Trash
+
+
+def test_a_deleted_post_is_in_the_trash_and_restored_by_an_undo(owner, client, post):
+    before = post(**WORDS)
+    page = view(owner, "/settings/posts/1").press("Yes, delete")
+    assert page.said[0] == "“Hello” is in the trash."
+    assert get(client)["error"] == 404
+    page = page.press("Undo")
+    assert (page.said[0], without_times(get(client))) == ("“Hello” was restored.", without_times(before))
+    assert page.press("Undo").said[0] == "“Hello” is in the trash."
+
+
+def test_the_trash_shows_the_latest_deleted_first_and_each_can_be_read_and_restored(owner, client, post, clock):
+    for title in ("First", "Second"):
+        post(title=title, content=f"{title}.", slug=title.lower())
+        clock.now += 60
+        client.delete(f"/v1/posts/by-slug/{title.lower()}")
+    page = view(owner, "/settings/trash")
+    assert page.all(".posts li") == [
+        "Second deleted 2026-11-20 12:02 UTC by tests",
+        "First deleted 2026-11-20 12:01 UTC by tests",
+    ]
+    post(slug="second")
+    page = view(owner, page.soup.select_one(".posts a")["href"])
+    assert (page.all("h1"), page.soup.select_one(".text").text) == (["Second deleted"], "\nSecond.")
+    page = page.press("Restore")
+    assert page.said[0] == "“Second” was restored, with the slug second-2."
+    assert view(owner, "/settings/trash").titles == ["First"]
+
+
+def test_a_post_is_deleted_for_good_after_a_question(owner, client, post):
+    post(title="Hello")
+    client.delete("/v1/posts/1")
+    page = view(owner, "/settings/trash/1").press("Yes, delete for good")
+    assert (page.said[0], page.titles) == ("“Hello” was deleted for good.", [])
+    assert page.all(".posts li") == ["The trash is empty."]
+    assert view(owner, "/settings/trash/1").status == 404
+
+
+def test_the_trash_comes_in_pages(owner, client, post):
+    for number in range(60):
+        client.delete(f"/v1/posts/{post(title=str(number))['id']}")
+    page = view(owner, "/settings/trash")
+    assert len(page.titles) == 50
+    older = page.soup.find("a", string="Deleted earlier")["href"]
+    assert view(owner, older).titles == [str(number) for number in range(9, -1, -1)]
+
+
+def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post):
+    service = app.extensions[EXTENSION]
+    app.extensions[EXTENSION] = replace(service, config=replace(service.config, keep_days=0))
+    post(title="Hello")
+    page = view(owner, "/settings/posts/1")
+    assert "The post is deleted forever." in page.said
+    page = page.press("Yes, delete")
+    assert (page.said[0], page.soup.find("button", string="Undo")) == ("“Hello” was deleted.", None)
