@@ -40,6 +40,7 @@ SETTINGS = f"""
     SET enable_seqscan = off;
     SET enable_bitmapscan = off;
     SET jit = off;
+    SET max_parallel_workers_per_gather = 0;
     SET plan_cache_mode = force_generic_plan;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """

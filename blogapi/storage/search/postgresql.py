@@ -99,11 +99,12 @@ def _page(
 ) -> Iterator[tuple]:
     """Return the rows that are found among the first posts of the order, or, if these are too few, among all.
 
-    The index gives all that are found, in no order: for a word in half of the posts, half of the posts.
+    The index gives all that are found, in no order: for a word in half of the posts, half of the posts. It is asked at
+    once for titles, as few have all words.
     """
     filters = len(looked_for), by_title, status, values["tag"] is not None
     values = values | _patterns(looked_for) | {"label": f"% {tag_label(values['tag'] or '')} %"}
-    first = list(reader.rows(query(*filters, among_first=True), first=FIRST, **values))
+    first = [] if by_title else list(reader.rows(query(*filters, among_first=True), first=FIRST, **values))
     return iter(first) if len(first) == values["limit"] else reader.rows(query(*filters, among_first=False), **values)
 
 
@@ -131,20 +132,22 @@ def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool,
 def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
     """Return the same by time, with the parameters now, time, id, after, limit, first, label and patterns."""
     time, key = getattr(Post, sort), Post.id
-    # By its first part alone, PostgreSQL sees that the index has all of these.
-    earlier = (
-        (time <= Param("time")) & (Tuple(time, key) < Tuple(Param("time"), Param("id"))) & (time >= Param("after"))
-    )
     order = time.desc(), key.desc()
     lists = [
-        Post.select(key, time).where(Post.status == each, earlier).order_by(*order).limit(Param("first"))
+        Post.select(key, time).where(Post.status == each, _earlier(time)).order_by(*order).limit(Param("first"))
         for each in ([status] if status else STATUSES)
     ]
     merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
     first = Select([merged], [merged.c.id]) if among_first else None
     found = _found(first, count, by_title, status, by_tag)
-    query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), earlier)
+    is_earlier = _earlier(fn.NULLIF(time, ""))  # no index has this: the ids find the posts
+    query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), is_earlier)
     return Prepared(bounded(query.order_by(*order).limit(Param("limit")), sort))
+
+
+def _earlier(time: Node) -> Node:
+    """Return the condition that a post is before a cursor. By its first part, PostgreSQL sees that an index has all."""
+    return time.between(Param("after"), Param("time")) & (Tuple(time, Post.id) < Tuple(Param("time"), Param("id")))
 
 
 def _with_status(status: str | None) -> Iterator[Node]:
