@@ -113,7 +113,8 @@ def _keep(tx: Transaction, post_id: int, post: Document, state: str, by: str) ->
     summary = documents.dump({name: value for name, value in post.items() if name != "content"})
     values = {"now": tx.now, "by": by, "state": state, "post": summary, "content": post["content"]}
     tx.defer(_insert_revision, id=post_id, **values)
-    tx.defer(_drop_oldest, id=post_id)
+    if state == "replaced":
+        tx.defer(_drop_oldest, id=post_id)
 
 
 def forget(tx: Transaction, post_id: int) -> None:

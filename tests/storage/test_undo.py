@@ -5,6 +5,7 @@ import pytest
 from blogapi.storage import documents, history, pages, posts
 from blogapi.storage.undo import undo
 from tests.conftest import NOON
+from tests.service import add_key
 from tests.storage.test_history import anyhow
 
 SINCE = "2026-11-20T12:10:00Z"
@@ -211,3 +212,42 @@ def test_a_post_that_was_scheduled_and_has_come_stays_published(blog, clock):
     assert blog.undo() == {post_id: CHANGED}
     ((post,), _) = blog.state()
     assert (post["title"], post["status"], post["published_at"]) == ("A", "published", "2026-11-20T12:20:00Z")
+
+
+# As a user would
+
+
+def test_a_loop_that_went_wrong_is_undone_but_for_what_another_key_edited(app, client, database, clock):
+    for number in range(300):
+        status = ("draft", "published")[number % 2]
+        fields = {"title": f"Post {number}", "content": f"Words of {number}.\n", "status": status, "tags": ["a", "b"]}
+        assert client.post("/v1/posts", json=fields).status_code == 201
+    before = contents(client)
+    clock.now = NOON + 600
+    script = app.test_client()
+    script.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(database, 'script')}"
+    for number in range(1, 201):
+        assert script.put(f"/v1/posts/by-slug/post-{number}", json={"title": "Oops", "content": "x"}).status_code == 200
+    for number in range(201, 251):
+        assert script.delete(f"/v1/posts/by-slug/post-{number}").status_code == 204
+    for number in range(1, 11):
+        assert client.patch(f"/v1/posts/by-slug/post-{number}", json={"excerpt": "edited"}).status_code == 200
+    edited = {each["id"] for each in map(get(client), range(1, 11))}
+    clock.now += 60
+    done = list(undo(database, SINCE, "script"))
+    assert {each.reason for each in done if each.action == "left"} == {"tests changed it since"}
+    assert {str(each.post_id) for each in done if each.action == "left"} == edited
+    assert len(done) == 250
+    after = contents(client)
+    assert {post_id for post_id in before if before[post_id] != after[post_id]} == edited
+    assert not any(each.action != "left" for each in undo(database, SINCE, "script"))
+
+
+def get(client):
+    return lambda number: client.get(f"/v1/posts/by-slug/post-{number}").json
+
+
+def contents(client):
+    """All posts by id, without when they were updated."""
+    posts = client.get("/v1/posts?limit=1000").json
+    return {post.pop("id"): {**post, "updated_at": ""} for post in posts}
