@@ -98,6 +98,13 @@ class ClientConnection:
             self.receiving.release(self)
             self.keyed = keyed
 
+    def take_turn(self, key: str) -> None:
+        """Wait for a turn by the key of a request, unless it has had that already."""
+        client = self.client
+        self.identify(key)
+        if not self.had_turn or self.client != client:
+            self.wait_turn()
+
     def wait_turn(self) -> None:
         """Wait for a turn."""
         self.shared.turns.wait(self.client, self.keyed)

@@ -137,13 +137,11 @@ class Handler:
         environ = self.environ(request, address)
         environ["wsgi.input"] = body = RequestBody(connection, request, environ)
         key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # without the scheme
-        client = connection.client
-        connection.identify(key)
-        if not connection.had_turn or connection.client != client:
-            connection.wait_turn()
+        connection.take_turn(key)
         started = time.perf_counter()
         status, headers, content = self.call(environ)
         known = environ.pop(REQUEST)
+        environ.clear()  # It is in a cycle with the body, which would stay for a while.
         if known.key:
             self.shared.remember(key)
         keep = not self.closing and body.complete and not wants_close(request)
@@ -159,9 +157,9 @@ class Handler:
             raise
         finally:
             self.sending.release(connection)
-            seconds, key_name = time.perf_counter() - started, known.key.name if known.key else "-"
+            seconds, name = time.perf_counter() - started, known.key.name if known.key else "-"
             self.metrics.count(known.endpoint, status[:3], seconds)
-            self.log_request(address, request, status, len(content), seconds, key_name, known.cause)
+            self.log_request(address, request, status, len(content), seconds, name, known.cause)
         return keep
 
     def environ(self, request: Request, address: tuple) -> dict[str, Any]:
