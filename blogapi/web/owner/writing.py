@@ -36,7 +36,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
         {"status": "draft", "nonce": secrets.token_urlsafe(16)} if is_new else as_typed(posts.find(database(), post_id))
     )
     typed, changed = g.form.to_dict() if "form" in g else post, {}
-    if not is_new and typed.get("etag") != post["etag"]:
+    if post is not new and typed.get("etag") != post["etag"]:
         changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
         typed["etag"] = post["etag"]
     values = {"typed": typed, "changed": changed, "post_id": post_id, "action": path()}
