@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from functools import partial
 
@@ -17,7 +18,7 @@ from blogapi.storage.copy import SCHEMAS, VERSION, copy
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
-from blogapi.storage.query import Param, Prepared
+from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
 from tests.conftest import NOON, Clock
@@ -281,6 +282,19 @@ def test_a_deletion_takes_five_round_trips_and_one_more_if_it_is_the_newest_of_i
         round_trips(posts.add, fields | {"title": title})
     counts = [round_trips(posts.delete, post_id, lambda document: None) for post_id in (1, 2, 4)]
     assert counts[1:] == [5, 6]
+
+
+# Limits
+
+
+def test_a_read_that_takes_long_is_ended(url):
+    database = Database(engine_for(url))
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match="statement timeout"):
+        database.read_in_thread("client", lambda reader: reader.row(Statement("SELECT pg_sleep(5)", [])))
+    assert 1 < time.monotonic() - begun < 4
+    assert database.write_in_thread(lambda tx: tx.row(Statement("SELECT pg_sleep(2.5)", []))) is not None
+    database.close()
 
 
 # Writes that share a transaction
