@@ -31,10 +31,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 
     After an error it has what was typed; if the post was changed meanwhile, the page shows what saving would change.
     """
-    is_new = post_id is None
-    post = (
-        {"status": "draft", "nonce": secrets.token_urlsafe(16)} if is_new else as_typed(posts.find(database(), post_id))
-    )
+    new = {"status": "draft", "nonce": secrets.token_urlsafe(16)}
+    post = new if post_id is None else as_typed(posts.find(database(), post_id))
     typed, changed = g.form.to_dict() if "form" in g else post, {}
     if post is not new and typed.get("etag") != post["etag"]:
         changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
