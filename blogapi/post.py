@@ -149,7 +149,7 @@ class Time(fields.AwareDateTime):
     """A time in RFC 3339 with an offset. Loads as text: the same time in UTC, in whole seconds."""
 
     default_error_messages = NOT_NULL | {
-        "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z",
+        "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
     }
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
@@ -172,35 +172,38 @@ def choice(*words: str, **kwargs: Any) -> fields.String:
 # The fields of a post
 
 
+def about(description: str, **more: Any) -> dict[str, Any]:
+    """Return the arguments of a field that describe it."""
+    return {"metadata": {"description": description, **more}}
+
+
 def title() -> Line:
     description = "One line of 1 to 255 characters, without the white space around it; at least one is visible."
-    return Line(length(1, MAX_TITLE), visible, required=True, metadata={"description": description})
+    return Line(length(1, MAX_TITLE), visible, required=True, **about(description))
 
 
 def content() -> Text:
     description = "Markdown, kept byte for byte: 1 to 1,000,000 characters, at least one visible."
-    metadata = {"description": description, "minLength": 1}
-    return Text(length(0, MAX_CONTENT), visible, required=True, metadata=metadata)
+    return Text(length(0, MAX_CONTENT), visible, required=True, **about(description, minLength=1))
 
 
 def excerpt(**kwargs: Any) -> Text:
-    return Text(length(0, MAX_EXCERPT), metadata={"description": "A summary, at most 1,000 characters."}, **kwargs)
+    return Text(length(0, MAX_EXCERPT), **about("A summary, at most 1,000 characters."), **kwargs)
 
 
 def tags(**kwargs: Any) -> Distinct:
     description = "At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."
-    return Distinct(tag_name(), length(0, MAX_TAGS, "tags"), fold, metadata={"description": description}, **kwargs)
+    return Distinct(tag_name(), length(0, MAX_TAGS, "tags"), fold, **about(description), **kwargs)
 
 
 def tag_name(**kwargs: Any) -> Line:
     description = "One line of 1 to 64 characters, without the white space around it; at least one is visible."
-    return Line(length(1, MAX_TAG), visible, metadata={"description": description}, **kwargs)
+    return Line(length(1, MAX_TAG), visible, **about(description), **kwargs)
 
 
 def cover_image(**kwargs: Any) -> Text:
     description = f"The address of an image. {URL_DESCRIPTION}"
-    metadata = {"description": description, "pattern": f"^$|{URL_PATTERN}"}
-    return Text(length(0, MAX_URL), absolute_url, metadata=metadata, **kwargs)
+    return Text(length(0, MAX_URL), absolute_url, **about(description, pattern=f"^$|{URL_PATTERN}"), **kwargs)
 
 
 def published_at() -> Time:
@@ -208,7 +211,7 @@ def published_at() -> Time:
         "When the post was published, RFC 3339 with an offset; for a `scheduled` post, which needs it, when it will "
         "be. A draft keeps it for the day it is published; without it, that is the time of the publication."
     )
-    return Time(metadata={"description": description})
+    return Time(**about(description))
 
 
 class StrictSchema(Schema):
@@ -250,12 +253,12 @@ class PostInputSchema(StrictSchema):
     slug = Text(
         length(0, MAX_SLUG),
         Pattern(f"^({SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"),
-        metadata={
-            "description": "At most 100 characters a-z, 0-9 and single hyphens between them, unique over all posts. "
+        **about(
+            "At most 100 characters a-z, 0-9 and single hyphens between them, unique over all posts. "
             "If it is left out, a new post gets one made from its title."
-        },
+        ),
     )
-    status = choice("published", "draft", load_default="draft", metadata={"description": "`draft` if left out."})
+    status = choice("published", "draft", load_default="draft", **about("`draft` if left out."))
     tags = tags(load_default=list)
     published_at = published_at()
     cover_image = cover_image()
@@ -272,7 +275,7 @@ class PostChangeSchema(PostInputSchema):
 
     example = {"status": "archived"}
     excerpt = excerpt(allow_none=True)
-    status = choice(*STATUSES, metadata={"description": "Any status may follow any other."})
+    status = choice(*STATUSES, **about("Any status may follow any other."))
     tags = tags(allow_none=True)
     cover_image = cover_image(allow_none=True)
 
@@ -280,7 +283,7 @@ class PostChangeSchema(PostInputSchema):
 class PutPostSchema(PostInputSchema):
     """A whole post: what is left out is cleared, except status and published_at."""
 
-    status = choice(*STATUSES, metadata={"description": "If left out, it stays; a new post is a `draft`."})
+    status = choice(*STATUSES, **about("If left out, it stays; a new post is a `draft`."))
 
 
 class PostSchema(StrictSchema):
@@ -298,26 +301,23 @@ class PostSchema(StrictSchema):
         "updated_at": "2026-11-20T10:10:00Z",
     }
     id = Text(
-        length(1, 19),
-        Pattern(f"^{ID}$"),
-        required=True,
-        metadata={"description": "The id, a number as text. It is never used again."},
+        length(1, 19), Pattern(f"^{ID}$"), required=True, **about("The id, a number as text. It is never used again.")
     )
     title = title()
-    status = choice(*STATUSES, required=True, metadata={"description": "Whether it is published."})
+    status = choice(*STATUSES, required=True, **about("Whether it is published."))
     slug = Text(
         length(1, MAX_SLUG),
         Pattern(f"^{SLUG}$"),
         required=True,
-        metadata={"description": "The other name of the post: at most 100 characters, unique over all posts."},
+        **about("The other name of the post: at most 100 characters, unique over all posts."),
     )
     content = content()
     excerpt = excerpt()
     tags = tags(required=True)
     cover_image = cover_image()
     published_at = published_at()
-    created_at = Time(required=True, metadata={"description": "When it was created, in UTC, whole seconds."})
-    updated_at = Time(required=True, metadata={"description": "When it last became different; at first created_at."})
+    created_at = Time(required=True, **about("When it was created, in UTC, whole seconds."))
+    updated_at = Time(required=True, **about("When it last became different; at first created_at."))
 
 
 LISTED = ("id", "title", "status")  # the fields that every post of a list has

@@ -40,7 +40,7 @@ POSTS = (
 PICTURES = (  # name, path, width, theme, button to press
     ("posts", "/settings/posts", 960, "light", None),
     ("write", "/settings/posts/7/edit", 960, "light", None),
-    ("history", "/settings/posts/7/history/1", 960, "light", None),
+    ("history", "/settings/posts/7/history/2", 960, "light", None),
     ("keys", "/settings/keys", 960, "light", None),
     ("phone", "/settings/posts/7", 400, "dark", "Unpublish"),
 )

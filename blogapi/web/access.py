@@ -32,6 +32,7 @@ PUBLIC = {
 }
 OWNER = "owner"  # the blueprint that demands a session instead of a key
 TAGS = "/v1/tags/"
+READERS = (FULL, READ_ONLY)  # the scopes of what reveals unpublished posts
 AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
@@ -124,12 +125,14 @@ def check_scope(request: Request) -> None:
 
     These are permitted if the operation says so; if there is no operation, the router says what is wrong.
     """
-    permitted = request.method in READS
+    scope, permitted = request.key.scope, request.method in READS
     if permitted and request.endpoint is not None:
         operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
-        permitted = operation is not None and request.key.scope in operation.scopes
+        permitted = operation is not None and scope in operation.scopes
+        if operation and scope == PUBLISHED_ONLY and operation.scopes == READERS:
+            raise NotFound  # as of a path that there is not: this key cannot tell that there is a history
     if not permitted:
-        raise Forbidden(FORBIDDEN[request.key.scope])
+        raise Forbidden(FORBIDDEN[scope])
 
 
 def in_scope(request: Request) -> Mapping[str, Any] | None:

@@ -41,10 +41,7 @@ class TagConverter(BaseConverter):
 
     regex = r"[\s\S]+"
     part_isolating = False
-    described = (
-        "The name, percent-encoded; letter case does not matter.",
-        {"type": "string", "minLength": 1},
-    )
+    described = ("The name, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1})
 
     def to_python(self, value: str) -> str:
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".

@@ -21,10 +21,7 @@ from blogapi.web.request import JSON, Request, current_request
 from blogapi.web.responses import respond
 
 MAX_MESSAGE = 500
-MESSAGES = {
-    404: "no such path",
-    500: "an error on the server's side; its log says more",
-}
+MESSAGES = {404: "no such path", 500: "an error on the server's side; its log says more"}
 POSTS = "/v1/posts/"
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from xxhash import xxh3_128_hexdigest
 from blogapi.files.markdown import render
 from blogapi.storage.documents import etag
 from blogapi.web import cors
-from blogapi.web.request import JSON, READS, Request
+from blogapi.web.request import JSON, READS, Request, prefers_markdown
 
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
@@ -87,6 +87,12 @@ def markdown_response(request: Request, document: bytes, vary: str = "") -> Resp
     file = render(fields)
     name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
     return tagged_response(request, file, etag(file), "text/markdown; charset=utf-8", headers=[name], vary=vary)
+
+
+def readable_response(request: Request, document: bytes) -> Response:
+    """Answer with a post as JSON, or as a Markdown file if the client prefers that."""
+    respond = markdown_response if prefers_markdown(request) else post_response
+    return respond(request, document, vary="Accept")
 
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:

@@ -11,10 +11,17 @@ from blogclient.api.posts import (
     delete_post_by_slug,
     get_post,
     get_post_by_slug,
+    get_revision,
+    get_revision_by_slug,
     list_posts,
+    list_revisions,
+    list_revisions_by_slug,
     put_post,
+    restore_revision,
+    restore_revision_by_slug,
 )
 from blogclient.api.tags import change_tag, delete_tag, get_tag, list_tags
+from blogclient.api.trash import delete_trashed_post, get_trashed_post, list_trash, restore_trashed_post
 from blogclient.api.webhooks import (
     change_webhook,
     create_webhook,
@@ -58,8 +65,17 @@ assert [tag.name for tag in do(list_tags, limit=9)] == ["a", "b"]
 assert do(get_tag, "a").posts == 1
 do(change_tag, "a", body=TagChange("c"))
 do(delete_tag, "b")
+newest, _ = do(list_revisions, post.id)
+assert do(list_revisions_by_slug, post.slug, limit=1) == [newest]
+old = do(get_revision, post.id, newest.revision)
+assert do(get_revision_by_slug, post.slug, newest.revision) == old
+assert do(restore_revision, post.id, newest.revision).content == old.content
+do(restore_revision_by_slug, post.slug, newest.revision)
 do(delete_post, post.id)
 do(delete_post_by_slug, "other")
+assert {entry.post.id for entry in do(list_trash)} == {post.id, "2"}
+assert do(get_trashed_post, post.id).title == do(restore_trashed_post, post.id).title
+do(delete_trashed_post, "2")
 webhook = do(create_webhook, body=WebhookInput("http://127.0.0.1:1/"))
 assert webhook.secret.startswith("whsec_")
 assert do(list_webhooks) == [do(get_webhook, webhook.id)]

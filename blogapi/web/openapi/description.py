@@ -47,6 +47,7 @@ Any operation may answer these errors, and others that HTTP defines:
 TAGS = {
     "posts": "Posts, each named by its id or by its slug.",
     "tags": "The tags of all posts. There is a tag while a post carries it; letter case makes no difference.",
+    "trash": "Deleted posts, which can be restored.",
     "webhooks": "Addresses that are told of events (Standard Webhooks), and the deliveries to them.",
     "events": "The events that webhooks are sent.",
 }

@@ -68,16 +68,17 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
 
 def change_with_undo(post_id: int, text: str, operation: Callable, *arguments: Any) -> Response:
     """Change a post by an operation of the storage, and say so; a form can go back to the version before."""
-
-    def change(tx: Transaction) -> tuple[bytes, int | None]:
-        before = newest_version(tx, post_id)
-        document = operation(tx, post_id, *arguments, author())
-        version = newest_version(tx, post_id)
-        return document, version if version != before else None
-
-    document, version = database().write(change)
+    document, version = database().write(with_version, operation, post_id, *arguments, author())
     undo = version and (f"/posts/{post_id}/history/{version}/restore", {"etag": documents.etag(document)})
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
+
+
+def with_version(tx: Transaction, operation: Callable, post_id: int, *arguments: Any) -> tuple[bytes, int | None]:
+    """Change a post; return its document, and the version that was kept of it, if it became another one."""
+    before = newest_version(tx, post_id)
+    document = operation(tx, post_id, *arguments)
+    version = newest_version(tx, post_id)
+    return document, version if version != before else None
 
 
 def newest_version(reader: Reader, post_id: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Length, Range
 
-from blogapi.post import CONTROL_OR_BREAK, ID, NOT_NULL, WHITE_SPACE, StrictSchema, Time, fold
+from blogapi.post import CONTROL_OR_BREAK, ID, NOT_NULL, WHITE_SPACE, StrictSchema, Time, about, fold
 from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
 
@@ -28,11 +28,11 @@ class ErrorSchema(StrictSchema):
     """The body of every error."""
 
     example = {"error": 400, "message": "title: missing"}
-    error = fields.Integer(required=True, strict=True, metadata={"description": "The HTTP status."})
+    error = fields.Integer(required=True, strict=True, **about("The HTTP status."))
     message = fields.String(
         required=True,
         validate=Length(max=MAX_MESSAGE),
-        metadata={"description": "What is wrong, and what would be right: for a person, at most 500 characters."},
+        **about("What is wrong, and what would be right: for a person, at most 500 characters."),
     )
 
 
@@ -56,7 +56,7 @@ class FoldedTag(fields.String):
     default_error_messages = {"empty": "must not be empty"}
 
     def __init__(self, description: str, **kwargs: Any):
-        super().__init__(metadata={"description": description, "pattern": r"\S"}, **kwargs)
+        super().__init__(**about(description, pattern=r"\S"), **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip(WHITE_SPACE)
@@ -92,21 +92,25 @@ class PostId(fields.String):
 
 
 class Before(PostId):
-    """The start of a page. Loads as the id of a post or, if `sort` is another order, as a Cursor."""
+    """The start of a page. Loads as the id of a post or, in another order than that of creation, as a Cursor."""
 
-    default_error_messages = {"cursor": "must be what Link gave, for it goes with sort={sort}"}
+    default_error_messages = {"cursor": "must be what Link gave, for it goes with {order}"}
+
+    def __init__(self, order: str = "", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.order = order  # or it is the `sort` of the query
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
-        sort = data.get("sort")
-        if sort not in ("published_at", "relevance"):
+        order = self.order or data.get("sort")
+        if order not in ("deleted_at", "published_at", "relevance"):
             return super()._deserialize(value, attr, data, **kwargs)
         key, _, post_id = value.rpartition("_")
         try:
-            if key not in PARTS if sort == "relevance" else Time().deserialize(key) != key:
+            if key not in PARTS if order == "relevance" else Time().deserialize(key) != key:
                 raise ValidationError(key)
             return Cursor(key, super()._deserialize(post_id, attr, data, **kwargs))
         except ValidationError:
-            raise self.make_error("cursor", sort=sort) from None
+            raise self.make_error("cursor", order=self.order or f"sort={order}") from None
 
 
 class Names(fields.String):
@@ -116,7 +120,7 @@ class Names(fields.String):
 
     def __init__(self, names: Sequence[str], always: Sequence[str], description: str):
         pattern = f"^({'|'.join(names)})(,({'|'.join(names)}))*$"
-        super().__init__(metadata={"description": description, "pattern": pattern})
+        super().__init__(**about(description, pattern=pattern))
         self.names = names
         self.always = always
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
-from blogapi.post import FIELDS, ID, LISTED, STATUSES, Text, choice, length
+from blogapi.post import FIELDS, ID, LISTED, STATUSES, Text, about, choice, length
 from blogapi.storage.search.words import words
 from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, DateOrTime, FoldedTag, Names, NoQuerySchema, PageSize
 
@@ -29,33 +29,33 @@ class ListQuerySchema(NoQuerySchema):
     limit = PageSize(
         MAX_PAGE_SIZE,
         load_default=100,
-        metadata={"description": "The most posts to return: 100 if left out, and never more than 1,000."},
+        **about("The most posts to return: 100 if left out, and never more than 1,000."),
     )
-    status = choice(*STATUSES, metadata={"description": "Only posts of this status."})
+    status = choice(*STATUSES, **about("Only posts of this status."))
     tag = FoldedTag("Only posts that carry this tag; letter case does not matter.")
     before = Before(
-        metadata={
-            "description": "Only posts created before the one with this id; with another `sort`, what `Link` gave.",
-            "pattern": f"^([0-9TZ:-]{{20}}_|title_|text_)?{ID}$",
-        }
+        **about(
+            "Only posts created before the one with this id; with another `sort`, what `Link` gave.",
+            pattern=f"^([0-9TZ:-]{{20}}_|title_|text_)?{ID}$",
+        )
     )
     sort = choice(
         "created_at",
         "published_at",
         "relevance",
-        metadata={
-            "description": "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the "
+        **about(
+            "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the "
             "posts whose title alone has all words. Left out: newest first."
-        },
+        ),
     )
-    published_after = DateOrTime(metadata={"description": f"Only posts published from then on. {OF_PUBLICATION}"})
-    published_before = DateOrTime(metadata={"description": f"Only posts published before then. {OF_PUBLICATION}"})
+    published_after = DateOrTime(**about(f"Only posts published from then on. {OF_PUBLICATION}"))
+    published_before = DateOrTime(**about(f"Only posts published before then. {OF_PUBLICATION}"))
     fields = Names(
         FIELDS,
         LISTED,
         "Only these fields of each post, separated by commas, each once; `id`, `title` and `status` come with them.",
     )
-    q = Text(length(1, 200), has_words, metadata={"description": Q})
+    q = Text(length(1, 200), has_words, **about(Q))
 
     @validates_schema
     def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
@@ -66,3 +66,9 @@ class ListQuerySchema(NoQuerySchema):
         for name in ("published_after", "published_before"):
             if name in data and sort != "published_at":
                 raise ValidationError("goes with sort=published_at", name)
+
+
+class DeleteQuerySchema(NoQuerySchema):
+    """The query of DELETE /posts/{id}."""
+
+    permanent = choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))

@@ -3,7 +3,7 @@
 from marshmallow import fields
 from marshmallow.validate import Range
 
-from blogapi.post import STATUSES, StrictSchema, choice, tag_name
+from blogapi.post import STATUSES, StrictSchema, about, choice, tag_name
 from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Flag, FoldedTag, NoQuerySchema, PageSize
 
 
@@ -13,9 +13,9 @@ class TagsQuerySchema(NoQuerySchema):
     limit = PageSize(
         MAX_PAGE_SIZE,
         load_default=MAX_PAGE_SIZE,
-        metadata={"description": "The most tags to return: 1,000 if left out, and never more."},
+        **about("The most tags to return: 1,000 if left out, and never more."),
     )
-    status = choice(*STATUSES, metadata={"description": "Count only posts of this status, and leave out other tags."})
+    status = choice(*STATUSES, **about("Count only posts of this status, and leave out other tags."))
     after = FoldedTag("Only tags after this one.")
 
 
@@ -31,9 +31,7 @@ class TagSchema(StrictSchema):
 
     example = {"name": "Travel", "posts": 3}
     name = tag_name(required=True)
-    posts = fields.Integer(
-        required=True, strict=True, validate=Range(min=1), metadata={"description": "How many posts carry it."}
-    )
+    posts = fields.Integer(required=True, strict=True, validate=Range(min=1), **about("How many posts carry it."))
 
 
 class TagChangeSchema(StrictSchema):
@@ -42,6 +40,5 @@ class TagChangeSchema(StrictSchema):
     example = {"name": "Journeys"}
     name = tag_name(required=True)
     merge = Flag(
-        load_default=False,
-        metadata={"description": "Whether to merge it with another tag of the new name; otherwise that is refused."},
+        load_default=False, **about("Whether to merge it with another tag of the new name; otherwise that is refused.")
     )

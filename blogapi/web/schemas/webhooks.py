@@ -13,10 +13,10 @@ from blogapi.post import (
     URL_PATTERN,
     Distinct,
     Pattern,
-    PostSchema,
     StrictSchema,
     Text,
     Time,
+    about,
     absolute_url,
     choice,
     length,
@@ -24,6 +24,7 @@ from blogapi.post import (
 )
 from blogapi.storage.models import EVENTS, POST_EVENTS
 from blogapi.web.schemas.fields import Flag
+from blogapi.web.schemas.history import POST_EXAMPLE, PostWithoutContentSchema
 from blogapi.web.schemas.tags import TagSchema
 
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
@@ -34,25 +35,22 @@ WEBHOOK_EXAMPLE = {
     "active": True,
     "created_at": "2026-11-20T10:10:00Z",
 }
-POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 
 
 def url(**kwargs: Any) -> Text:
     description = f"Where events are sent. {URL_DESCRIPTION}"
-    return Text(
-        length(1, MAX_URL), absolute_url, metadata={"description": description, "pattern": URL_PATTERN}, **kwargs
-    )
+    return Text(length(1, MAX_URL), absolute_url, **about(description, pattern=URL_PATTERN), **kwargs)
 
 
 def events(**kwargs: Any) -> Distinct:
-    event = choice(*EVENTS, metadata={"description": "An event."})
+    event = choice(*EVENTS, **about("An event."))
     description = "The events that are sent there, at least one; a new webhook without them is sent all."
-    return Distinct(event, length(1, len(EVENTS), "events"), metadata={"description": description}, **kwargs)
+    return Distinct(event, length(1, len(EVENTS), "events"), **about(description), **kwargs)
 
 
 def active(**kwargs: Any) -> Flag:
     description = "Whether anything is sent. A receiver that answers 410 turns its webhook off."
-    return Flag(metadata={"description": description}, **kwargs)
+    return Flag(**about(description), **kwargs)
 
 
 class WebhookInputSchema(StrictSchema):
@@ -76,11 +74,11 @@ class WebhookSchema(StrictSchema):
     """A webhook."""
 
     example = WEBHOOK_EXAMPLE
-    id = Text(length(1, 19), Pattern(f"^{ID}$"), required=True, metadata={"description": "The id, a number as text."})
+    id = Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about("The id, a number as text."))
     url = url(required=True)
     events = events(required=True)
     active = active(required=True)
-    created_at = Time(required=True, metadata={"description": "When it was created, in UTC, whole seconds."})
+    created_at = Time(required=True, **about("When it was created, in UTC, whole seconds."))
 
 
 class CreatedWebhookSchema(WebhookSchema):
@@ -91,7 +89,7 @@ class CreatedWebhookSchema(WebhookSchema):
         length(50, 50),
         Pattern("^whsec_[A-Za-z0-9+/]{43}=$"),
         required=True,
-        metadata={"description": "The key that signs the deliveries; it is shown only once."},
+        **about("The key that signs the deliveries; it is shown only once."),
     )
 
 
@@ -111,54 +109,43 @@ class DeliverySchema(StrictSchema):
         length(26, 26),
         Pattern(f"^{DELIVERY_ID}$"),
         required=True,
-        metadata={"description": "What receivers are sent as `webhook-id`: 26 characters."},
+        **about("What receivers are sent as `webhook-id`: 26 characters."),
     )
-    event = choice(*EVENTS, required=True, metadata={"description": "The event."})
-    created_at = Time(required=True, metadata={"description": "When that happened, in UTC, whole seconds."})
-    state = choice(
-        "pending", "delivered", "failed", required=True, metadata={"description": "`pending` until it is settled."}
-    )
+    event = choice(*EVENTS, required=True, **about("The event."))
+    created_at = Time(required=True, **about("When that happened, in UTC, whole seconds."))
+    state = choice("pending", "delivered", "failed", required=True, **about("`pending` until it is settled."))
     attempts = fields.Integer(
-        required=True, strict=True, validate=Range(min=0), metadata={"description": "How many there were, from 0."}
+        required=True, strict=True, validate=Range(min=0), **about("How many there were, from 0.")
     )
     last_status = fields.Integer(
-        strict=True, validate=Range(100, 999), metadata={"description": "What the receiver last answered: 100 to 999."}
+        strict=True, validate=Range(100, 999), **about("What the receiver last answered: 100 to 999.")
     )
-    last_error = fields.String(metadata={"description": "Why the last attempt failed."})
-    next_attempt_at = Time(metadata={"description": "When the next attempt is due, if it is pending."})
+    last_error = fields.String(**about("Why the last attempt failed."))
+    next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
 
 
 # Events
 
 
-def define(name: str, about: str, example: dict[str, Any], /, **described: fields.Field) -> Schema:
+def define(name: str, text: str, example: dict[str, Any], /, **described: fields.Field) -> Schema:
     """Return a schema of the name NAMESchema."""
-    return type(f"{name}Schema", (StrictSchema,), {"__doc__": about, "example": example} | described)()
+    return type(f"{name}Schema", (StrictSchema,), {"__doc__": text, "example": example} | described)()
 
 
 def nested(schema: Schema, description: str) -> fields.Nested:
-    return fields.Nested(schema, required=True, metadata={"description": description})
+    return fields.Nested(schema, required=True, **about(description))
 
 
-def event(name: str, about: str, types: Sequence[str], example: dict[str, Any], /, **data: fields.Field) -> Schema:
+def event(name: str, text: str, types: Sequence[str], example: dict[str, Any], /, **data: fields.Field) -> Schema:
     """Return the schema of an event of one of these types; `example` is one of its data."""
     return define(
         name,
-        about,
+        text,
         {"type": types[0], "timestamp": "2026-11-20T10:10:00Z", "data": example},
-        type=choice(*types, required=True, metadata={"description": "What happened."}),
-        timestamp=Time(required=True, metadata={"description": "When it happened, in UTC, whole seconds."}),
+        type=choice(*types, required=True, **about("What happened.")),
+        timestamp=Time(required=True, **about("When it happened, in UTC, whole seconds.")),
         data=nested(define(f"{name}Data", f"The data of {name}.", example, **data), "What it happened to."),
     )
-
-
-class PostWithoutContentSchema(PostSchema):
-    """A post without its content."""
-
-    example = POST_EXAMPLE
-
-    class Meta:
-        exclude = ("content",)
 
 
 EVENT_SCHEMAS = {

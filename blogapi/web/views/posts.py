@@ -24,17 +24,16 @@ from blogapi.web.request import (
     load_parsed,
     parse_body,
     precondition,
-    prefers_markdown,
 )
 from blogapi.web.responses import (
     created_response,
     list_response,
-    markdown_response,
     next_link,
     no_content,
     post_response,
+    readable_response,
 )
-from blogapi.web.schemas.posts import ListQuerySchema
+from blogapi.web.schemas.posts import DeleteQuerySchema, ListQuerySchema
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 post_schema = PostSchema()
@@ -101,8 +100,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     find = posts.find_published if request.published_only else posts.find
     document = find(request.database, post)
     precondition(request)(document)
-    respond = markdown_response if prefers_markdown(request) else post_response
-    return respond(request, document, vary="Accept")
+    return readable_response(request, document)
 
 
 @operation(
@@ -158,12 +156,15 @@ def put_post(request: Request, post: str) -> Response:
     Answer(204, "The post is deleted."),
     also=("delete_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
     request_headers=("If-Match",),
+    query=DeleteQuerySchema(),
     errors=(404, 412),
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
 
-    Its slug is free again; its id is never reused.
+    It stays in the trash for 30 days, or not at all with `permanent=true`. Its slug is free again; its id is never
+    reused.
     """
-    request.database.write(posts.delete, post, precondition(request), request.author)
+    author = "" if request.query.get("permanent") == "true" else request.author
+    request.database.write(posts.delete, post, precondition(request), author)
     return no_content(request)

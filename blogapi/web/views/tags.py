@@ -32,11 +32,7 @@ def list_tags(request: Request) -> Response:
 
 
 @operation(
-    "GET /v1/tags/<tag:tag>",
-    Answer(200, "The tag.", TagSchema()),
-    query=TagQuerySchema(),
-    errors=(404,),
-    scopes=SCOPES,
+    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), errors=(404,), scopes=SCOPES
 )
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
@@ -47,10 +43,7 @@ def get_tag(request: Request, tag: str) -> Response:
 
 
 @operation(
-    "PATCH /v1/tags/<tag:tag>",
-    Answer(200, "The tag as it is now.", TagSchema()),
-    body=TagChangeSchema(),
-    errors=(404,),
+    "PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema(), errors=(404,)
 )
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another.

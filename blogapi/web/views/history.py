@@ -1,0 +1,126 @@
+"""Views of the history of posts, and of the trash."""
+
+import json
+from collections.abc import Iterable
+
+from flask import Response
+
+from blogapi.post import PostSchema
+from blogapi.storage import history
+from blogapi.storage.history import Kept
+from blogapi.storage.posts import PostRef
+from blogapi.web.access import READERS
+from blogapi.web.openapi.operation import Answer, operation
+from blogapi.web.request import JSON, MARKDOWN, Request
+from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
+from blogapi.web.schemas.history import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema
+
+post_schema = PostSchema()
+
+
+@operation(
+    "GET /v1/posts/<id:post>/revisions",
+    Answer(200, "The revisions, newest first.", RevisionSchema(many=True), headers=("Link", "ETag")),
+    also=("list_revisions_by_slug", "/v1/posts/by-slug/<slug:post>/revisions"),
+    query=RevisionsQuerySchema(),
+    request_headers=("If-None-Match",),
+    errors=(404,),
+    scopes=READERS,
+)
+def list_revisions(request: Request, post: PostRef) -> Response:
+    """List the revisions of a post, newest first.
+
+    A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
+    """
+    page = history.revisions(request.database, post, **request.query)
+    content = kept_json(page.kept, "revision", "replaced_at")
+    return list_response(request, content, next_link(request, request.path, "before", page.before))
+
+
+@operation(
+    "GET /v1/posts/<id:post>/revisions/<id:revision>",
+    Answer(200, "The post as it was.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
+    also=("get_revision_by_slug", "/v1/posts/by-slug/<slug:post>/revisions/<id:revision>"),
+    request_headers=("If-None-Match",),
+    errors=(404,),
+    scopes=READERS,
+)
+def get_revision(request: Request, post: PostRef, revision: int) -> Response:
+    """Get a post as it was before a change, as JSON or as a Markdown file."""
+    return readable_response(request, history.revision(request.database, post, revision))
+
+
+@operation(
+    "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
+    Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
+    also=("restore_revision_by_slug", "/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore"),
+    errors=(404,),
+)
+def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
+    """Restore a revision of a post.
+
+    Title, content, excerpt, tags and cover image become what they were; slug, status and dates stay.
+    """
+    document = request.database.write(history.restore, post, revision, request.author)
+    return post_response(request, document)
+
+
+@operation(
+    "GET /v1/trash",
+    Answer(200, "The deleted posts.", TrashedPostSchema(many=True), headers=("Link", "ETag")),
+    query=TrashQuerySchema(),
+    request_headers=("If-None-Match",),
+    scopes=READERS,
+)
+def list_trash(request: Request) -> Response:
+    """List the posts in the trash, the latest deleted first.
+
+    A deleted post is kept for 30 days.
+    """
+    page = history.trash(request.database, **request.query)
+    content = kept_json(page.kept, None, "deleted_at")
+    return list_response(request, content, next_link(request, "/v1/trash", "before", page.before))
+
+
+@operation(
+    "GET /v1/trash/<id:post>",
+    Answer(200, "The deleted post.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
+    request_headers=("If-None-Match",),
+    errors=(404,),
+    scopes=READERS,
+)
+def get_trashed_post(request: Request, post: int) -> Response:
+    """Get a post in the trash, as JSON or as a Markdown file."""
+    return readable_response(request, history.trashed(request.database, post))
+
+
+@operation(
+    "POST /v1/trash/<id:post>/restore",
+    Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
+    errors=(404,),
+)
+def restore_trashed_post(request: Request, post: int) -> Response:
+    """Restore a post from the trash.
+
+    Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
+    slug now, it gets a new one.
+    """
+    return post_response(request, request.database.write(history.restore_deleted, post, request.author))
+
+
+@operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), errors=(404,))
+def delete_trashed_post(request: Request, post: int) -> Response:
+    """Delete a post in the trash for good, with its revisions."""
+    request.database.write(history.forget, post)
+    return no_content(request)
+
+
+def kept_json(kept: Iterable[Kept], number: str | None, time: str) -> bytes:
+    """Return the JSON of what is kept: the number of each version, and until when it lasted, by these names."""
+    found = []
+    for each in kept:
+        known = {number: str(each.version)} if number else {}
+        known |= {time: each.until, "by": each.by}
+        head = json.dumps(known, ensure_ascii=False, separators=(",", ":")).removesuffix("}").encode()
+        found.append(b'%b,"post":%b}' % (head, each.post))
+    return b"[%b]\n" % b",".join(found)

@@ -1,0 +1,161 @@
+"""Revisions of posts and the trash, by HTTP."""
+
+import pytest
+
+from tests.conftest import NOON, message
+from tests.web.test_keys_scope import with_key
+
+FIRST = {"title": "First", "content": "One.\r\n", "excerpt": "e", "tags": ["a", "b"], "cover_image": "https://a/b"}
+TIMES = [f"2026-11-20T12:0{minute}:00Z" for minute in range(10)]
+
+
+@pytest.fixture
+def changed(client, clock):
+    """A post that was changed twice, a minute apart."""
+    post = client.post("/v1/posts", json=FIRST).json
+    for minute, change in enumerate([{"title": "Second", "excerpt": None}, {"content": "Three.", "tags": []}], 1):
+        clock.now = NOON + 60 * minute
+        assert client.patch("/v1/posts/1", json=change).status_code == 200
+    return post
+
+
+def without_content(post):
+    return {name: value for name, value in post.items() if name != "content"}
+
+
+def walk(client, path):
+    """The pages of a list."""
+    pages = []
+    while path:
+        answer = client.get(path)
+        pages.append(answer.json)
+        path = answer.headers.get("Link", "").partition(">")[0][1:]
+    return pages
+
+
+def test_the_revisions_of_a_post_are_what_it_was(client, changed):
+    second = changed | {"title": "Second", "updated_at": TIMES[1]}
+    del second["excerpt"]
+    expected = [
+        {"revision": "2", "replaced_at": TIMES[2], "by": "tests", "post": without_content(second)},
+        {"revision": "1", "replaced_at": TIMES[1], "by": "tests", "post": without_content(changed)},
+    ]
+    for path in ("/v1/posts/1/revisions", "/v1/posts/by-slug/first/revisions"):
+        assert client.get(path).json == expected
+        assert walk(client, f"{path}?limit=1") == [expected[:1], expected[1:]]
+        assert client.get(f"{path}?before=2").json == expected[1:]
+    assert client.get("/v1/posts/1/revisions/1").json == changed
+    assert client.get("/v1/posts/by-slug/first/revisions/2").json == second
+
+
+def test_a_revision_is_a_markdown_file_that_puts_it_back(client, changed):
+    file = client.get("/v1/posts/by-slug/first/revisions/1", headers={"Accept": "text/markdown"})
+    assert (file.content_type, file.headers["Vary"]) == ("text/markdown; charset=utf-8", "Accept")
+    client.put("/v1/posts/by-slug/first", data=file.data, content_type="text/markdown")
+    assert client.get("/v1/posts/1").json == changed | {"updated_at": TIMES[2]}
+
+
+def test_an_etag_answers_304(client, changed):
+    for path in ("/v1/posts/1/revisions", "/v1/posts/1/revisions/1", "/v1/trash"):
+        tag = client.get(path).headers["ETag"]
+        assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_restoring_gives_back_the_words_and_keeps_slug_status_and_dates(client, changed, clock):
+    client.patch("/v1/posts/1", json={"slug": "other", "status": "published"})
+    clock.now = NOON + 300
+    answer = client.post("/v1/posts/by-slug/other/revisions/1/restore")
+    kept = {"slug": "other", "status": "published", "published_at": TIMES[2], "updated_at": TIMES[5]}
+    assert (answer.status_code, answer.json) == (200, changed | kept)
+    assert client.get("/v1/posts/1").headers["ETag"] == answer.headers["ETag"]
+    assert len(client.get("/v1/posts/1/revisions").json) == 4
+
+
+def test_a_deleted_post_is_in_the_trash_and_comes_back_as_it_was(client, changed, clock):
+    post = client.get("/v1/posts/1").json
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert client.get("/v1/posts/1").status_code == client.get("/v1/posts/1/revisions").status_code == 404
+    trashed = {"deleted_at": TIMES[2], "by": "tests", "post": without_content(post)}
+    assert client.get("/v1/trash").json == [trashed]
+    assert client.get("/v1/trash/1").json == post
+    client.post("/v1/posts", json=FIRST)  # has its slug now
+    clock.now = NOON + 300
+    answer = client.post("/v1/trash/1/restore")
+    assert (answer.status_code, answer.json) == (200, post | {"slug": "first-2", "updated_at": TIMES[5]})
+    assert client.get("/v1/trash").json == []
+    assert len(client.get("/v1/posts/1/revisions").json) == 2
+
+
+def test_the_trash_has_pages_the_latest_deleted_first(client, post, clock):
+    for number in range(1, 6):
+        post(title=f"P{number}")
+    for number in (3, 1, 5, 2, 4):
+        client.delete(f"/v1/posts/{number}")
+        clock.now += 60 * (number != 5)
+    pages = walk(client, "/v1/trash?limit=2")
+    assert [[entry["post"]["id"] for entry in page] for page in pages] == [["4", "5"], ["2", "1"], ["3"]]
+
+
+def test_what_is_deleted_for_good_is_nowhere(client, changed, post):
+    assert client.delete("/v1/posts/1?permanent=true").status_code == 204
+    assert client.get("/v1/trash").json == []
+    assert message(client.get("/v1/trash/1"), 404) == "no such post in the trash"
+    other = post()
+    client.delete(f"/v1/posts/{other['id']}")
+    assert client.delete(f"/v1/trash/{other['id']}").status_code == 204
+    assert client.delete(f"/v1/trash/{other['id']}").status_code == 404
+    assert client.get("/v1/trash").json == []
+    assert post()["id"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),
+        ("/v1/posts/1/revisions?limit=x", "limit: must be a whole number from 1"),
+        ("/v1/posts/1/revisions?status=draft", '"status": unknown parameter; there are limit, before'),
+        ("/v1/trash?before=7", "before: must be what Link gave, for it goes with deleted_at"),
+        ("/v1/trash?before=title_7", "before: must be what Link gave, for it goes with deleted_at"),
+        ("/v1/trash/1?limit=1", '"limit": unknown parameter; there are none'),
+    ],
+)
+def test_a_bad_parameter_is_named(client, path, expected):
+    assert message(client.get(path)) == expected
+
+
+def test_what_there_is_not_is_404(client, changed):
+    for method, path, expected in [
+        ("GET", "/v1/posts/2/revisions", "no such post"),
+        ("GET", "/v1/posts/by-slug/none/revisions", "no such post"),
+        ("GET", "/v1/posts/1/revisions/3", "no such revision"),
+        ("POST", "/v1/posts/1/revisions/3/restore", "no such revision"),
+        ("GET", "/v1/trash/1", "no such post in the trash"),
+        ("POST", "/v1/trash/1/restore", "no such post in the trash"),
+        ("DELETE", "/v1/trash/1", "no such post in the trash"),
+        ("GET", "/v1/trash/007", "no such path"),
+    ]:
+        assert message(client.open(path, method=method), 404) == expected
+    assert client.delete("/v1/posts/1?permanent=yes").status_code == 400
+
+
+HISTORY = ["/v1/posts/1/revisions", "/v1/posts/by-slug/first/revisions", "/v1/posts/1/revisions/1", "/v1/trash"]
+
+
+def test_a_read_only_key_reads_the_history_and_restores_nothing(app, client, changed):
+    reader = with_key(app, "read-only")
+    for path in HISTORY:
+        assert reader.get(path).data == client.get(path).data
+    assert reader.post("/v1/posts/1/revisions/1/restore").status_code == 403
+    client.delete("/v1/posts/1")
+    assert reader.get("/v1/trash/1").json == client.get("/v1/trash/1").json
+    for method, path in [("POST", "/v1/trash/1/restore"), ("DELETE", "/v1/trash/1")]:
+        assert reader.open(path, method=method).status_code == 403
+
+
+def test_a_published_only_key_cannot_tell_that_there_is_a_history(app, client, changed):
+    client.patch("/v1/posts/1", json={"status": "published"})
+    visitor = with_key(app, "published-only")
+    for path in [*HISTORY, "/v1/trash/1", "/v1/trash?x=1", "/v1/posts/1/revisions?limit=0"]:
+        answer, nothing = visitor.get(path), visitor.get("/v1/nothing")
+        assert (answer.status_code, answer.data) == (404, nothing.data)
+        assert visitor.post(f"{path}/restore").data == visitor.post("/v1/nothing").data
