@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from blogapi.post import ID, Pattern, PostSchema, StrictSchema, Text, Time, about, length
-from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, NoQuerySchema, PageSize, PostId
+from blogapi.web.schemas.fields import MAX_PAGE_SIZE, TIME, Before, NoQuerySchema, PageSize, PostId
 
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
@@ -26,9 +26,7 @@ class TrashQuerySchema(NoQuerySchema):
         load_default=100,
         **about("The most entries to return: 100 if left out, and never more than 1,000."),
     )
-    before = Before(
-        "deleted_at", **about("Only posts deleted before: what `Link` gave.", pattern=f"^[0-9TZ:-]{{20}}_{ID}$")
-    )
+    before = Before("deleted_at", **about("Only posts deleted before: what `Link` gave.", pattern=f"^{TIME}_{ID}$"))
 
 
 class RevisionsQuerySchema(TrashQuerySchema):
