@@ -4,6 +4,8 @@ import json
 import socket
 import struct
 
+import pytest
+
 ROUNDS, CONNECTIONS = 4, 16
 
 
@@ -15,6 +17,7 @@ def commits(wal):
     return sum(struct.unpack(">4xI8s", frame[:16])[0] > 0 and frame[8:16] == salt for frame in frames)
 
 
+@pytest.mark.sqlite
 def test_sixteen_creations_share_a_few_commits(service):
     body = json.dumps({"title": "A", "content": "word " * 100}).encode()
     head = f"POST /v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.key}\r\n"

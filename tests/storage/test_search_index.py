@@ -204,6 +204,24 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
     assert search.is_quick(database, query)
 
 
+@pytest.mark.sqlite
+def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
+    """Else words that move from those that wait to the index would be found twice, or not at all."""
+    post(title="Fog")
+    fields = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
+
+    def look(reader):
+        found = [search.page(reader, "fog", 10)]
+        for operation, *arguments in ((search.settle,), (posts.add, fields)):
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(database.write, operation, *arguments).result(10)
+            found.append(search.page(reader, "fog", 10))
+        return [len(page.documents) for page in found]
+
+    assert database.read_in_thread("client", look) == [1, 1, 1]
+    assert len(search.page(database, "fog", 10).documents) == 2
+
+
 def test_searches_of_one_client_do_not_keep_another_waiting(database):
     running, done = threading.Event(), []
 
