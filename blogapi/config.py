@@ -29,11 +29,11 @@ Origins = frozenset[str]
 
 @dataclass(frozen=True)
 class Config:
-    """What an operator can set. Those in PLAIN go by their own names, the others by BLOGAPI_ and theirs."""
+    """The settings. Those in PLAIN have variables of their own names, the others of BLOGAPI_ and their names."""
 
     host: str = "127.0.0.1"
     port: int = 8000
-    # A file, whose folder must exist, or the URL of a database of PostgreSQL, which may have a password in it
+    # A file in a folder that exists, or the URL of a PostgreSQL database, which may have a password in it
     database: Path | str = Path("blog.db")
     database_connections: int = 5  # of each process to PostgreSQL, besides one for the sender of webhooks
     web_concurrency: int = 1  # processes, with PostgreSQL only
@@ -44,8 +44,8 @@ class Config:
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
-    trusted_proxies: Networks = ()  # those whose X-Forwarded-For is believed
-    url: str = ""  # where the outside reaches the service; http://HOST:PORT if left out
+    trusted_proxies: Networks = ()  # whose X-Forwarded-For is trusted
+    url: str = ""  # the public address of the service; http://HOST:PORT if left out
 
     def __post_init__(self) -> None:
         if not self.url:
@@ -93,7 +93,7 @@ class Config:
 def _meant(variable: str, value: str, known: list[str]) -> str:
     if KUBERNETES.fullmatch(f"{variable}={value}"):
         return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
-    names = {name.removeprefix(PREFIX): name for name in known}  # What all have in common says nothing.
+    names = {name.removeprefix(PREFIX): name for name in known}  # The common prefix would make all of them similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(known)}"
 

@@ -255,7 +255,7 @@ class PostInputSchema(StrictSchema):
         Pattern(f"^({SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"),
         **about(
             "At most 100 characters a-z, 0-9 and single hyphens between them, unique over all posts. "
-            "If it is left out, a new post gets one made from its title."
+            "If it is left out, a new post gets one from its title."
         ),
     )
     status = choice("published", "draft", load_default="draft", **about("`draft` if left out."))

@@ -19,7 +19,8 @@ PREPARED = 500  # statements that a connection keeps prepared
 WAIT_SECONDS = 2.0  # for a connection, while all are in use
 LOOK_UP_SECONDS = 5.0  # for what became of a COMMIT whose answer was lost
 POLL_SECONDS = 0.05
-READ_SECONDS = 2  # after which a query that reads is ended
+STATEMENT_SECONDS = 2.2  # after which a query is ended that others wait for
+LOCK_SECONDS = 2.0  # for the lock of the writer
 DEFAULTS = {  # of the address, which can say something else
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
@@ -31,7 +32,9 @@ DEFAULTS = {  # of the address, which can say something else
 }
 # Without statistics a plan could go through all rows, or sort them: each query takes the plan of its index.
 SETTINGS = f"""
-    SET statement_timeout = '{READ_SECONDS}s';
+    SET statement_timeout = {round(1000 * STATEMENT_SECONDS)};
+    SET lock_timeout = {round(1000 * LOCK_SECONDS)};
+    SET default_transaction_isolation = 'read committed';
     SET idle_in_transaction_session_timeout = '3s';
     SET tcp_keepalives_idle = 1;
     SET tcp_keepalives_interval = 1;
@@ -44,7 +47,7 @@ SETTINGS = f"""
     SET plan_cache_mode = force_generic_plan;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
-UNLIMITED = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0"
+UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
 # SQLSTATEs of what passes: a server that is full, stops, starts, or became a standby
 PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
@@ -89,7 +92,7 @@ class PostgresConnection(psycopg.Connection):
 class Connections:
     """At most `size` connections to a database, which are kept."""
 
-    def __init__(self, url: str, size: int, loop: Loop):
+    def __init__(self, url: str, size: int, loop: Loop, is_limited: bool):
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
         except psycopg.Error:  # whose message may have the password
@@ -101,10 +104,11 @@ class Connections:
         self._idle: list[PostgresConnection] = []  # the one that was used last is taken first
         self._free = threading.Semaphore(size)
         self._loop = loop
+        self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 
     def connect(self) -> PostgresConnection:
         """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
-        connection, error = self._loop.run_in_thread(_connect, (self._address,))
+        connection, error = self._loop.run_in_thread(_connect, (self._address, self._settings))
         if error is not None:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
         connection.wait_for_socket = self._loop.wait_for_socket
@@ -159,13 +163,13 @@ class Connections:
             connection.close()
 
 
-def _connect(address: str) -> tuple[PostgresConnection | None, Exception | None]:
+def _connect(address: str, settings: str) -> tuple[PostgresConnection | None, Exception | None]:
     """Return a connection or the error: the server would log what is raised in a thread as unexpected."""
     try:
         connection = PostgresConnection.connect(address, autocommit=True)
         connection.prepared_max = PREPARED
         connection.adapters.register_dumper(int, Int8Dumper)  # or a statement is prepared for each size of integers
-        connection.execute(SETTINGS)
+        connection.execute(settings)
         return connection, None
     except (psycopg.Error, OSError, UnicodeError) as error:
         return None, error

@@ -13,7 +13,15 @@ import psycopg
 from peewee import PostgresqlDatabase
 
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage.connections import UNLIMITED, Connections, PostgresConnection, failure, fetched, reason
+from blogapi.storage.connections import (
+    LOCK_SECONDS,
+    UNLIMITED,
+    Connections,
+    PostgresConnection,
+    failure,
+    fetched,
+    reason,
+)
 from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
@@ -23,13 +31,8 @@ from blogapi.storage.sqlite import Sqlite
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported
 LEASE_SECONDS = 5  # after which a leader that is silent loses its lead
-BEGIN = """
-    BEGIN ISOLATION LEVEL READ COMMITTED;
-    SET LOCAL statement_timeout = 0;
-    SET LOCAL lock_timeout = {};
-    SELECT pg_advisory_xact_lock({});
-    SELECT pg_current_xact_id()::text
-"""
+LOCK = f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text"
+TRY_LOCK = f"SELECT pg_try_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text"
 OPTIONS = {"as_bytes": ("convert_to(", ", 'UTF8')")}
 
 
@@ -42,7 +45,7 @@ class Postgresql:
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.url = url
         self.loop = loop
-        self.connections = Connections(url, connections, loop)
+        self.connections = Connections(url, connections, loop, is_limited=not wait_seconds)
         self.name = self.connections.name  # without a password
         self.statement = Dialect("postgresql", PostgresqlDatabase(None), **OPTIONS).statement
         self._wait_seconds = wait_seconds
@@ -96,14 +99,23 @@ class Postgresql:
                 self.connections.give(connection)
 
     def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "PostgresTransaction | None":
-        """Begin a transaction that writes; return None if the lock was not free in time. Raises Unavailable."""
-        text = BEGIN.format(max(1, int(1000 * max(wait_seconds, self._wait_seconds))), WRITER)
+        """Begin a transaction that writes; return None if the lock is not free, or does not get free in time.
+
+        Raises Unavailable.
+        """
+        seconds = max(wait_seconds, self._wait_seconds)
+        is_usual = LOCK_SECONDS * 0.9 < seconds <= LOCK_SECONDS  # as the connection has it
+        limit = "" if is_usual or seconds <= 0 else f"SET LOCAL lock_timeout = {max(1, int(1000 * seconds))};"
         while True:
             connection, new = self.connections.take()
             try:
-                cursor = connection.execute(text)
+                cursor = connection.execute(f"BEGIN; {limit} {LOCK if seconds > 0 else TRY_LOCK}")
                 cursor.set_result(-1)
-                return PostgresTransaction(self, connection, cursor.fetchone()[0], clock)
+                locked, transaction_id = cursor.fetchone()
+                if locked != "false":
+                    return PostgresTransaction(self, connection, transaction_id, clock)
+                self.connections.abandon(connection)
+                return None
             except psycopg.errors.LockNotAvailable:
                 self.connections.abandon(connection)
                 return None

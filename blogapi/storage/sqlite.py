@@ -153,12 +153,18 @@ class Sqlite:
 
     @contextmanager
     def limited(self, goes_on: Callable[[], bool]) -> Iterator[None]:
-        """Interrupt a query of this block, which raises Unavailable, once `goes_on` returns False."""
+        """Let all queries of this block read as of one moment, and interrupt them once `goes_on` returns False.
+
+        What is interrupted raises Unavailable.
+        """
         self.connection.set_progress_handler(lambda: not goes_on(), LOOK_STEPS)
+        self.connection.execute("BEGIN")
         try:
             yield
         finally:
             self.connection.set_progress_handler(None, 0)
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
 
     def shrink(self) -> None:
         """Write a large -wal into the database and cut it, as far as nobody has to wait for that."""

@@ -1,1 +1,1 @@
-"""What a request meets on its way in, and an answer on its way out."""
+"""HTTP: requests, access, views, responses and errors."""

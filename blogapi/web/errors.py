@@ -1,4 +1,4 @@
-"""Errors: every failure becomes the one body, {"error": <status>, "message": <said to a person>}."""
+"""Errors: every failure is answered with {"error": <status>, "message": <text for a person>}."""
 
 import json
 import logging
@@ -111,7 +111,7 @@ def unavailable(error: storage.Unavailable) -> Response:
 
 
 def out_of_memory(error: MemoryError) -> Response:
-    """Answer 503: others may give memory back. Where it ran out is not known."""
+    """Answer 503: memory may be free again soon. It is not known what was done before it ran out."""
     current_request().cause = "out of memory"
     message = "the service has too little memory for this now; after a change, look before you try again"
     return error_response(ServiceUnavailable(message, retry_after=storage.RETRY_SECONDS))

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, which are counted here, and what the database knows when it is asked."""
+"""Metrics for Prometheus: requests, which are counted here, and figures from the database."""
 
 import time
 from bisect import bisect_left
@@ -34,11 +34,11 @@ class Metrics(Collector):
         self._seconds[operation] += seconds
 
     def text(self) -> bytes:
-        """Return all in Prometheus' text format."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what the library writes."""
+        """Yield the metrics that the library writes."""
         yield self._requests()
         yield self._durations()
         yield GaugeMetricFamily("blogapi_rate_limit", "Requests a minute for each key.", self._rate_limit)
@@ -67,7 +67,7 @@ class Metrics(Collector):
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
         for webhook in list(webhooks.listing(self._database)):
             states.update(webhooks.count_by_state(self._database, webhook.id))
-            time.sleep(0)  # Those of a webhook take up to 5 ms, and there can be 50: others go on in between.
+            time.sleep(0)  # Others get a turn: each of up to 50 webhooks takes up to 5 ms.
         gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries that are kept.", labels=["state"])
         for state, number in states.items():
             gauge.add_metric([state], number)

@@ -132,7 +132,7 @@ def no_content(request: Request, headers: Pairs = ()) -> Response:
 def next_link(request: Request, path: str, name: str, cursor: Any) -> str | None:
     """Return the Link to the next page (RFC 8288): the same query, with `name` at the cursor; None if there is none.
 
-    It is path-absolute, and never made from Host.
+    It is path-absolute, and never built from Host.
     """
     return None if cursor is None else _link(request.address(path), tuple(request.query.items()), name, str(cursor))
 

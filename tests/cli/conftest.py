@@ -42,7 +42,7 @@ def run(path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder, and what writes files into it."""
+    """A folder, and a function that writes files into it."""
     folder = tmp_path / "posts"
     folder.mkdir()
 

@@ -55,7 +55,7 @@ def names(tmp_path):
 
 @pytest.fixture
 def known(tmp_path):
-    """Tell whether a key is in force."""
+    """Return whether a key is valid."""
 
     def known(key):
         engine = Sqlite(tmp_path / "blog.db")
@@ -95,7 +95,7 @@ def test_regenerate_keeps_the_name_and_kills_the_old_key(run, names, known):
         (["--published-only", "--read-only"], "published-only"),
     ],
 )
-def test_list_shows_what_a_key_may_do_which_regenerate_keeps(run, options, scope):
+def test_list_shows_the_scope_of_a_key_which_regenerate_keeps(run, options, scope):
     for arguments in (["create", "website", *options], ["regenerate", "website"]):
         key = run("keys", *arguments)[1].strip()
         line = run("keys", "list")[1].splitlines()[1]
@@ -112,7 +112,7 @@ def test_revoke_kills_the_key_and_frees_the_name(run, known):
 
 
 @pytest.mark.usefixtures("database")
-def test_list_shows_what_is_known_of_each_key(run):
+def test_list_has_a_line_for_each_key(run):
     _, b, _ = run("keys", "create", "b")
     _, a, _ = run("keys", "create", "a name")
     status, listing, _ = run("keys", "list")
@@ -151,7 +151,7 @@ def test_an_error_is_one_clear_line(run, arguments, message, names):
 @pytest.mark.parametrize("arguments", [("create", "new"), ("regenerate", "old")])
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
 @pytest.mark.usefixtures("database")
-def test_a_key_that_cannot_be_shown_is_not_made(run, arguments, redirection, names, known):
+def test_a_key_that_cannot_be_shown_is_not_created(run, arguments, redirection, names, known):
     _, old, _ = run("keys", "create", "old")
     shell = f'exec "$0" keys {" ".join(arguments)} {redirection}'
     ended = subprocess.run(["sh", "-c", shell, BIN / "blogapi"], capture_output=True, text=True, timeout=20)
@@ -172,7 +172,7 @@ def test_init_makes_a_first_key_only_with_the_database(run, tmp_path, names, kno
     assert len(names()) == 1
 
 
-def test_a_first_key_that_could_not_be_shown_is_made_by_the_next_init(run, tmp_path, known):
+def test_a_first_key_that_could_not_be_shown_is_created_by_the_next_init(run, tmp_path, known):
     ended = subprocess.run(["sh", "-c", 'exec "$0" init >/dev/full', BIN / "blogapi"], capture_output=True, timeout=20)
     assert ended.returncode == 1
     _, output, _ = run("init")
@@ -207,7 +207,7 @@ def test_a_typo_in_a_setting_ends_the_command_line_too(run, monkeypatch):
     )
 
 
-def test_a_first_key_is_not_made_where_the_port_is_taken(tmp_path):
+def test_a_first_key_is_not_created_if_the_port_is_taken(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -230,6 +230,6 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
     assert exit_.value.code == f"blogapi: cannot set up the database {path}: its folder is missing"
 
 
-def test_commands_about_keys_import_neither_flask_nor_what_files_need():
+def test_commands_for_keys_import_neither_flask_nor_parsers():
     code = "import sys, blogapi.cli.commands; print(*{'flask', 'bs4', 'yaml', 'gevent', 'urllib3'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"

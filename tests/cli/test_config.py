@@ -33,7 +33,7 @@ def test_the_environment_overrides():
         ({"BLOGAPI_URL": "http://[::1]:81"}, "http://[::1]:81"),
     ],
 )
-def test_the_url_is_where_the_service_listens_unless_it_is_given(environ, url):
+def test_the_url_defaults_to_the_address_of_the_service(environ, url):
     assert Config.from_environ(environ).url == url
 
 

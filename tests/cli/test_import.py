@@ -22,7 +22,7 @@ from tests.service import BIN, eventually
 # What is done
 
 
-def test_posts_are_made_in_the_order_of_their_dates_and_updated_now(run, folder, storage):
+def test_posts_are_created_in_the_order_of_their_dates_and_updated_now(run, folder, storage):
     run("import", folder(a="---\ndate: 2021-01-01\n---\nA", b="---\ndate: 2020-01-01\n---\nB"))
     made = stored(storage)
     assert [(slug, post["created_at"]) for slug, post in made.items()] == [
@@ -32,7 +32,7 @@ def test_posts_are_made_in_the_order_of_their_dates_and_updated_now(run, folder,
     assert all(post["updated_at"] > "2026" for post in made.values())
 
 
-def test_a_post_is_made_what_the_file_says(run, folder, storage):
+def test_an_existing_post_becomes_what_the_file_says(run, folder, storage):
     run("import", folder(a="---\ndate: 2020-01-01\ntags: [x]\nexcerpt: E\n---\nA"))
     (before,) = stored(storage).values()
     top = folder(a="---\ndate: 2020-01-01\ntitle: New\n---\nA")
@@ -47,7 +47,7 @@ def test_a_post_is_made_what_the_file_says(run, folder, storage):
     ("options", "types"),
     [([], []), (["--events"], ["post.created", "post.updated", "post.published"])],
 )
-def test_webhooks_are_told_of_an_import_only_where_that_is_asked_for(run, folder, storage, options, types):
+def test_webhooks_are_told_of_an_import_only_on_request(run, folder, storage, options, types):
     storage.write(webhooks.add, "http://127.0.0.1:1/", ["post.created", "post.updated", "post.published"])
     run("import", *options, folder(a="A"))
     run("import", *options, folder(a="A"))
@@ -71,7 +71,7 @@ def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
 # Beside others
 
 
-def test_a_post_a_transaction_where_time_is_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
+def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
     monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
     items = [importer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
@@ -106,7 +106,7 @@ def count_of(path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_what_is_interrupted_leaves_whole_posts_and_goes_on(run, folder, path, storage, number):
+def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, path, storage, number):
     top = many(folder, 2000)
     process = start(top)
     eventually(lambda: count_of(path) > 200, 30)
@@ -161,7 +161,7 @@ def test_a_terminal_that_is_stopped_holds_no_transaction(folder, path):
     assert (output, len(error.splitlines())) == ("created 1, updated 0, unchanged 0, refused 500\n", 500)
 
 
-def test_a_running_server_shows_what_is_imported_and_goes_on_writing(service, tmp_path):
+def test_a_running_server_shows_imported_posts_and_goes_on_writing(service, tmp_path):
     top = tmp_path / "posts"
     top.mkdir()
     for number in range(500):

@@ -59,7 +59,7 @@ def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog
     assert stored(storage) == before
 
 
-def test_what_is_refused_is_named_with_its_line_and_the_others_go_on(run, folder, storage):
+def test_refused_files_are_named_with_the_line_and_the_others_are_imported(run, folder, storage):
     top = folder(
         a="# Good\n",
         b="---\ntitle: 'x\n---\n",
@@ -97,14 +97,14 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run
     assert list(stored(storage)) == ["a"]
 
 
-def test_what_a_file_says_cannot_steer_the_terminal(run, folder):
+def test_the_text_of_a_file_cannot_control_the_terminal(run, folder):
     top = folder(a='---\n"\\e[2J": 1\n---\nA', b='---\n"\\e[2J": 1\n"\\e[2J": 2\n---\nA')
     _, output, error = run("import", top)
     assert output[1] == "dropped: \ufffd[2J 1"
     assert "\x1b" not in error[0]
 
 
-def test_a_dry_run_says_what_would_happen_and_writes_nothing(run, folder, storage, path):
+def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, storage, path):
     top = folder(a="A", b="B", c=NOTED, d="---\nstatus: scheduled\n---\nD")
     run("import", top / "a.md", top / "b.md")
     folder(b="Changed")
@@ -155,7 +155,7 @@ def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_summary_says_what_is_left_to_do_with_three_examples(run, tmp_path, folder):
+def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path, folder):
     files = {name: f"---\nslug: {name}_\nlayout: x\n---\n![a](b.png)" for name in "abcd"}
     top = folder(**files)
     status, output, _ = run("import", top)
@@ -177,7 +177,7 @@ def test_the_summary_says_what_is_left_to_do_with_three_examples(run, tmp_path, 
     assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
 
 
-def test_what_an_export_has_besides_posts_is_counted(run, storage):
+def test_entries_of_an_export_that_are_not_posts_are_counted(run, storage):
     assert run("import", SAMPLES / "exports/wordpress.xml")[1][1] == (
         "left out: page 1, attachment 1, post (trash) 1 (--pages imports pages)"
     )

@@ -61,7 +61,7 @@ DONE = [
 ]
 
 
-def test_what_a_key_did_is_undone_and_what_another_changed_since_is_left_and_named(run, at, accident):
+def test_the_changes_of_a_key_are_undone_except_in_posts_that_another_changed_since(run, at, accident):
     before = words(at(0))
     status, output, error = run("undo", "--since", SINCE, "--key", "bad", "--dry-run")
     would_be = [line.replace(": ", ": would be ") for line in DONE[:-1]]

@@ -118,7 +118,7 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
 # Where they are found
 
 
-def test_what_is_hidden_built_or_installed_is_not_read(tmp_path):
+def test_hidden_built_and_installed_files_are_not_read(tmp_path):
     for name in (
         ".git/a.md",
         "node_modules/x/b.md",
@@ -166,7 +166,7 @@ def test_a_file_that_is_given_twice_is_read_once(tmp_path):
     assert [item.source for item in read(tmp_path / "a.md", tmp_path, tmp_path)] == [f"{tmp_path}/a.md"]
 
 
-def test_what_cannot_be_read_is_named_and_the_others_go_on(tmp_path):
+def test_unreadable_files_are_named_and_the_others_are_read(tmp_path):
     (tmp_path / "a.md").write_text("# A")
     (tmp_path / "b.md").write_bytes(b"---\n\xff\n---\n")
     (tmp_path / "c.md").write_bytes(b"a" * (4 * 1024**2 + 1))

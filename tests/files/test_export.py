@@ -34,14 +34,14 @@ def test_each_post_is_a_file_with_its_time(folder):
     assert [int((folder / name).stat().st_mtime) for name in ("a.md", "b-2.md")] == [1577934245, 1546398245]
 
 
-def test_what_was_exported_is_read_as_it_was(folder):
+def test_an_exported_file_reads_as_the_same_post(folder):
     export(POSTS, folder)
     b, a = sorted(read(folder), key=lambda item: item.fields["slug"], reverse=True)
     assert a.fields | {"id": "1", "created_at": a.created_at} == POSTS[0]
     assert b.fields | {"id": "2", "created_at": b.created_at} == POSTS[1]
 
 
-def test_only_what_changed_is_written(folder):
+def test_only_changed_posts_are_written(folder):
     export(POSTS, folder)
     before = state(folder)
     assert export([POSTS[0] | {"content": "Changed"}, POSTS[1]], folder) == Summary(1, 1, 0)
@@ -51,7 +51,7 @@ def test_only_what_changed_is_written(folder):
     assert after == before | {"a.md": after["a.md"]}
 
 
-def test_files_are_as_readable_as_others_that_are_made(folder):
+def test_files_have_the_permissions_of_other_new_files(folder):
     export(POSTS, folder)
     (folder / "other").touch()
     assert (folder / "a.md").stat().st_mode == (folder / "other").stat().st_mode

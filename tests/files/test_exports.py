@@ -1,4 +1,4 @@
-"""The exports of WordPress and Ghost, and HTML made Markdown."""
+"""The exports of WordPress and Ghost, and HTML as Markdown."""
 
 import json
 import os
@@ -111,7 +111,7 @@ def test_an_export_of_ghost_0_is_read(tmp_path):
         (b"<rss><channel><title>A feed</title><item/></channel></rss>", ": not an export of WordPress"),
     ],
 )
-def test_what_is_no_export_of_wordpress_is_refused(tmp_path, data, reason):
+def test_a_file_that_is_not_an_export_of_wordpress_is_refused(tmp_path, data, reason):
     (tmp_path / "a.xml").write_bytes(data)
     assert [str(item) for item in read(tmp_path / "a.xml")] == [f"{tmp_path}/a.xml{reason}"]
 
@@ -128,7 +128,7 @@ def test_what_is_no_export_of_wordpress_is_refused(tmp_path, data, reason):
         ('{"db": [{"data": {"posts": [1]}}]}', "not an export of Ghost"),
     ],
 )
-def test_what_is_no_export_of_ghost_is_refused(tmp_path, text, reason):
+def test_a_file_that_is_not_an_export_of_ghost_is_refused(tmp_path, text, reason):
     (tmp_path / "a.json").write_text(text, errors="surrogateescape")
     assert [str(item) for item in read(tmp_path / "a.json")] == [f"{tmp_path}/a.json: {reason}"]
 
@@ -175,7 +175,7 @@ def test_hostile_html_is_read_quickly(text):
         ("ghost.json", {"page": 1, "comment": 0}, 1),
     ],
 )
-def test_what_is_not_a_post_is_counted(name, kinds, pages):
+def test_entries_that_are_not_posts_are_counted(name, kinds, pages):
     with open_sources([SAMPLES / "exports" / name], now=NOON, slug_of=slug_of) as sources:
         assert sources.left_out == kinds
         posts = len(sources)
@@ -271,7 +271,7 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("", ""),
     ],
 )  # fmt: skip
-def test_html_is_made_markdown_that_means_the_same(html, markdown):
+def test_html_becomes_markdown_of_the_same_meaning(html, markdown):
     assert markdown_of(html) == markdown
 
 

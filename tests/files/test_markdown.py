@@ -55,7 +55,7 @@ def test_a_post_is_written_as_a_person_would():
     assert render(POST) == WRITTEN
 
 
-def test_what_was_written_is_read():
+def test_a_written_post_is_read():
     document = parse(WRITTEN)
     kept = {name: value for name, value in POST.items() if name not in ("id", "created_at", "updated_at")}
     assert document.fields == kept
@@ -63,7 +63,7 @@ def test_what_was_written_is_read():
     assert document.unknown == {}
 
 
-def test_what_a_post_has_not_is_left_out():
+def test_fields_without_a_value_are_left_out():
     post = {"id": "a", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": [], "created_at": "2026"}
     assert render(post) == b"---\ntitle: A\nslug: a\nstatus: draft\ncreated_at: 2026\nid: a\n---\n\nB"
 
@@ -94,7 +94,7 @@ def test_what_a_post_has_not_is_left_out():
         ("\ufeffa\u2028b\tc\r\n", '"\\ufeffa\\u2028b\\tc\\r\\n"'),
     ],
 )
-def test_text_is_quoted_only_where_yaml_could_take_it_for_something_else(title, written):
+def test_text_is_quoted_only_if_yaml_could_read_it_as_something_else(title, written):
     assert render(POST | {"title": title}).decode().splitlines()[1:2] == [f"title: {written}"]
 
 
@@ -120,7 +120,7 @@ POSTS = st.fixed_dictionaries(
 
 
 @given(POSTS)
-def test_reading_what_was_written_gives_the_same_post_whatever_its_text(post):
+def test_a_written_post_reads_as_the_same_post_with_any_text(post):
     document = parse(render(post))
     assert document.fields | {"created_at": document.created_at} == {"created_at": None} | post
 

@@ -134,7 +134,7 @@ def test_toml_may_have_names_of_16_parts_and_3000_of_anything():
         "2019-05-04T10:00:00." + "0" * 50 + "+02:00", "-", "2 " * 30,
     ],
 )  # fmt: skip
-def test_what_is_no_date_is_refused(text):
+def test_text_that_is_not_a_date_is_refused(text):
     assert error(front(f"date: '{text}'")).startswith("line 2: `date` must be a date")
 
 

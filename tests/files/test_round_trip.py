@@ -21,7 +21,7 @@ from tests.service import add_key
 
 pytestmark = pytest.mark.slow
 
-# What text can have, and what some reader of YAML, TOML or Markdown makes something else of
+# Characters and words that some reader of YAML, TOML or Markdown changes
 SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
 LIKELY = [
     "---",

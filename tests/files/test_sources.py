@@ -1,4 +1,4 @@
-"""What is made of a Markdown file that another program left: its slug, date, status and image."""
+"""Markdown files of other programs: the slug, date, status and image of the posts in them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def item(tmp_path):
 
 @pytest.fixture
 def fields(item):
-    """What is made of such a file, but its content."""
+    """The fields of the post in such a file, except its content."""
 
     def read_fields(text, name="a.md"):
         made = item(f"title: A\n{text}", name)
@@ -169,7 +169,7 @@ def test_the_date_and_the_status_follow_from_the_file(fields, text, name, publis
         ("slug: a", None),
     ],
 )
-def test_it_was_created_when_it_says_or_was_published_where_that_is_past(item, text, created_at):
+def test_it_was_created_when_the_file_says_or_when_it_was_published(item, text, created_at):
     assert item(f"title: A\n{text}").created_at == created_at
 
 
@@ -222,7 +222,7 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
         ("taxonomies: [a]", None, ("taxonomies",)),
     ],
 )
-def test_what_has_no_place_in_a_post_is_dropped_by_name(item, text, cover_image, dropped):
+def test_values_without_a_place_in_a_post_are_dropped_by_name(item, text, cover_image, dropped):
     made = item(f"title: A\n{text}")
     assert (made.fields.get("cover_image"), made.dropped) == (cover_image, dropped)
 

@@ -26,6 +26,7 @@ README = Page("README.md")
 MAKE_RUN, CREATE = README.take("blogapi")
 (CREATED,) = README.take("blogapi", "json")
 SEND, SEND_ALL, GET = README.take("Posts as files")
+UNDO, REVISIONS, TRASH, FOR_GOOD = README.take("When something went wrong")
 MOVE, DRY_RUN = README.take("Moving here")
 LISTING, BY_DATE, FIND, LEAVE = README.take("A site")
 KEYS, LESS = README.take("Keys")
@@ -35,6 +36,7 @@ SUBSCRIBE, PING = README.take("Webhooks")
 
 REFERENCE = Page("docs/reference.md")
 CHANGE, SCHEDULE, DELETE = REFERENCE.take("Changing a post")
+(PUT_BACK,) = REFERENCE.take("History and trash")
 (ONCE,) = REFERENCE.take("Caching, conflicts and retries")
 (TAGS,) = REFERENCE.take("Tags")
 
@@ -158,6 +160,30 @@ def test_the_reference_works(running, key):
     assert shell(TAGS, environ, key) == '[{"name":"News","posts":1}]\n{"name":"What is new?","posts":1}\n'
     assert shell(DELETE, environ, key) == ""
     assert json.loads(shell(LISTING.splitlines()[0], environ, key)) == [json.loads(noted), post]
+
+
+def test_the_readme_on_mistakes_works(running, key):
+    _, environ = running
+    created = json.loads(shell(CREATE, environ, key))
+    shell(CHANGE, environ, key)
+    (listing, restore), (trash, bring_back) = REVISIONS.splitlines(), TRASH.splitlines()
+    (revision,) = json.loads(shell(listing, environ, key))
+    number = f"/revisions/{revision['revision']}"
+    for command in (restore, PUT_BACK):
+        restored = shell(command.replace("/revisions/12", number), environ, key)
+        assert json.loads(restored) | TIMES == created | TIMES
+        changed = json.loads(shell(CHANGE, environ, key))
+
+    dry_run, undo = UNDO.replace("laptop", "first").splitlines()
+    assert "Hello" in shell(dry_run, environ, key)
+    shell(DELETE, environ, key)
+    assert [each["post"]["id"] for each in json.loads(shell(trash, environ, key))] == ["1"]
+    assert json.loads(shell(bring_back, environ, key)) | TIMES == changed | TIMES
+    assert "Hello" in shell(undo, environ, key)
+    assert [each["post"]["id"] for each in json.loads(shell(trash, environ, key))] == ["1"]
+    shell(bring_back, environ, key)
+    shell(FOR_GOOD, environ, key)
+    assert shell(trash, environ, key) == "[]\n"
 
 
 def test_the_readme_on_keys_and_the_owners_page_works(running, key):

@@ -87,6 +87,14 @@ def test_the_post_that_was_changed_last_is_first_and_all_pages_lead_back_and_for
     assert "Newer posts" not in links
 
 
+def test_a_clock_that_is_behind_is_told(owner, post, clock):
+    post()
+    assert view(owner, "/settings/posts").all(".problem") == []
+    clock.now -= 3600
+    told = "it says 2026-11-20 11:00 UTC, but the newest post was created at 2026-11-20 12:00 UTC."
+    assert view(owner, "/settings/posts").all(".problem") == [f"The clock of the server is behind: {told}"]
+
+
 @pytest.mark.parametrize("query", ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"])
 def test_a_query_that_the_page_does_not_have_is_refused(owner, query):
     page = view(owner, f"/settings/posts?{query}")

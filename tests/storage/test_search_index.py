@@ -1,20 +1,19 @@
 """The index of the search: what it has after each change, and when a search runs in a thread."""
 
-import random
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from peewee import fn
 
 from blogapi.clock import rfc3339
 from blogapi.loop import Loop
 from blogapi.post import STATUSES
 from blogapi.storage import posts, search, stored
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import Post, Recent
+from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
@@ -171,6 +170,24 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, da
     assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 5)
 
 
+@pytest.mark.parametrize("character", ["x ", "ü", "東", "㌖", "\U00020000"])
+def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(database, character):
+    def seconds(length):
+        begun = time.process_time()
+        index.all_words({"title": "A", "content": character * length, "status": "draft", "tags": []})
+        return time.process_time() - begun
+
+    length = index.LARGE // (4 * len(character.encode()) - 3 * len(character))
+    in_thread = []
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = lambda function, arguments: in_thread.append(1) or function(*arguments)
+    for count in (length - 9, length + 9):
+        fields = {"title": "A", "content": character * count, "status": "draft", "tags": []}
+        database.write(posts.add, fields)
+    assert len(in_thread) == 1
+    assert min(seconds(length) for _ in range(3)) < 0.025
+
+
 @pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
 def test_a_search_for_many_words_runs_in_a_thread_however_few_posts_there_are(database, q):
     assert not search.is_quick(database, {"q": q})
@@ -185,6 +202,24 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
     assert not search.is_quick(database, query)
     database.write(stored.publish_due)
     assert search.is_quick(database, query)
+
+
+@pytest.mark.sqlite
+def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
+    """Else words that move from those that wait to the index would be found twice, or not at all."""
+    post(title="Fog")
+    fields = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
+
+    def look(reader):
+        found = [search.page(reader, "fog", 10)]
+        for operation, *arguments in ((search.settle,), (posts.add, fields)):
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(database.write, operation, *arguments).result(10)
+            found.append(search.page(reader, "fog", 10))
+        return [len(page.documents) for page in found]
+
+    assert database.read_in_thread("client", look) == [1, 1, 1]
+    assert len(search.page(database, "fog", 10).documents) == 2
 
 
 def test_searches_of_one_client_do_not_keep_another_waiting(database):
@@ -272,66 +307,3 @@ def test_only_the_part_that_changes_is_written(database, client, post, statement
     assert "recent" not in written(slug="other")
     assert written(status="archived").count("search") == 2
     assert "recent" in written(content="Sun")
-
-
-# Words that wait for the index
-
-
-@pytest.fixture
-def waiting(count, database):
-    return lambda: database.row(Recent.select(fn.COUNT(Recent.c.post_id)))[0]
-
-
-@pytest.mark.sqlite
-def test_words_wait_until_they_are_many(database, found, post, waiting, config):
-    for number in range(1, 65):
-        post(title=f"fog {number}")
-        assert waiting() == number
-    assert len(found("fog").replace("10", "")) > 64
-    post(title="fog 65")
-    assert waiting() == 0
-    assert found("fog", limit=1) == "65"
-    sound_posts(config.database)
-
-
-@pytest.mark.sqlite
-def test_words_wait_until_they_are_long(found, post, waiting):
-    post(title="Small")
-    post(title="Large", content="fog " * 20_000)
-    assert waiting() == 0
-    assert (found("fog"), found("small")) == ("2", "1")
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, database, found, seed):
-    draw = random.Random(seed)
-    words, statuses = ["fog", "lake", "sun", "東京"], ["published", "draft", "archived"]
-    for step in range(60):
-        fields = {
-            "title": draw.choice(words),
-            "content": " ".join(draw.choices(words, k=2)),
-            "tags": draw.choices(words),
-        }
-        operation, number = draw.randrange(6), draw.randint(1, step // 2 + 1)
-        if operation < 3:
-            client.post("/v1/posts", json=fields)
-        elif operation == 3:
-            client.patch(f"/v1/posts/{number}", json=dict([draw.choice([*fields.items()])]))
-        elif operation == 4:
-            client.patch(f"/v1/posts/{number}", json={"status": draw.choice(statuses)})
-        else:
-            client.delete(f"/v1/posts/{number}")
-        clock.now += draw.randrange(2)
-        if draw.random() < 0.1:
-            database.write(search.settle)
-    queries = [
-        {"q": q, "sort": sort} | filters
-        for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
-        for sort in ("created_at", "published_at", "updated_at", "relevance")
-        for filters in ({}, {"status": "published"}, {"status": "draft"}, {"tag": "fog"})
-    ]
-    before = [search.page(database, limit=5, **query) for query in queries]
-    database.write(search.settle)
-    assert [search.page(database, limit=5, **query) for query in queries] == before
-    assert any(page.before for page in before)

@@ -1,4 +1,4 @@
-"""A post by its slug: read, changed and deleted like by its id, and PUT, which makes it be what the body says."""
+"""A post by its slug: read, changed and deleted as by its id, and created or replaced by PUT."""
 
 import pytest
 

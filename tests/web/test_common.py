@@ -1,4 +1,4 @@
-"""What holds for every request: keys, the rate limit, the order of judgement, the Error body."""
+"""Rules for every request: keys, the rate limit, the order of judgement, the Error body."""
 
 import hashlib
 import logging

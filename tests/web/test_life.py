@@ -229,7 +229,7 @@ def scheduled(post, patch):
 
 
 def seen(client):
-    """Who is where, by every way of asking."""
+    """Which posts have which status, by every kind of read."""
     found = {status: listed(client, f"status={status}") for status in ("published", "scheduled")}
     assert found == {status: listed(client, f"status={status}&tag=a") for status in found}
     one = client.get("/v1/posts/1").json

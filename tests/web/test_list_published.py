@@ -13,7 +13,7 @@ def slugs(answer):
 
 @pytest.fixture
 def years(post):
-    """A post of each year's beginning, made in another order."""
+    """Posts published at the beginning of four years, created in another order."""
     for year in (2022, 2020, 2023, 2021):
         post(title=str(year), status="published", published_at=f"{year}-01-01T00:00:00Z")
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""The metrics for Prometheus."""
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,7 +12,7 @@ def metrics(database):
 
 
 def samples(text, name):
-    """The values of a metric by its labels; by none where it has none."""
+    """The values of a metric by its labels, if it has some."""
     families = text_string_to_metric_families(text)
     found = [each for family in families for each in family.samples if each.name == name]
     return {" ".join(sample.labels.values()): sample.value for sample in found}

@@ -55,7 +55,7 @@ def test_the_reference_has_every_route_and_no_other(app):
 
 
 def schemas(base):
-    """Give the schemas that are made from another."""
+    """Yield the subclasses of a schema."""
     for schema in base.__subclasses__():
         yield schema
         yield from schemas(schema)
@@ -110,7 +110,7 @@ def test_it_describes_what_receivers_are_sent(description):
 
 
 def parts(value, path=()):
-    """Yield every object of the description, with where it is."""
+    """Yield every object of the description, with its path."""
     if isinstance(value, dict):
         yield path, value
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():

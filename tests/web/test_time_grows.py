@@ -1,4 +1,4 @@
-"""What a client sends costs time in proportion to its length, even if it is the worst that can be sent."""
+"""The worst input costs time in proportion to its length."""
 
 import time
 

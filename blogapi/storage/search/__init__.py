@@ -6,7 +6,6 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
-from blogapi.post import fold
 from blogapi.storage import documents
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged
@@ -14,7 +13,7 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
 from blogapi.storage.pages import LATEST, Cursor, PostPage, page_of
 from blogapi.storage.query import Each, Param, Prepared
 from blogapi.storage.search import postgresql, sqlite
-from blogapi.storage.search.index import Wanted, has, label_words, text_words, wanted
+from blogapi.storage.search.index import Wanted, all_words, has, wanted
 
 ENGINES = Each(sqlite, postgresql)
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
@@ -119,9 +118,8 @@ def _find_due(
     for post_id, time in list(reader.rows(_due, now=values["now"])):
         found = reader.row(_document, id=post_id)  # One by one: memory holds one.
         with suppress(Damaged):
-            post = documents.load(found[1] if found else b"")
-            words = f"{text_words(post)} {label_words(post)}"
-            if values["tag"] in (None, *map(fold, post["tags"])) and has(words, looked_for, by_title):
+            words = all_words(documents.load(found[1] if found else b""))
+            if has(words, looked_for, by_title, values["tag"]):
                 yield post_id, time
 
 

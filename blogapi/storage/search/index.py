@@ -119,22 +119,22 @@ def phrase(sequence: tuple[str, ...], mark: str) -> str:
     return " ".join(mark + word for word in sequence)
 
 
-def has(found: str, looked_for: Wanted, by_title: bool | None) -> bool:
-    """Return whether words, without the mark of published posts, have all sequences.
+def has(found: str, looked_for: Wanted, by_title: bool | None, tag: str | None) -> bool:
+    """Return whether the words of a post, as SQLite has them, have all sequences, and a tag if one is asked for.
 
     With `by_title`, whether those of the title alone do, or do not.
     """
+    scope, padded = PUBLISHED if found.startswith(PUBLISHED) else "", f" {found} "
 
     def has_all(*marks: str) -> bool:
         return all(
-            any(f" {phrase(sequence, mark)}{'' if by_start else ' '}" in padded for mark in marks)
+            any(f" {phrase(sequence, scope + mark)}{'' if by_start else ' '}" in padded for mark in marks)
             for sequence, by_start in looked_for
         )
 
-    padded = f" {found} "
-    return has_all(*(["", OF_TAG] if by_title is not True else [OF_TITLE])) and not (
-        by_title is False and has_all(OF_TITLE)
-    )
+    if tag and f" {scope}{tag_label(tag)} " not in padded:
+        return False
+    return has_all(OF_TITLE) if by_title else has_all("", OF_TAG) and (by_title is None or not has_all(OF_TITLE))
 
 
 # For all posts

@@ -126,11 +126,9 @@ def recent(
     reader: Reader, looked_for: Wanted, by_title: bool | None, sort: str, status: str | None, values: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of the posts that are found among those whose words are not in the index yet."""
-    label = f" {tag_label(values['tag'])} " if values["tag"] else ""
     for post_id, words, time, published_at in reader.rows(_recent(sort, status)):
-        plain = words.replace(PUBLISHED, "")
-        due = status == "scheduled" and published_at <= values["now"]
-        if time and not due and label in f"{plain} " and has(plain, looked_for, by_title):
+        is_due = status == "scheduled" and published_at <= values["now"]
+        if time and not is_due and has(words, looked_for, by_title, values["tag"]):
             yield post_id, time
 
 

@@ -1,1 +1,1 @@
-"""The description of the API, made from what is declared at the views."""
+"""The description of the API, from the declarations at the views."""

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), made from the routes and from what is declared at their views."""
+"""The description of the API (OpenAPI 3.1), from the routes and the declarations at their views."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +46,7 @@ Any operation may answer these errors, and others that HTTP defines:
 """
 TAGS = {
     "posts": "Posts, each named by its id or by its slug.",
-    "tags": "The tags of all posts. There is a tag while a post carries it; letter case makes no difference.",
+    "tags": "The tags of all posts. A tag exists while a post carries it; letter case does not matter.",
     "trash": "Deleted posts, which can be restored.",
     "webhooks": "Addresses that are told of events (Standard Webhooks), and the deliveries to them.",
     "events": "The events that webhooks are sent.",
@@ -69,7 +69,7 @@ class Converter(OpenAPIConverter):
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        described.pop("default", None)  # which makes generators require the field; the words say it
+        described.pop("default", None)  # With it, generators require the field; the words say it.
         for name, (words, what) in SHAPES.items():
             if described.get("enum") == list(words):
                 return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}

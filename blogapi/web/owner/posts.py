@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request
 
-from blogapi.storage import documents, pages, posts
+from blogapi.storage import documents, pages, posts, stored
 from blogapi.storage.errors import Damaged
 from blogapi.web.owner.blueprint import address, blueprint, done
 from blogapi.web.owner.forms import shows_errors
@@ -46,7 +46,10 @@ def show_posts() -> str:
         "older": page.before and {"before": page.before, "newer": " ".join(passed)},
         "newer": start and {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
         "counts": pages.counts(database()),
+        "now": database().now,
     }
+    with suppress(Damaged):
+        values["late"] = stored.later_than_now(database())
     return render_template("owner/posts.html", most=pages.MAX_COUNTED, url=service().config.url, **values)
 
 

@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from blogapi.post import ID, Pattern, PostSchema, StrictSchema, Text, Time, about, length
-from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, NoQuerySchema, PageSize, PostId
+from blogapi.web.schemas.fields import MAX_PAGE_SIZE, TIME, Before, NoQuerySchema, PageSize, PostId
 
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
@@ -26,9 +26,7 @@ class TrashQuerySchema(NoQuerySchema):
         load_default=100,
         **about("The most entries to return: 100 if left out, and never more than 1,000."),
     )
-    before = Before(
-        "deleted_at", **about("Only posts deleted before: what `Link` gave.", pattern=f"^[0-9TZ:-]{{20}}_{ID}$")
-    )
+    before = Before("deleted_at", **about("Only posts deleted before: what `Link` gave.", pattern=f"^{TIME}_{ID}$"))
 
 
 class RevisionsQuerySchema(TrashQuerySchema):
@@ -49,11 +47,12 @@ class TrashedPostSchema(StrictSchema):
     post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
 
 
-class RevisionSchema(StrictSchema):
+class RevisionSchema(TrashedPostSchema):
     """A revision of a post: the post as it was before a change."""
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
     revision = Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about("The number of the revision, as text."))
     replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
-    by = fields.String(required=True, **about("The name of the key, or `settings`, `import` or `undo`."))
-    post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
+
+    class Meta:
+        exclude = ("deleted_at",)

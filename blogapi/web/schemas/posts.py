@@ -6,7 +6,16 @@ from marshmallow import ValidationError, validates_schema
 
 from blogapi.post import FIELDS, ID, LISTED, STATUSES, Text, about, choice, length
 from blogapi.storage.search.words import words
-from blogapi.web.schemas.fields import MAX_PAGE_SIZE, Before, DateOrTime, FoldedTag, Names, NoQuerySchema, PageSize
+from blogapi.web.schemas.fields import (
+    MAX_PAGE_SIZE,
+    TIME,
+    Before,
+    DateOrTime,
+    FoldedTag,
+    Names,
+    NoQuerySchema,
+    PageSize,
+)
 
 Q = (
     "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. Case and "
@@ -36,7 +45,7 @@ class ListQuerySchema(NoQuerySchema):
     before = Before(
         **about(
             "Only posts created before the one with this id; with another `sort`, what `Link` gave.",
-            pattern=f"^([0-9TZ:-]{{20}}_|title_|text_)?{ID}$",
+            pattern=f"^(({TIME}|title|text)_)?{ID}$",
         )
     )
     sort = choice(

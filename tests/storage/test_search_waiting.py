@@ -1,0 +1,82 @@
+"""The words of posts that wait before they are written to the index of the search."""
+
+import random
+
+import pytest
+from peewee import fn
+
+from blogapi.storage import search
+from blogapi.storage.models import Recent
+from tests.invariants import sound_posts
+
+
+@pytest.fixture
+def found(client):
+    """Search; return the ids of the posts that are found, as one word."""
+
+    def found(q, **query):
+        answer = client.get("/v1/posts", query_string={"q": q} | query)
+        assert answer.status_code == 200, answer.text
+        return "".join(post["id"] for post in answer.json)
+
+    return found
+
+
+@pytest.fixture
+def waiting(count, database):
+    return lambda: database.row(Recent.select(fn.COUNT(Recent.c.post_id)))[0]
+
+
+@pytest.mark.sqlite
+def test_words_wait_until_they_are_many(database, found, post, waiting, config):
+    for number in range(1, 65):
+        post(title=f"fog {number}")
+        assert waiting() == number
+    assert len(found("fog").replace("10", "")) > 64
+    post(title="fog 65")
+    assert waiting() == 0
+    assert found("fog", limit=1) == "65"
+    sound_posts(config.database)
+
+
+@pytest.mark.sqlite
+def test_words_wait_until_they_are_long(found, post, waiting):
+    post(title="Small")
+    post(title="Large", content="fog " * 20_000)
+    assert waiting() == 0
+    assert (found("fog"), found("small")) == ("2", "1")
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, database, found, seed):
+    draw = random.Random(seed)
+    words, statuses = ["fog", "lake", "sun", "東京"], ["published", "draft", "archived"]
+    for step in range(60):
+        fields = {
+            "title": draw.choice(words),
+            "content": " ".join(draw.choices(words, k=2)),
+            "tags": draw.choices(words),
+        }
+        operation, number = draw.randrange(6), draw.randint(1, step // 2 + 1)
+        if operation < 3:
+            client.post("/v1/posts", json=fields)
+        elif operation == 3:
+            client.patch(f"/v1/posts/{number}", json=dict([draw.choice([*fields.items()])]))
+        elif operation == 4:
+            client.patch(f"/v1/posts/{number}", json={"status": draw.choice(statuses)})
+        else:
+            client.delete(f"/v1/posts/{number}")
+        clock.now += draw.randrange(2)
+        if draw.random() < 0.1:
+            database.write(search.settle)
+    queries = [
+        {"q": q, "sort": sort} | filters
+        for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
+        for sort in ("created_at", "published_at", "updated_at", "relevance")
+        for filters in ({}, {"status": "published"}, {"status": "draft"}, {"tag": "fog"})
+    ]
+    before = [search.page(database, limit=5, **query) for query in queries]
+    database.write(search.settle)
+    assert [search.page(database, limit=5, **query) for query in queries] == before
+    assert any(page.before for page in before)

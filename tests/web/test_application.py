@@ -1,0 +1,66 @@
+"""The application is Flask with less work for each request: what others add to it goes on working."""
+
+import pytest
+from flask import g, session
+
+from blogapi import create_app
+from blogapi.config import Config
+from tests.service import add_key
+
+
+@pytest.fixture
+def app(tmp_path, clock):
+    app = create_app(Config(database=tmp_path / "blog.db"), clock)
+    yield app
+    app.extensions["blogapi"].database.close()
+
+
+def get(app, path="/v1/posts"):
+    key = add_key(app.extensions["blogapi"].database, "tests")
+    return app.test_client().get(path, headers={"Authorization": f"Bearer {key}"})
+
+
+def test_hooks_run_before_and_after_requests(app):
+    happened = []
+
+    @app.before_request
+    def before():
+        g.started = True
+
+    @app.after_request
+    def after(response):
+        happened.append(g.started)
+        response.headers["X-After"] = "1"
+        response.set_data(response.data + b" ")
+        return response
+
+    @app.teardown_request
+    def teardown(error):
+        happened.append(error)
+
+    answer = get(app)
+    assert (answer.data, answer.headers["Content-Length"], answer.headers["X-After"]) == (b"[]\n ", "4", "1")
+    assert happened == [True, None]
+
+
+def test_a_hook_can_answer_itself(app):
+    app.before_request(lambda: ("Elsewhere.", 503))
+    answer = get(app)
+    assert (answer.status_code, answer.text) == (503, "Elsewhere.")
+
+
+def test_a_session_is_refused(app):
+    app.testing = True
+
+    @app.after_request
+    def write(response):
+        session["a"] = "b"
+        return response
+
+    with pytest.raises(RuntimeError, match="session is unavailable"):
+        get(app)
+
+
+def test_a_response_has_each_header_once(app):
+    names = [name.lower() for name, _ in get(app).headers]
+    assert len(names) == len(set(names)) == 7
