@@ -5,7 +5,7 @@ CREATE EXTENSION IF NOT EXISTS pg_trgm;  -- for the search
 
 CREATE TABLE blogapi (  -- marks the database as ours
     version integer NOT NULL,
-    unicode text NOT NULL  -- the version by which all words of the search were made; '' where they are still to be
+    unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
 );
 
 INSERT INTO blogapi VALUES (1, '');
@@ -36,7 +36,7 @@ CREATE TABLE session (
     ends_at text COLLATE "C" NOT NULL
 );
 
--- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, a window begins anew.
+-- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, a window begins again.
 CREATE UNLOGGED TABLE hits (
     digest bytea NOT NULL PRIMARY KEY REFERENCES api_key ON UPDATE CASCADE ON DELETE CASCADE,
     number bigint NOT NULL,  -- of the window: its beginning in Unix time / 60

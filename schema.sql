@@ -164,5 +164,5 @@ BEGIN
 END;
 
 CREATE TABLE search_made (
-    unicode TEXT NOT NULL  -- the version by which all words were made; without a row, they are still to be
+    unicode TEXT NOT NULL  -- the version that indexed all words; no row until then
 ) STRICT;

@@ -45,7 +45,7 @@ def opened() -> Iterator[Database]:
 
 @click.command()
 def init() -> None:
-    """Set up the database, with a first key, if there is none; upgrade an older one."""
+    """Set up the database, with a first key."""
     set_up(Config.from_environ(os.environ))
 
 
@@ -76,7 +76,10 @@ def set_up(config: Config) -> None:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(file: Path) -> None:
-    """Write a consistent copy of the database to FILE, also next to a running server. FILE must not exist yet."""
+    """Write a consistent copy of the database to FILE.
+
+    FILE must not exist yet. The server can go on running.
+    """
     try:
         engine_for(Config.from_environ(os.environ).database).backup(file)
     except OSError as error:
@@ -86,10 +89,11 @@ def backup(file: Path) -> None:
 @click.command("copy")
 @click.argument("target")
 def copy_database(target: str) -> None:
-    """Copy the whole database to TARGET, a file or a URL of PostgreSQL, also next to a running server.
+    """Copy the whole database to TARGET.
 
-    TARGET must not exist yet, or be an empty database of PostgreSQL. Posts, keys, webhooks and pending deliveries are
-    the same there. If the copy is interrupted, it leaves nothing there and can be started again.
+    TARGET is a file that does not exist yet, or the URL of an empty database of PostgreSQL. Posts, keys, webhooks and
+    pending deliveries are the same there. The server can go on running. If the copy is interrupted, it leaves nothing
+    there and can be started again.
     """
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
     with opened() as database:

@@ -24,7 +24,10 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 @click.command()
 def doctor() -> None:
-    """Check an installation: a line for each check, and the exit status 1 if something is wrong."""
+    """Check the installation.
+
+    Prints a line for each check; the exit status is 1 if something is wrong.
+    """
     config = Config.from_environ(os.environ)
     checks = (FILE_CHECKS if isinstance(config.database, Path) else {}) | CHECKS
     failed = False

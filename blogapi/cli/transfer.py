@@ -63,11 +63,11 @@ def time_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
 def import_posts(
     paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
 ) -> None:
-    """Import Markdown files, folders of them, and exports of WordPress (.xml) and Ghost (.json).
+    """Import Markdown files, folders and exports.
 
-    A post with the same slug becomes what the file says, so that a second import changes nothing. Files that cannot be
-    read are named with the reason; the others are imported, and the exit status is 1. After an interruption, the same
-    command goes on.
+    Exports are those of WordPress (.xml) and Ghost (.json). A post with the same slug becomes what the file says, so
+    that a second import changes nothing. Files that cannot be read are named with the reason; the others are imported,
+    and the exit status is 1. After an interruption, the same command goes on.
     """
     summary, by = Summary(), Config.from_environ(os.environ).author("import")
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
@@ -129,7 +129,10 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
 
 @click.command()
 def openapi() -> None:
-    """Print the description of the API (OpenAPI 3.1), as the server has it at /openapi.json."""
+    """Print the description of the API (OpenAPI 3.1).
+
+    It is what the server has at /openapi.json.
+    """
     app = Flask(__name__)
     app.register_blueprint(blueprint)
     click.echo(json.dumps(describe(app), indent=2))

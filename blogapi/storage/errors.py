@@ -1,17 +1,17 @@
-"""What can go wrong with what is kept. Whoever calls a function of this package meets these errors and no others."""
+"""The errors of the storage: its functions raise no others."""
 
-RETRY_SECONDS = 1  # after which a database that is busy can be expected to be so no longer
+RETRY_SECONDS = 1  # until a busy database is probably free
 
 
 class NotFound(Exception):
-    """There is no such thing."""
+    """It does not exist."""
 
     def __init__(self, kind: str):
         super().__init__(f"no such {kind}")
 
 
 class Conflict(Exception):
-    """The value of a field is valid by itself, but does not fit what is there."""
+    """A valid value conflicts with what is stored."""
 
     field: str
     reason: str
@@ -39,25 +39,25 @@ class PublicationTime(Conflict):
 
 
 class IdempotencyKeyUsed(Conflict):
-    """An Idempotency-Key was used for something else, or for what is gone."""
+    """An Idempotency-Key was used for another request, or its post is deleted."""
 
     field = "Idempotency-Key"
 
 
 class TooManyWebhooks(Conflict):
-    """There are as many webhooks as there can be."""
+    """No more webhooks are allowed."""
 
     field = "webhooks"
 
 
 class WebhookInactive(Conflict):
-    """Nothing is sent to a webhook that is turned off."""
+    """A webhook that is off is sent nothing."""
 
     field, reason = "active", "is false, and nothing is sent; set it to true first"
 
 
 class KeyName(ValueError):
-    """An API key cannot be called so, or none is."""
+    """Invalid or unknown key name."""
 
 
 class NeedsThread(Exception):
@@ -65,14 +65,14 @@ class NeedsThread(Exception):
 
 
 class NotUnique(Exception):
-    """A constraint of the database refuses a second row of this kind."""
+    """A unique constraint refuses a row."""
 
 
 class Unavailable(Exception):
     """The database cannot do this now.
 
-    `retry_after` is in how many seconds it can be expected to, if at all. Nothing was changed, unless
-    `maybe_changed`: then the end of a transaction failed, and what became of it is not known.
+    `retry_after` says in how many seconds it probably can. Nothing was changed, unless `maybe_changed`: then a commit
+    failed, and nobody knows what became of it.
     """
 
     def __init__(self, cause: object, retry_after: int | None = None, maybe_changed: bool = False):
@@ -82,14 +82,14 @@ class Unavailable(Exception):
 
 
 class Busy(Unavailable):
-    """Another program keeps the lock that writing takes."""
+    """Another program has the lock of the writer."""
 
     def __init__(self) -> None:
         super().__init__("database is locked", RETRY_SECONDS)
 
 
 class Damaged(Unavailable):
-    """A document is none any more: SQLite has no checksums."""
+    """A document cannot be read: SQLite has no checksums."""
 
     def __init__(self) -> None:
         super().__init__("a post is damaged")

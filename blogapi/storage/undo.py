@@ -83,7 +83,7 @@ def _undo_some(tx: Transaction, step: list, since: str, key: str | None) -> list
 
 
 def _undo_one(reader: Reader, post_id: int, is_last: bool, since: str, key: str | None) -> Undone | None:
-    """Undo what was done with a post; without a transaction, only say so. Returns None if nothing is to be undone.
+    """Undo what was done with a post; without a transaction, only say so. Returns None if there is nothing to undo.
 
     Without an action if it waits, unless it `is_last`, until others have left the slug that it had.
     """

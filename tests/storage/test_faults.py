@@ -1,4 +1,4 @@
-"""Faults of the machine, of the database and of whoever operates it: what is told, and what goes on all the same."""
+"""Faults of the machine, of the database and of its operator."""
 
 import os
 import re

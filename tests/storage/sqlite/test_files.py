@@ -44,7 +44,7 @@ def test_a_full_disk_loses_the_write_and_nothing_else(database, pragma, slugs):
     assert slugs() == ["a", "c"]
 
 
-def test_a_connection_that_is_lost_is_made_anew(database, engine, pragma, slugs):
+def test_a_lost_connection_is_replaced(database, engine, pragma, slugs):
     engine.close()
     database.write(add, "a")
     assert slugs() == ["a"]
