@@ -1,6 +1,6 @@
 """The application: Flask without what an API never uses."""
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from flask import Flask
@@ -17,7 +17,7 @@ NO_SESSION = NullSession()  # raises an error if anything is written to it
 class Application(Flask):
     """Flask without sessions, and without work that is the same for every request."""
 
-    ensure_sync = cache(Flask.ensure_sync)
+    ensure_sync = lru_cache(maxsize=1024)(Flask.ensure_sync)
 
     def request_context(self, environ: dict[str, Any]) -> RequestContext:
         """Return the context of a request, which knows the service.

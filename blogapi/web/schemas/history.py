@@ -47,11 +47,12 @@ class TrashedPostSchema(StrictSchema):
     post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
 
 
-class RevisionSchema(StrictSchema):
+class RevisionSchema(TrashedPostSchema):
     """A revision of a post: the post as it was before a change."""
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
     revision = Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about("The number of the revision, as text."))
     replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
-    by = fields.String(required=True, **about("The name of the key, or `settings`, `import` or `undo`."))
-    post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
+
+    class Meta:
+        exclude = ("deleted_at",)
