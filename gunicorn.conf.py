@@ -18,7 +18,6 @@ bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config
 workers = _config.web_concurrency  # on SQLite 1: the rate limit is exact because one process counts
 worker_class = start.WORKER
 logger_class = "blogapi.server.log.ServerLogger"
-worker_connections = 8192  # slow and silent clients cost a little memory and nothing else
 timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
 on_starting, when_ready, worker_exit = start.on_starting, start.when_ready, worker.worker_exit
 graceful_timeout = 5  # seconds; the worker itself gives up after 4

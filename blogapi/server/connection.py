@@ -149,7 +149,7 @@ class ClientConnection:
         if self._reads > 1:  # Most requests come in one piece.
             self.receiving.add(self, len(data) + self._first)
             self._first = 0
-        else:
+        elif not self._seconds_a_byte:
             self._first = len(data)
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")

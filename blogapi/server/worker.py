@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import gevent
-from gevent.pool import Pool
 from gevent.server import StreamServer
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
@@ -77,7 +76,7 @@ class Worker(GeventWorker):
         servers = []
         for sock in self.sockets:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
-            servers.append(StreamServer(sock, self.handler, spawn=Pool(self.worker_connections)))
+            servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
             servers[-1].max_accept = MAX_ACCEPT
             servers[-1].start()
         self.sender.start()
