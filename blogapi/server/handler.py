@@ -75,10 +75,10 @@ class Handler:
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side is done with it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
+        parser = RequestParser(self.cfg, connection, address)
         self.connections[connection] = None
         if len(self.connections) > self.max_connections:
             self.make_room()
-        parser = RequestParser(self.cfg, connection, address)
         try:
             while self.serve(connection, parser, address):
                 pass
