@@ -1,4 +1,4 @@
-"""The WSGI application, put together."""
+"""The factory of the WSGI application."""
 
 import os
 import time

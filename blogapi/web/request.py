@@ -105,7 +105,7 @@ def cookie(request: Request, name: str) -> str:
 
 
 def prefers_markdown(request: Request) -> bool:
-    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), also by naming it next to `*/*`."""
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if next to `*/*`."""
     header = request.environ.get("HTTP_ACCEPT", "").lower()
     if "text/" not in header and ";" not in header:  # the common case
         return False
