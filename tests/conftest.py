@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import ssl
 import subprocess
 import tempfile
 from contextlib import ExitStack, closing, contextmanager
@@ -23,10 +22,9 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import webhooks
 from blogapi.web.service import EXTENSION, Service
-from blogapi.webhooks import endpoint
 from blogapi.webhooks.sender import Sender
 from tests.postgresql import PROGRAMS, PostgresqlServer, clear
-from tests.receiver import Receiver, make_certificate
+from tests.receiver import Receiver
 from tests.service import Server, add_key
 
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
@@ -333,25 +331,3 @@ def delivery(client):
         return {name: value for name, value in delivery.items() if name not in ("id", "event", "created_at")}
 
     return newest
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
-
-
-@pytest.fixture
-def trust(certificate, monkeypatch):
-    """Let the certificate be one that this system trusts."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    endpoint.tls.cache_clear()
-    yield
-    endpoint.tls.cache_clear()
-
-
-@pytest.fixture
-def secure_receiver(certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    with Receiver(tls=context) as receiver:
-        yield receiver

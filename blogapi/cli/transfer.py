@@ -113,6 +113,8 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     another key changed since is left. Every post that is left is named with the reason, and the exit status is 1. After
     an interruption, the same command goes on; an undo can be undone.
     """
+    if not Config.from_environ(os.environ).keep_days:
+        raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use")
     would_be = "would be " if dry_run else ""
     counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
     with opened() as database:

@@ -75,10 +75,10 @@ class Handler:
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side is done with it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
+        parser = RequestParser(self.cfg, connection, address)
         self.connections[connection] = None
         if len(self.connections) > self.max_connections:
             self.make_room()
-        parser = RequestParser(self.cfg, connection, address)
         try:
             while self.serve(connection, parser, address):
                 pass
@@ -180,7 +180,8 @@ class Handler:
             key = name.replace("-", "_")
             if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
                 key = f"HTTP_{key}"
-            environ[key] = f"{environ[key]},{value}" if key in environ else value
+            separator = "; " if key == "HTTP_COOKIE" else ","  # RFC 9110, section 5.3; RFC 6265, section 5.4
+            environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
         return environ
 
     def call(self, environ: dict[str, Any]) -> tuple[str, Headers, bytes]:

@@ -1,6 +1,8 @@
 """CORS: pages of other origins that may call the API (the CORS protocol of the Fetch standard)."""
 
+import logging
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
@@ -11,12 +13,23 @@ PREFLIGHT = {
     "Access-Control-Max-Age": "7200",  # seconds; Chromium takes no more
 }
 
+log = logging.getLogger(__name__)
+
 
 def is_preflight(environ: Mapping[str, Any], origins: Collection[str], path: str) -> bool:
     """Return whether an OPTIONS request asks, for a page of one of these origins, what the API permits."""
     if not is_covered(path) or not {"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD"} <= environ.keys():
         return False
-    return ALLOW_ORIGIN in headers_for(origins, environ["HTTP_ORIGIN"])
+    if ALLOW_ORIGIN in headers_for(origins, environ["HTTP_ORIGIN"]):
+        return True
+    report(environ["HTTP_ORIGIN"][:100])
+    return False
+
+
+@lru_cache(maxsize=100)
+def report(origin: str) -> None:
+    """Log once that pages of an origin may not call the API."""
+    log.warning("pages of %a may not call the API: BLOGAPI_CORS_ORIGINS does not name this origin", origin)
 
 
 def is_covered(path: str) -> bool:

@@ -118,3 +118,11 @@ def test_a_time_must_be_one(run, since):
     status, output, error = run("undo", "--since", since)
     hint = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--since': {hint}")
+
+
+def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "0")
+    before = words(at(0))
+    status, output, error = run("undo", "--since", SINCE)
+    assert (status, output, error) == (1, [], ["Error: BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use"])
+    assert words(at(0)) == before

@@ -62,8 +62,8 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     page = view(owner, "/settings/posts/1/history")
     assert page.all("h1") == ["History of Third"]
     assert page.all(".posts li") == [
-        "Second until 2026-11-20 12:02 UTC · changed by settings",
-        "First until 2026-11-20 12:01 UTC · changed by tests",
+        "Second replaced 2026-11-20 12:02 UTC by settings",
+        "First replaced 2026-11-20 12:01 UTC by tests",
     ]
 
 

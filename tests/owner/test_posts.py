@@ -122,7 +122,7 @@ def test_a_post_is_shown_with_all_that_it_has(owner, post):
     assert page.all(".excerpt") == ["Short."]
 
 
-@pytest.mark.parametrize("path", ["/settings/posts/1", "/settings/posts/1/edit"])
+@pytest.mark.parametrize("path", ["/settings/posts/1", "/settings/posts/1/edit", f"/settings/posts/{10**19 - 1}/edit"])
 def test_a_post_that_does_not_exist_is_not_found(owner, path):
     page = view(owner, path)
     assert (page.status, page.all("h1"), page.said[0]) == (404, ["Not found"], "No such post.")

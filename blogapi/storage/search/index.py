@@ -12,6 +12,7 @@ SQLite splits just where the words are joined: to its `ascii` tokenizer all beyo
 
 import logging
 import sqlite3
+from functools import lru_cache
 from typing import Any
 
 from blogapi.post import fold
@@ -128,13 +129,18 @@ def has(found: str, looked_for: Wanted, by_title: bool | None, tag: str | None) 
 
     def has_all(*marks: str) -> bool:
         return all(
-            any(f" {phrase(sequence, scope + mark)}{'' if by_start else ' '}" in padded for mark in marks)
+            any(_padded(sequence, by_start, scope + mark) in padded for mark in marks)
             for sequence, by_start in looked_for
         )
 
     if tag and f" {scope}{tag_label(tag)} " not in padded:
         return False
     return has_all(OF_TITLE) if by_title else has_all("", OF_TAG) and (by_title is None or not has_all(OF_TITLE))
+
+
+@lru_cache(maxsize=256)  # asked for each post that is looked through
+def _padded(sequence: tuple[str, ...], by_start: bool, mark: str) -> str:
+    return f" {phrase(sequence, mark)}{'' if by_start else ' '}"
 
 
 # For all posts

@@ -27,11 +27,14 @@ new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 @blueprint.get("/posts/new")
 @blueprint.get("/posts/<id:post_id>/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str:
-    """Show the form of a post: after an error as typed, with what it would change if the post was changed meanwhile."""
+    """Show the form of a post.
+
+    After an error it has what was typed; if the post was changed meanwhile, the page shows what saving would change.
+    """
     new = {"status": "draft", "nonce": secrets.token_urlsafe(16)}
-    post = as_typed(posts.find(database(), post_id)) if post_id else new
+    post = new if post_id is None else as_typed(posts.find(database(), post_id))
     typed, changed = g.form.to_dict() if "form" in g else post, {}
-    if post_id and typed.get("etag") != post["etag"]:
+    if post is not new and typed.get("etag") != post["etag"]:
         changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
         typed["etag"] = post["etag"]
     values = {"typed": typed, "changed": changed, "post_id": post_id, "action": path()}
@@ -53,7 +56,7 @@ def create_post() -> Response:
 @blueprint.post("/posts/<id:post_id>/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Response | tuple[str, int]:
-    """Change what the form changes of a post; if the post changed since it was opened, show both instead."""
+    """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
     document = posts.find(database(), post_id)
     old = documents.load(document)
     typed = typed_fields(old["content"])
@@ -117,7 +120,7 @@ def as_typed(document: bytes) -> dict[str, str]:
 def typed_fields(old_content: str = "") -> dict[str, Any]:
     """Return the fields of a post that were typed, as a body in JSON would have them.
 
-    A browser does not tell which line breaks a text has: a content keeps those that it had.
+    Browsers send every line break as CRLF; the content keeps the kind that it had.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FIELDS}
     if "\r\n" in old_content:

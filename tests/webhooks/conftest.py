@@ -1,0 +1,30 @@
+"""A receiver with TLS, whose certificate the system trusts."""
+
+import ssl
+
+import pytest
+
+from blogapi.webhooks import endpoint
+from tests.receiver import Receiver, make_certificate
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture
+def trust(certificate, monkeypatch):
+    """Let the certificate be one that this system trusts."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    endpoint.tls.cache_clear()
+    yield
+    endpoint.tls.cache_clear()
+
+
+@pytest.fixture
+def secure_receiver(certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with Receiver(tls=context) as receiver:
+        yield receiver
