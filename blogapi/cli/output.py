@@ -21,6 +21,7 @@ TODO = {
     "other slugs": "--redirects FILE lists the old ones",
     "old addresses": "--redirects FILE lists them",
 }
+SUMMARY = {"created": "made", "updated": "changed"}  # how a summary calls these outcomes, for scripts that read it
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class Summary:
 
     def lines(self, left_out: Mapping[str, int], would_be: str) -> Iterator[str]:
         """Yield the lines of the summary; `would_be` begins those of a dry run."""
-        yield would_be + _counts(self.outcomes)
+        yield would_be + _counts({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})
         if left_out:
             hint = " (--pages imports pages)" if "page" in left_out else ""
             yield f"{would_be}left out: {_counts(left_out)}{hint}"
