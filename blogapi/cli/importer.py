@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from marshmallow import ValidationError
 
-from blogapi.files.items import Item, Refused
+from blogapi.files.sources import Item, Refused
 from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
 from blogapi.storage.engine import Database, Reader, Transaction

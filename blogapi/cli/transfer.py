@@ -19,9 +19,8 @@ from blogapi.cli.importer import Result, foresee, store
 from blogapi.cli.output import Summary, warn, with_progress
 from blogapi.config import Config
 from blogapi.files.export import export
-from blogapi.files.front_matter import rfc3339_of
-from blogapi.files.items import Item, shown
-from blogapi.files.sources import open_sources
+from blogapi.files.front_matter import rfc3339_of, shown
+from blogapi.files.sources import Item, open_sources
 from blogapi.post import URL
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import undo
