@@ -180,7 +180,8 @@ class Handler:
             key = name.replace("-", "_")
             if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
                 key = f"HTTP_{key}"
-            environ[key] = f"{environ[key]},{value}" if key in environ else value
+            separator = "; " if key == "HTTP_COOKIE" else ","  # RFC 9110, section 5.3; RFC 6265, section 5.4
+            environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
         return environ
 
     def call(self, environ: dict[str, Any]) -> tuple[str, Headers, bytes]:

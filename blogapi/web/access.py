@@ -30,7 +30,7 @@ PUBLIC = {
     "/settings/owner.css",
     "/settings/owner.js",
 }
-OWNER = "owner"  # the blueprint that demands a session instead of a key
+OWNER = "api.owner"  # the blueprint that demands a session instead of a key
 TAGS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)

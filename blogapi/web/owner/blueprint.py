@@ -11,7 +11,7 @@ from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
-from blogapi.web.access import OWNER, PUBLIC
+from blogapi.web.access import PUBLIC
 from blogapi.web.owner.forms import load_form
 from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie, current_request
 from blogapi.web.service import database, service
@@ -32,7 +32,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-blueprint = Blueprint(OWNER, __name__, url_prefix=ROOT, template_folder="templates")
+blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templates")
 
 
 @blueprint.before_request
