@@ -77,7 +77,7 @@ class EventLoop:
         return self.hub.threadpool.apply(function, arguments)
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready for `events`; return the ready ones. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
         watcher = hub.loop.io(file, events)
         try:
