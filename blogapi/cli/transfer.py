@@ -1,33 +1,25 @@
-"""The commands that read or write many posts (import, export, undo), and openapi."""
+"""The commands that read or write many posts: import, export, undo."""
 
-import json
 import os
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote, unquote
 
 import click
-from flask import Flask
 
-from blogapi.cli.commands import opened
-from blogapi.cli.importer import Result, foresee, store
-from blogapi.cli.output import Summary, warn, with_progress
+from blogapi.cli.commands import opened, with_progress
+from blogapi.cli.importer import Summary, counted, foresee, redirects, store
 from blogapi.config import Config
 from blogapi.files.export import export
-from blogapi.files.front_matter import rfc3339_of
-from blogapi.files.items import Item, shown
+from blogapi.files.front_matter import rfc3339_of, shown
 from blogapi.files.sources import open_sources
 from blogapi.post import URL
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import undo
 from blogapi.storage.posts import slug_of
-from blogapi.web.openapi.description import describe
-from blogapi.web.views import blueprint
 
 
 class GivenPath(click.Path):
@@ -38,14 +30,14 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx) if value else self.fail("must not be empty", param, ctx)
 
 
-def base_url(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def url(value: str) -> str:
     """Return the URL of a site."""
     if value and not re.fullmatch(URL, value):
         raise click.BadParameter("must be an absolute http or https URL without white space")
     return value
 
 
-def time_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def utc(value: str) -> str:
     """Return a time as RFC 3339."""
     try:
         return rfc3339_of(value)
@@ -58,10 +50,16 @@ def time_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option("--dry-run", is_flag=True, help="Print what would become of each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
 @click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
-@click.option("--base-url", "site", metavar="URL", default="", callback=base_url, help="Make relative images absolute.")
-@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="Write `/old/path /slug` lines.")
+@click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
+@click.option(
+    "--redirects",
+    "redirects_file",
+    metavar="FILE",
+    type=click.File("w", lazy=True),
+    help="Write `/old/path /slug` lines.",
+)
 def import_posts(
-    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
+    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects_file: IO[str] | None
 ) -> None:
     """Import Markdown files, folders and exports.
 
@@ -69,17 +67,16 @@ def import_posts(
     that a second import changes nothing. Files that cannot be read are named with the reason; the others are imported,
     and the exit status is 1. After an interruption, the same command goes on.
     """
-    summary, by = Summary(), Config.from_environ(os.environ).author("import")
+    summary, by = Summary(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
         results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
-                report(result, summary, dry_run)
-                if redirects and result.item and not dry_run:
-                    redirects.writelines(_redirects(result.item))
+                summary.add(result)
+                if redirects_file and result.item and not dry_run:
+                    redirects_file.writelines(redirects(result.item))
         finally:
-            for line in summary.lines(+sources.left_out, "would be " if dry_run else ""):
-                click.echo(shown(line))
+            summary.print(+sources.left_out)
     sys.exit(1 if summary.outcomes["refused"] else 0)
 
 
@@ -102,7 +99,7 @@ def export_posts(folder: Path, delete: bool) -> None:
     "--since",
     required=True,
     metavar="TIME",
-    callback=time_option,
+    type=utc,
     help="A date or a time in UTC: 2026-11-20T10:10:00Z.",
 )
 @click.option("--key", metavar="NAME", help="Undo only what this key did; `import`, `settings` and `undo` work, too.")
@@ -125,48 +122,5 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
                 reason = f", {undone.reason}" if undone.reason else ""
                 click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))
         finally:
-            click.echo(would_be + ", ".join(f"{action} {count}" for action, count in counts.items()))
+            click.echo(would_be + counted(counts))
     sys.exit(1 if counts["left"] else 0)
-
-
-@click.command()
-def openapi() -> None:
-    """Print the description of the API (OpenAPI 3.1).
-
-    It is what the server has at /openapi.json.
-    """
-    app = Flask(__name__)
-    app.register_blueprint(blueprint)
-    click.echo(json.dumps(describe(app), indent=2))
-
-
-def report(result: Result, summary: Summary, dry_run: bool) -> None:
-    """Count a result; print why it was refused, or what a dry run foresees."""
-    summary.outcomes[result.outcome] += 1
-    for reason in result.reasons:
-        warn(shown(str(reason)))
-    if result.item is None:
-        return
-    summary.dropped.update(result.item.dropped)
-    for what, line in result.item.notes:
-        summary.note(what, f"{result.source}:{line}" if line else result.source)
-    if any(_redirects(result.item)):
-        summary.note("old addresses", result.source)
-    if dry_run:
-        click.echo(shown(f"{result.source}: would be {result.outcome}: {_foreseen(result.item)}"))
-
-
-def _foreseen(item: Item) -> str:
-    fields = item.fields
-    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
-    parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
-    parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
-    parts += [f"{what} in line {line}" if line else what for what, line in item.notes]
-    return "; ".join(filter(None, parts))
-
-
-def _redirects(item: Item) -> Iterator[str]:
-    """Yield a line for each old address of a post that is not its slug."""
-    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
-        if path not in ("", item.fields["slug"]):
-            yield f"/{path} /{item.fields['slug']}\n"

@@ -53,6 +53,8 @@ MONTH_NAMED = re.compile(
 )
 MAX_TIME_LENGTH = 64
 TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+# Characters that a terminal obeys: controls, line separators, directions of writing. And unpaired surrogates.
+NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class MarkdownError(ValueError):
@@ -98,6 +100,11 @@ def read(marks: bytes, text: str) -> dict[str, Entry]:
 def shortened(name: str) -> str:
     """Return a name as a message shows it."""
     return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
+
+
+def shown(text: str) -> str:
+    """Return a text, for example the name of a file, as a terminal can show it."""
+    return NOT_SHOWN.sub("\ufffd", text)
 
 
 def _decode(data: bytes, first_line: int) -> str:

@@ -7,13 +7,17 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
-from blogapi.post import CONTROL, is_visible
+from blogapi.post import is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
 
+# The names that programs have for the address of a post, those of its values that are no path, and for older addresses.
+PATH_NAMES = ("permalink", "path", "url")
+PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
@@ -110,12 +114,36 @@ def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
 _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.
 
 
-def line_of(field: str, fields: Mapping[str, Any], lines: Mapping[str, int], content_line: int) -> int | None:
-    """Return the line of a field in a Markdown file; of the content, that of its first control character."""
-    if field != "content" or not content_line:
-        return lines.get(field)
-    control = CONTROL.search(fields["content"])
-    return control and content_line + fields["content"].count("\n", 0, control.start())
+def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
+    """Read the paths, older paths and tags that other programs write; return them, and the names that are left."""
+    values = {name.lower(): value for name, value in unknown.items()}
+    paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
+    aliases = {name: found for name in ALIAS_NAMES if (found := _aliases(values.get(name)))}
+    tags = _taxonomies(values.get("taxonomies"))
+    used = {*PATH_NAMES, *aliases, *(("taxonomies",) if tags else ())}
+    left = tuple(name for name in unknown if name.lower() not in used)
+    return paths, [path for found in aliases.values() for path in found], tags, left
+
+
+def path_of(value: Any) -> str:
+    """Return the path of an address; nothing if it is a pattern or the name of a style."""
+    if not isinstance(value, str) or value in PATH_STYLES or "{" in value:
+        return ""
+    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
+    return "" if re.search("(^|/|-):[a-z]", path) else path
+
+
+def _aliases(value: Any) -> list[str]:
+    """Return the older addresses in a value; those of Obsidian are names."""
+    values = value if isinstance(value, list) else [value]
+    return [path for value in values if (path := path_of(value)) and "/" in path]
+
+
+def _taxonomies(value: Any) -> list[str]:
+    """Return the tags and categories as in Zola."""
+    lists = [value.get(name) for name in ("tags", "categories")] if isinstance(value, dict) else []
+    names = [name for names in lists if isinstance(names, list) for name in names]
+    return [name for name in names if isinstance(name, str) and name.strip()]
 
 
 def parse_strictly(data: bytes) -> Document:

@@ -19,7 +19,7 @@ from blogapi.storage.stored import Document, PostRef
 PRUNED = 20  # versions of each state, at most, in one transaction
 STATES = ("replaced", "deleted", "restored")
 SLUG_LENGTH = 90  # of a slug that gets a number, at most
-WORDS = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
+RESTORED = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
 
 
 class Kept(NamedTuple):
@@ -114,7 +114,7 @@ def restore(tx: Transaction, ref: PostRef, version: int, by: str) -> bytes:
     Raises NotFound.
     """
     old = _version(tx, ref, version)
-    return posts.change(tx, ref, {name: old.get(name) for name in WORDS}, lambda document: None, by)
+    return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, lambda document: None, by)
 
 
 def restore_deleted(tx: Transaction, post_id: int, by: str) -> bytes:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.files.items import Item, Refused
+from blogapi.files.sources import Item, Refused
 from tests.blogs import SAMPLES, read
 
 

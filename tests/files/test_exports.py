@@ -10,8 +10,7 @@ import pytest
 
 from blogapi.files.content import markdown_of
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.items import Item, Refused
-from blogapi.files.sources import open_sources
+from blogapi.files.sources import Item, Refused, open_sources
 from tests.blogs import NOON, SAMPLES, read, slug_of, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"

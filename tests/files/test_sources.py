@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.files.items import Refused
+from blogapi.files.sources import Refused
 from tests.blogs import read
 
 
