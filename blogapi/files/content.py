@@ -107,8 +107,8 @@ def with_absolute_images(content: str, site: str, folder: str) -> str:
         name = match.lastgroup
         if name is None or name == "fence":
             return match[0]
-        start, end = match.start(name) - match.start(), match.end(name) - match.start()
-        return match[0][:start] + absolute(match[name], site, folder) + match[0][end:]
+        before, after = content[match.start() : match.start(name)], content[match.end(name) : match.end()]
+        return before + absolute(match[name], site, folder) + after
 
     return CODE_OR_IMAGE.sub(replaced, content)
 
@@ -141,17 +141,12 @@ def _prepare(soup: BeautifulSoup) -> None:
         if not text.find_parent("pre"):
             text.replace_with(BLANKS.sub(" ", text))
     for element in soup.find_all(style=BACKGROUND):
-        _show_background(soup, element)
+        address = BACKGROUND.search(element["style"])[1].strip()
+        if not element.find("img", src=address):
+            element.insert(0, soup.new_tag("img", src=address, alt=""))
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)
-
-
-def _show_background(soup: BeautifulSoup, element: Tag) -> None:
-    """Put the image that is the background of a block into it, unless it is there."""
-    address = BACKGROUND.search(element["style"])[1].strip()
-    if not element.find("img", src=address):
-        element.insert(0, soup.new_tag("img", src=address, alt=""))
 
 
 def _paragraphs(html: str) -> str:
