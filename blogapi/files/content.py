@@ -87,6 +87,8 @@ def markdown_of(html: str, *, bare: bool = False) -> str:
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
     except RecursionError:
         raise MarkdownError("its HTML is nested too deep") from None
+    except ValueError:  # for example of <ol start="²">
+        raise MarkdownError("its HTML is malformed") from None
     return f"{text}\n" if text else ""
 
 
@@ -96,7 +98,9 @@ def text_of(html: str) -> str:
 
 
 def absolute(address: str, site: str, folder: str) -> str:
-    """Return the URL of an image whose address is relative to a folder of a site."""
+    """Return the URL of an image in a folder of a site. An address that is not relative stays."""
+    if not re.match(RELATIVE, address, re.IGNORECASE):
+        return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
 
 
@@ -128,7 +132,7 @@ def not_portable(content: str) -> dict[str, int]:
 def _parsed(html: str) -> BeautifulSoup:
     try:
         return BeautifulSoup(html, "html.parser")
-    except ParserRejectedMarkup:
+    except (ParserRejectedMarkup, ValueError):  # ValueError: a character reference of thousands of digits
         raise MarkdownError("its HTML is malformed") from None
 
 
