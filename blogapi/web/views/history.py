@@ -116,7 +116,7 @@ def delete_trashed_post(request: Request, post: int) -> Response:
 
 
 def kept_json(kept: Iterable[Kept], number: str | None, time: str) -> bytes:
-    """Return the JSON of what is kept: the number of each version, and until when it lasted, by these names."""
+    """Return the JSON of versions; `number` and `time` name the fields for the number and the end of each."""
     found = []
     for each in kept:
         known = {number: str(each.version)} if number else {}
