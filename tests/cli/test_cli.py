@@ -237,4 +237,4 @@ def test_commands_for_keys_import_neither_flask_nor_parsers():
 
 def test_commands_for_files_import_neither_flask_nor_gevent():
     code = "import sys, blogapi.cli.transfer; print(*{'flask', 'werkzeug', 'gevent'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"
+    assert subprocess.run([sys.executable, "-c", code], env=unmeasured(), capture_output=True, text=True).stdout == "\n"
