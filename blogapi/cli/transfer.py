@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -22,12 +22,11 @@ from blogapi.storage import undo
 from blogapi.storage.posts import slug_of
 
 
-class GivenPath(click.Path):
-    """A path; an empty one, from an unset shell variable, is refused, which Path takes for the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path."""
-        return super().convert(value, param, ctx) if value else self.fail("must not be empty", param, ctx)
+def given_path(value: str) -> Path:
+    """Return a path; refuse an empty one, from an unset shell variable, which Path takes for the current folder."""
+    if not value:
+        raise click.BadParameter("must not be empty")
+    return Path(value)
 
 
 def url(value: str) -> str:
@@ -46,7 +45,7 @@ def utc(value: str) -> str:
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, required=True, type=GivenPath(path_type=Path), metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print what would become of each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
 @click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
@@ -81,7 +80,7 @@ def import_posts(
 
 
 @click.command("export")
-@click.argument("folder", type=GivenPath(path_type=Path), metavar="DIR")
+@click.argument("folder", type=given_path, metavar="DIR")
 @click.option("--delete", is_flag=True, help="Remove the files that an earlier export wrote for posts that are gone.")
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. Files with the same content are not touched."""

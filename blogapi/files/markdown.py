@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
@@ -72,17 +72,16 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
     """Read front matter."""
-    entries = read(marks, text)
+    values, lines = read(marks, text)
     if not strict:  # Hugo's names have no case.
-        entries = {LOWER.get(name.lower(), name): entry for name, entry in entries.items()}
+        values, lines = ({LOWER.get(name.lower(), name): each[name] for name in each} for each in (values, lines))
     fields: dict[str, Any] = {}
-    lines = {name: line for name, (_, line) in entries.items()}
     sources: dict[str, str] = {}
-    for name in [name for name in KNOWN if name in entries]:
-        value = entries[name].value
+    for name in [name for name in KNOWN if name in values]:
+        value = values[name]
         if KNOWN[name][0] == "cover_image" and isinstance(value, list) and not strict:
             if len(value) > 1:
-                entries[f"further {name}"] = entries[name]
+                values[f"further {name}"] = value
             value = value[0] if value else ""
         field, value = _field(name, value, lines[name])
         if not value:
@@ -91,14 +90,15 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
         if field == "tags":
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value and field in ("excerpt", "cover_image") and not strict:
-            entries[f"{name} (not the {sources[field]})"] = entries[name]
+            values[f"{name} (not the {sources[field]})"] = value
         elif fields[field] != value:
             raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
         sources.setdefault(field, name)
-    created_at = entries["created_at"].value if "created_at" in entries else None
-    number = entries["id"].value if "id" in entries else ""
-    unknown = {name: entry.value for name, entry in entries.items() if name not in (*KNOWN, *IGNORED)}
-    return Document(fields, created_at or None, int(number) if ID.fullmatch(str(number)) else 0, unknown, lines)
+    number = str(values.get("id", ""))
+    unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
+    return Document(
+        fields, values.get("created_at") or None, int(number) if ID.fullmatch(number) else 0, unknown, lines
+    )
 
 
 def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
@@ -188,17 +188,12 @@ def _address(value: Any) -> str:
     return _text(value)
 
 
-def _status_if(status_of: Mapping[bool, str]) -> Callable[[Any], str]:
-    """Return a function that reads a flag as a status."""
-
-    def read(value: Any) -> str:
-        if value == "":
-            return ""
-        if not isinstance(value, str) or value.lower() not in FLAGS:
-            raise ValueError("must be true or false")
-        return status_of[FLAGS[value.lower()]]
-
-    return read
+def _status(if_true: str, if_false: str, value: Any) -> str:
+    if value == "":
+        return ""
+    if not isinstance(value, str) or value.lower() not in FLAGS:
+        raise ValueError("must be true or false")
+    return if_true if FLAGS[value.lower()] else if_false
 
 
 # The field that a name stands for, and the function that reads its value. A field's own name comes first.
@@ -206,8 +201,8 @@ KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "title": ("title", _text),
     "slug": ("slug", _text),
     "status": ("status", _text),
-    "draft": ("status", _status_if({True: "draft", False: "published"})),
-    "published": ("status", _status_if({True: "published", False: "draft"})),
+    "draft": ("status", partial(_status, "draft", "published")),
+    "published": ("status", partial(_status, "published", "draft")),
     **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
     **dict.fromkeys(("cover_image", "image", "cover", "featured_image", "feature_image"), ("cover_image", _address)),

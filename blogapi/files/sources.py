@@ -89,7 +89,7 @@ class Sources:
         self.kinds = ("post", "page") if pages else ("post",)
         self.site = site
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
-        self.files: set[Path] = set()
+        self.files: set[str] = set()
         found = [found for path in paths for found in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
 
@@ -152,7 +152,7 @@ class Sources:
 
     def _find_file(self, path: Path, top: Path) -> Iterator[Found]:
         """Find a file, once however many paths lead to it."""
-        if (resolved := path.resolve()) in self.files:
+        if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
         item = self._read_file(path, top)
@@ -245,7 +245,7 @@ class Sources:
         if self.site:
             fields["content"] = with_absolute_images(fields.get("content", ""), self.site, folder)
         if cover := fields.pop("cover_image", ""):
-            if self.site and not ABSOLUTE_URL.fullmatch(cover) and not cover.startswith("//"):
+            if self.site:
                 cover = absolute(cover, self.site, folder)
             if ABSOLUTE_URL.fullmatch(cover):
                 fields["cover_image"] = cover

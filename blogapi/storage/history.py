@@ -24,7 +24,7 @@ RESTORED = ("title", "content", "excerpt", "tags", "cover_image")  # the fields 
 
 
 class Kept(NamedTuple):
-    """A version that is kept, without its content."""
+    """A stored version of a post, without its content."""
 
     post_id: int
     version: int
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 class HistoryPage(NamedTuple):
-    """Some of the versions that are kept, and what the next page is `before` if more follow."""
+    """A page of stored versions, and the `before` of the next page if more follow."""
 
     kept: list[Kept]
     before: int | Cursor | None
@@ -64,7 +64,7 @@ def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPa
 
 
 def _page(reader: Reader, query: Any, limit: int) -> tuple[list[Kept], bool]:
-    """Return what a page has, and whether more follow."""
+    """Return the rows of a page, and whether more follow."""
     kept: list[Kept] = []
     size = 0
     for row in reader.rows(query.limit(limit + 1)):
@@ -114,7 +114,7 @@ def accept(document: bytes | None) -> None:
 
 
 def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check = accept) -> bytes:
-    """Give a post the words of an earlier version; its slug, status and dates stay. Returns its document.
+    """Restore the text, tags and image of an earlier version; slug, status and dates stay. Returns the document.
 
     Raises NotFound.
     """
@@ -125,14 +125,14 @@ def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check =
 def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accept) -> bytes:
     """Restore a post from the trash as it was; return its document. Raises NotFound.
 
-    It gets another slug if its own is taken, and is a draft if it was to be published meanwhile.
+    It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
     """
     check(trashed(tx, post_id))
     return recreate(tx, _deleted(tx, post_id), by)
 
 
 def recreate(tx: Transaction, post: Document, by: str) -> bytes:
-    """Create a post that is in the trash as it was, or as it was before; return its document."""
+    """Create a post from the trash again, from its last version or an earlier one; return its document."""
     index.check_size(tx, {}, post)
     if post["status"] == "scheduled" and post["published_at"] <= tx.now:
         post = post | {"status": "draft", "published_at": None}

@@ -1,4 +1,4 @@
-"""Undo: every post becomes again what it was at a time."""
+"""Undo: returning every post to its state at a time."""
 
 import time
 from collections.abc import Collection, Iterator
@@ -24,7 +24,7 @@ class Undone(NamedTuple):
     post_id: int
     title: str
     action: str  # changed back, restored, deleted, or left
-    reason: str = ""  # why it was left, or is not all that it was
+    reason: str = ""  # why it was left, or differs from what it was
 
 
 class Change(NamedTuple):
@@ -35,9 +35,9 @@ class Change(NamedTuple):
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo all that was done since a time, or only what a key did; yield what was done with each post.
+    """Undo all changes since a time, or only those of a key; yield the result for each post.
 
-    A post that another changed after the key is left. Others can write in between. Interrupted, it can be run again.
+    A post that another key changed since is left. Others can write in between. After an interruption, run it again.
     """
     waiting = [(post_id, 0) for post_id in _changed_since(database, since)]
     while waiting:
@@ -78,7 +78,7 @@ def _write_patiently(database: Database, *arguments: Any) -> list[Undone | None]
 def _undo_some(
     tx: Transaction, step: list[int], leaving: Collection[int] | None, since: str, key: str | None
 ) -> list[Undone | None]:
-    """Undo what was done with the first posts of a step, at least one, until the time is over."""
+    """Undo the changes of the first posts of a step, at least one, until the time is over."""
     deadline = time.monotonic() + STEP_SECONDS
     results: list[Undone | None] = []
     for post_id in step:
@@ -122,7 +122,7 @@ def _undo_one(
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> list[Change]:
-    """Return what was done with a post since a time."""
+    """Return the changes of a post since a time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))
@@ -171,12 +171,12 @@ def _change(tx: Transaction, present: Document, new: Document) -> None:
 
 
 def _words(post: Document) -> Document:
-    """Return what makes a post the same as another."""
+    """Return the fields of a post that matter for equality."""
     return {name: value for name, value in post.items() if name != "updated_at"}
 
 
 def _as_of_now(post: Document, present: Document, now: str) -> Document:
-    """Return an earlier version of a post as it can be now: what was scheduled may have come."""
+    """Return an earlier version of a post as it would be now: its scheduled time may have passed."""
     if post.get("status") != "scheduled" or post["published_at"] > now:
         return post
     if present.get("status") == "published":

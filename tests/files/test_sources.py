@@ -288,6 +288,12 @@ def test_relative_images_become_absolute_below_a_base_url(tmp_path, text, conten
     assert (item.fields["content"], item.fields["cover_image"]) == (made, "https://a.example/x/b.png")
 
 
+def test_a_cover_that_is_not_an_address_is_dropped_below_a_base_url(tmp_path):
+    (tmp_path / "a.md").write_text("---\nimage: 'x://['\n---\nA")
+    (item,) = read(tmp_path, site="https://a.example")
+    assert ("cover_image" in item.fields, item.dropped) == (False, ("cover_image",))
+
+
 @pytest.mark.parametrize(
     ("text", "name", "old_paths"),
     [
