@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
 @click.group(name="blogapi", cls=LazyGroup)
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 def command_line() -> None:
-    """Look after a blogapi database. BLOGAPI_DATABASE names it."""
+    """Manage a blogapi database. BLOGAPI_DATABASE names it."""
 
 
 def main() -> None:

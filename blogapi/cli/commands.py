@@ -86,7 +86,7 @@ def serve(host: str | None, port: str | None) -> None:
 
 
 def set_up(config: Config) -> None:
-    """Set up or upgrade a database; create and show a first key if there is none."""
+    """Set up or upgrade a database; create and show a first key if no key exists."""
     engine = engine_for(config.database)
     engine.open()
     engine.close()

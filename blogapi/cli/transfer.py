@@ -46,7 +46,7 @@ def utc(value: str) -> str:
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
-@click.option("--dry-run", is_flag=True, help="Print what would become of each post, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
 @click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
@@ -64,7 +64,7 @@ def import_posts(
 
     Exports are those of WordPress (.xml) and Ghost (.json). A post with the same slug becomes what the file says, so
     that a second import changes nothing. Files that cannot be read are named with the reason; the others are imported,
-    and the exit status is 1. After an interruption, the same command goes on.
+    and the exit status is 1. After an interruption, repeat the command.
     """
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
@@ -98,11 +98,11 @@ def export_posts(folder: Path, delete: bool) -> None:
 @click.option("--key", metavar="NAME", help="Undo only what this key did; `import`, `settings` and `undo` work, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
-    """Make every post again what it was at a time.
+    """Return every post to its state at a time.
 
     Changed posts are changed back, deleted ones restored, and created ones go to the trash. With --key, a post that
     another key changed since is left. Every post that is left is named with the reason, and the exit status is 1. After
-    an interruption, the same command goes on; an undo can be undone.
+    an interruption, repeat the command. An undo can be undone.
     """
     if not Config.from_environ(os.environ).keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use")

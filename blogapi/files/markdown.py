@@ -50,7 +50,7 @@ class Document(NamedTuple):
 
     @property
     def is_exported(self) -> bool:
-        """Whether it has all that `render` always writes: then nothing is inferred from its name."""
+        """Whether it has all names that `render` always writes: then nothing is inferred from its name."""
         return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
@@ -109,7 +109,7 @@ def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
         raise MarkdownError(f"`{name}` {error}", line) from None
 
 
-_read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.
+_read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in sync sends the same files again and again.
 
 
 def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:

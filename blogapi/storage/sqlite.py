@@ -51,7 +51,7 @@ class Sqlite:
     """A database file, and one kept connection to it.
 
     A connection for each request would cost more than most requests do (about 500 µs). Waiting for a lock in SQLite
-    would stop the whole process, so it only waits for `wait_seconds`; otherwise the caller of `begin` waits.
+    would stop the whole process, so it waits for `wait_seconds` only (0 by default), and the caller of `begin` waits.
     """
 
     dialect = "sqlite"

@@ -57,8 +57,8 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
 def write(tx: Transaction, old: Document, new: Document, event: str | None, by: str | None = None) -> StoredPost:
     """Replace the post `old` by `new`, with its tags, events and words; {} stands for no post.
 
-    The event is recorded, and the publication of a post that becomes published. `by` is who made it a new version, ""
-    if no version is kept; nobody did if it is published by its time.
+    The event is recorded, and the publication of a post that becomes published. `by` is the author of the new version,
+    "" to keep no version, None for a publication at its time.
     """
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
