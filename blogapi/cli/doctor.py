@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -104,10 +103,5 @@ def _proxies(config: Config) -> str:
     raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address in place of the clients'")
 
 
-FILE_CHECKS: dict[str, Callable[[Config], str]] = {"permissions": _permissions, "free space": _space}
-CHECKS: dict[str, Callable[[Config], str]] = {
-    "database": _database,
-    "clock": _clock,
-    "BLOGAPI_URL": _url,
-    "proxies": _proxies,
-}
+FILE_CHECKS = {"permissions": _permissions, "free space": _space}
+CHECKS = {"database": _database, "clock": _clock, "BLOGAPI_URL": _url, "proxies": _proxies}

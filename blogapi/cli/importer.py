@@ -131,7 +131,7 @@ def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
         return Result("refused", reasons=[Refused(checked.source, line, str(error))])
 
 
-class Summary:
+class Report:
     """The counts of an import, and what is left to do."""
 
     def __init__(self, dry_run: bool):
@@ -155,7 +155,7 @@ class Summary:
                 click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item)}"))
 
     def print(self, left_out: Mapping[str, int]) -> None:
-        """Print the summary, with the counts of what is not imported."""
+        """Print the counts, with those of what is not imported."""
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
         if left_out:

@@ -11,7 +11,7 @@ from typing import IO
 import click
 
 from blogapi.cli.commands import opened, with_progress
-from blogapi.cli.importer import Summary, counted, foresee, redirects, store
+from blogapi.cli.importer import Report, counted, foresee, redirects, store
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.front_matter import rfc3339_of, shown
@@ -66,17 +66,17 @@ def import_posts(
     that a second import changes nothing. Files that cannot be read are named with the reason; the others are imported,
     and the exit status is 1. After an interruption, repeat the command.
     """
-    summary, by = Summary(dry_run), Config.from_environ(os.environ).author("import")
+    report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
         results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
-                summary.add(result)
+                report.add(result)
                 if redirects_file and result.item and not dry_run:
                     redirects_file.writelines(redirects(result.item))
         finally:
-            summary.print(+sources.left_out)
-    sys.exit(1 if summary.outcomes["refused"] else 0)
+            report.print(+sources.left_out)
+    sys.exit(1 if report.outcomes["refused"] else 0)
 
 
 @click.command("export")
@@ -94,13 +94,7 @@ def export_posts(folder: Path, delete: bool) -> None:
 
 
 @click.command("undo")
-@click.option(
-    "--since",
-    required=True,
-    metavar="TIME",
-    type=utc,
-    help="A date or a time in UTC: 2026-11-20T10:10:00Z.",
-)
+@click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
 @click.option("--key", metavar="NAME", help="Undo only what this key did; `import`, `settings` and `undo` work, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 def undo_changes(since: str, key: str | None, dry_run: bool) -> None:

@@ -120,6 +120,8 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
     status = _text(item, "status")
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
     html = _text(item, "encoded", "content")
+    terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
+    meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item if child.tag.endswith("}postmeta")]
     return {
         "path": _text(item, "link"),
         "title": text_of(_text(item, "title")),
@@ -128,9 +130,9 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
         "status": "draft" if _text(item, "post_password") else STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
         "created_at": when,
-        "tags": _wordpress_tags(item),
+        "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
-        "cover_image": images.get(_meta(item, "_thumbnail_id"), ""),
+        "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
         "html": html,
         "bare": "<!-- wp:" not in html,
         "comments": sum(child.tag.endswith("}comment") for child in item),
@@ -143,18 +145,6 @@ def _text(item: Element, name: str, space: str = "") -> str:
         uri, _, local = child.tag.rpartition("}")
         if local == name and space in uri:
             return (child.text or "").strip() if name != "encoded" else child.text or ""
-    return ""
-
-
-def _wordpress_tags(item: Element) -> list[str]:
-    terms = [(child.get("domain"), child.text) for child in item if child.tag == "category"]
-    return [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted and text]
-
-
-def _meta(item: Element, key: str) -> str:
-    for child in item:
-        if child.tag.endswith("}postmeta") and _text(child, "meta_key") == key:
-            return _text(child, "meta_value")
     return ""
 
 

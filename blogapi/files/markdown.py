@@ -94,11 +94,9 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
         elif fields[field] != value:
             raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
         sources.setdefault(field, name)
-    number = str(values.get("id", ""))
+    number = ID.fullmatch(str(values.get("id", "")))
     unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
-    return Document(
-        fields, values.get("created_at") or None, int(number) if ID.fullmatch(number) else 0, unknown, lines
-    )
+    return Document(fields, values.get("created_at") or None, int(number[0]) if number else 0, unknown, lines)
 
 
 def _field(name: str, value: Any, line: int) -> tuple[str, Any]:

@@ -281,8 +281,7 @@ def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
 
 def _looked_through(item: Item, slug: str) -> Item:
     """Return an item with the slug that it gets, and notes for its author."""
-    has_changed = item.notes or slug != item.fields["slug"]
-    notes = [("other slugs", item.line_of("slug"))] if has_changed else []
+    notes = [("other slugs", item.line_of("slug"))] if item.notes or slug != item.fields["slug"] else []
     for name, line in not_portable(item.fields.get("content", "")).items():
         notes.append((name, item.content_line and item.content_line + line - 1))
     return item._replace(fields=item.fields | {"slug": slug}, notes=tuple(notes))

@@ -12,6 +12,7 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, Cursor
+from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes, Param
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
@@ -108,20 +109,25 @@ def _load(reader: Reader, condition: Any, kind: str) -> Document:
 # Write
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, by: str) -> bytes:
+def accept(document: bytes | None) -> None:
+    """Accept every state of a post."""
+
+
+def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check = accept) -> bytes:
     """Restore the text, tags and image of an earlier version; slug, status and dates stay. Returns the document.
 
     Raises NotFound.
     """
     old = _version(tx, ref, version)
-    return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, lambda document: None, by)
+    return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, check, by)
 
 
-def restore_deleted(tx: Transaction, post_id: int, by: str) -> bytes:
+def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accept) -> bytes:
     """Restore a post from the trash as it was; return its document. Raises NotFound.
 
     It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
     """
+    check(trashed(tx, post_id))
     return recreate(tx, _deleted(tx, post_id), by)
 
 
@@ -140,9 +146,9 @@ def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     return created.document
 
 
-def forget(tx: Transaction, post_id: int) -> None:
+def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
     """Delete a post in the trash for good, with its versions. Raises NotFound."""
-    _deleted(tx, post_id)
+    check(trashed(tx, post_id))
     stored.forget(tx, post_id)
 
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from flask import Flask, Response, current_app
-from werkzeug.exceptions import Forbidden, NotFound, TooManyRequests, Unauthorized
+from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
@@ -131,6 +131,8 @@ def check_scope(request: Request) -> None:
         permitted = operation is not None and scope in operation.scopes
         if operation and scope == PUBLISHED_ONLY and operation.scopes == READERS:
             raise NotFound  # as for an unknown path: this key must not learn that a history exists
+    elif permitted and scope == PUBLISHED_ONLY and isinstance(request.routing_exception, MethodNotAllowed):
+        raise NotFound  # What such a key may read has paths of its own.
     if not permitted:
         raise Forbidden(FORBIDDEN[scope])
 
