@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
-from blogapi.post import is_visible
+from blogapi.post import CONTROL, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
@@ -38,6 +38,14 @@ WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "in
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
+def line_of(field: str, fields: dict[str, Any], lines: Mapping[str, int], content_line: int) -> int | None:
+    """Return the line of a field in a file whose content begins in `content_line`, 0 for no file of its own."""
+    if field != "content" or not content_line:
+        return lines.get(field)
+    control = CONTROL.search(fields["content"])
+    return control and content_line + fields["content"].count("\n", 0, control.start())
+
+
 class Document(NamedTuple):
     """A parsed Markdown file."""
 
@@ -47,6 +55,10 @@ class Document(NamedTuple):
     unknown: dict[str, Any]  # the values of other names: texts, and lists and mappings of them
     lines: dict[str, int]  # the lines of the fields and of the other names
     content_line: int = 1  # the line in which the content begins
+
+    def line_of(self, field: str) -> int | None:
+        """Return the line of a field, if it is known; of the content, that of its first control character."""
+        return line_of(field, self.fields, self.lines, self.content_line)
 
     @property
     def is_exported(self) -> bool:

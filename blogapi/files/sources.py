@@ -17,8 +17,8 @@ from blogapi.clock import rfc3339
 from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
 from blogapi.files.exports import EXPORTS
 from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
-from blogapi.files.markdown import NAMES, Document, parse, path_of, read_other_names
-from blogapi.post import CONTROL, is_slug
+from blogapi.files.markdown import NAMES, Document, line_of, parse, path_of, read_other_names
+from blogapi.post import is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
 # Folders of built or installed files. Hidden folders are not entered either.
@@ -47,10 +47,7 @@ class Item(NamedTuple):
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field, if it is known; of the content, that of its first control character."""
-        if field != "content" or not self.content_line:
-            return self.lines.get(field)
-        control = CONTROL.search(self.fields["content"])
-        return control and self.content_line + self.fields["content"].count("\n", 0, control.start())
+        return line_of(field, self.fields, self.lines, self.content_line)
 
 
 class Refused(NamedTuple):

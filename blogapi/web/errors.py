@@ -94,8 +94,9 @@ def conflict(error: storage.Conflict) -> Response:
 
 def line_of(field: str) -> str:
     """Return the line of a field in the Markdown file that was sent, in words."""
-    lines = current_request().lines
-    return f" (line {lines[field]})" if field in lines else ""
+    file = current_request().file
+    line = file and file.line_of(field)
+    return f" (line {line})" if line else ""
 
 
 def unavailable(error: storage.Unavailable) -> Response:

@@ -22,7 +22,7 @@ from werkzeug.exceptions import (
 from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import parse_strictly, render
+from blogapi.files.markdown import Document, parse_strictly, render
 from blogapi.storage.documents import etag
 from blogapi.storage.engine import Database
 from blogapi.storage.keys import KnownKey
@@ -52,7 +52,7 @@ class Request(flask.Request):
     quota: Quota | None = None  # what is left of that key's limit
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
-    lines: Mapping[str, int] = {}  # of the fields in a Markdown file
+    file: Document | None = None  # the Markdown file in the body
     cause = ""  # of an error, for the log
 
     def __init__(self, environ: dict[str, Any]):
@@ -200,9 +200,8 @@ def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
 def parse_markdown(request: Request, body: bytes) -> dict[str, Any]:
     """Return the fields of a post in a Markdown file; raise BadRequest."""
     try:
-        document = parse_strictly(body)
-        request.lines = document.lines
-        return document.fields
+        request.file = parse_strictly(body)
+        return request.file.fields
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
 

@@ -296,3 +296,9 @@ def test_whatever_is_wrong_with_a_field_is_named_with_its_line(client, text, exp
     client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"})
     answer = client.post("/v1/posts", data=f"---\n{text}\n---\n\nB", content_type="text/markdown")
     assert re.fullmatch(expected, message(answer))
+
+
+def test_a_control_character_in_the_content_is_named_with_its_line(client):
+    for text in ("---\ntitle: A\n---\n\nB\nC\fD", "---\ntitle: A\n---\nB\r\nC\r\nD\f", "# A\n\nB\n\nC\nD\0"):
+        answer = client.post("/v1/posts", data=text, content_type="text/markdown")
+        assert message(answer) == "content: must not contain control characters or unpaired surrogates (line 6)"
