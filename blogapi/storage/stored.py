@@ -66,7 +66,8 @@ def write(
     """Write a post that was `old` as `new`, with all that depends on it; {} for no post.
 
     The event is recorded, and the publication of a post that becomes published. `by` is who made it a new version, ""
-    if no version is kept; nobody did if it is published by its time. A low `version` of `old` says that none is too old.
+    if no version is kept; nobody did if it is published by its time. A low `version` of
+    `old` says that none is too old.
     """
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:

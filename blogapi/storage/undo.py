@@ -14,7 +14,7 @@ from blogapi.storage.stored import Document
 
 BY = "undo"
 STEP_POSTS = 100
-STEP_SECONDS = 0.025  # in one transaction
+STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
 
 
@@ -45,6 +45,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             results = [_undo_one(database, *waiting[0], since, key)]
         else:
             results = _write_patiently(database, waiting[:STEP_POSTS], since, key)
+            database.engine.shrink()  # or the next write of a server would, and keep others waiting
             time.sleep(PAUSE_SECONDS)
         waiting = waiting[len(results) :] + [(each.post_id, True) for each in results if each and not each.action]
         yield from (each for each in results if each and each.action)
