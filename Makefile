@@ -15,8 +15,7 @@ PYTEST = $(BIN)/pytest -n auto --dist loadgroup
 test: .venv/tested  # a few minutes: run it before each commit
 	$(PYTEST) $(COVERAGE)
 
-test-all: COVERAGE = --cov --cov-report=
-test-all: test  # then what takes longer: PostgreSQL, servers that are killed, browsers, generated clients
+test-all: .venv/tested  # what takes longer: PostgreSQL, servers that are killed, browsers, generated clients
 	$(PYTEST) -m slow --cov --cov-append
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys

@@ -10,7 +10,7 @@ def rfc3339(seconds: float) -> str:
     return _rfc3339(int(seconds))
 
 
-@lru_cache(maxsize=8)  # Each request asks for the time twice, and many requests share a second.
+@lru_cache(maxsize=8)  # Each request needs the time twice, and many requests share a second.
 def _rfc3339(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 

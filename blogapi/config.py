@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 PLAIN = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
-# http or https, a host, perhaps a port and a path: what links and curl lines can begin with, in a shell, too
+# http or https, a host, and optionally a port and a path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
@@ -40,7 +40,7 @@ class Config:
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection
     body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
-    keep_days: int = 30  # for what a post was before a change, and for deleted posts; 0 keeps nothing
+    keep_days: int = 30  # for earlier versions of posts, and for deleted posts; 0 keeps nothing
     webhook_seconds: int = 15  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
@@ -81,7 +81,7 @@ class Config:
         return cls(**values)
 
     def author(self, name: str) -> str:
-        """Return the name by which the history knows who changes a post; "" if it is not kept."""
+        """Return the author of a change for the history of posts; "" if no history is kept."""
         return name if self.keep_days else ""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The WSGI application, put together."""
+"""The factory of the WSGI application."""
 
 import os
 import time
@@ -14,6 +14,8 @@ from blogapi.web.owner import blueprint as owner
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
+blueprint.register_blueprint(owner)
+
 
 def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Flask:
     """Create the WSGI application, by default configured by the environment.
@@ -28,5 +30,4 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     errors.init_app(app)
     access.init_app(app)
     app.register_blueprint(blueprint)
-    app.register_blueprint(owner)
     return app

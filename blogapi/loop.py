@@ -1,4 +1,4 @@
-"""How the program waits. A server's event loop has ways of its own (`blogapi.server.loop`)."""
+"""Waiting. A server's event loop has its own implementation (`blogapi.server.loop`)."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Loop:
-    """Waiting in a process that has nothing else to do meanwhile."""
+    """Waiting in a process that may block."""
 
     wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events once they are there
 

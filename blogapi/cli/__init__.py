@@ -7,19 +7,19 @@ import click
 
 from blogapi.storage.errors import Unavailable
 
-LIGHT, HEAVY = "blogapi.cli.commands", "blogapi.cli.transfer"
+# The module and the function of each command.
 COMMANDS = {
-    "init": f"{LIGHT}:init",
-    "serve": f"{LIGHT}:serve",
-    "backup": f"{LIGHT}:backup",
-    "copy": f"{LIGHT}:copy_database",
-    "keys": f"{LIGHT}:keys",
-    "settings": f"{LIGHT}:settings",
-    "import": f"{HEAVY}:import_posts",
-    "export": f"{HEAVY}:export_posts",
-    "undo": f"{HEAVY}:undo_changes",
-    "doctor": "blogapi.cli.doctor:doctor",
-    "openapi": f"{HEAVY}:openapi",
+    "init": "commands:init",
+    "serve": "commands:serve",
+    "backup": "commands:backup",
+    "copy": "commands:copy_database",
+    "keys": "commands:keys",
+    "settings": "commands:settings",
+    "import": "transfer:import_posts",
+    "export": "transfer:export_posts",
+    "undo": "transfer:undo_changes",
+    "doctor": "doctor:doctor",
+    "openapi": "doctor:openapi",
 }
 
 
@@ -32,13 +32,13 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a command."""
-        return resolve_name(COMMANDS[name]) if name in COMMANDS else None
+        return resolve_name(f"blogapi.cli.{COMMANDS[name]}") if name in COMMANDS else None
 
 
 @click.group(name="blogapi", cls=LazyGroup)
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 def command_line() -> None:
-    """Look after a blogapi database. BLOGAPI_DATABASE names it."""
+    """Manage a blogapi database. BLOGAPI_DATABASE names it."""
 
 
 def main() -> None:

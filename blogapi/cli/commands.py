@@ -1,14 +1,15 @@
 """The commands for the database, its keys and the owner's page."""
 
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
-from blogapi.cli.output import show, with_progress
 from blogapi.config import Config
 from blogapi.server.start import become_server, refuse_taken_address
 from blogapi.storage import keys as api_keys
@@ -17,6 +18,7 @@ from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
+ITEMS_A_LINE = 1000  # of progress
 WELCOME = """\
 {database} is set up, with a first key that is shown only now:
 
@@ -24,12 +26,11 @@ WELCOME = """\
 
 Once the server runs, this creates a post:
 
-    {curl}
+    curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \
+-d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'
 """
-CURL = (
-    "curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
-    """-d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'"""
-)
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -41,6 +42,29 @@ def opened() -> Iterator[Database]:
         yield Database(engine)
     finally:
         engine.close()
+
+
+def show(text: str) -> None:
+    """Print text that is shown only once; raise OSError if that is not possible."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed: nothing was changed")
+    try:
+        click.echo(text)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again when it exits
+        raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error
+
+
+def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
+    """Show the progress: a bar on a terminal, otherwise a line now and then."""
+    if sys.stderr.isatty():
+        with click.progressbar(results, length, file=sys.stderr) as bar:
+            yield from bar
+        return
+    for number, result in enumerate(results, 1):
+        yield result
+        if number % ITEMS_A_LINE == 0:
+            click.echo(f"{number} of {length}", err=True)
 
 
 @click.command()
@@ -62,14 +86,14 @@ def serve(host: str | None, port: str | None) -> None:
 
 
 def set_up(config: Config) -> None:
-    """Set up or upgrade a database; create and show a first key if there is none."""
+    """Set up or upgrade a database; create and show a first key if no key exists."""
     engine = engine_for(config.database)
     engine.open()
     engine.close()
     with opened() as database:
         if not list(api_keys.listing(database)):  # also if an earlier first key could not be shown
             key = api_keys.new_key()
-            show(WELCOME.format(database=engine.name, key=key, curl=CURL.format(url=config.url, key=key)))
+            show(WELCOME.format(database=engine.name, key=key, url=config.url))
             database.write(api_keys.add, "first", key)
 
 

@@ -1,25 +1,39 @@
-"""The command that checks an installation."""
+"""The commands that check an installation and describe its API."""
 
+import json
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import click
+from flask import Flask
 
 from blogapi.cli.commands import opened
 from blogapi.config import Config
 from blogapi.storage import stored
 from blogapi.storage.errors import Unavailable
+from blogapi.web.openapi.description import describe
+from blogapi.web.views import blueprint
 
 ROOM_BYTES = 100 * 1024 * 1024
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+@click.command()
+def openapi() -> None:
+    """Print the description of the API (OpenAPI 3.1).
+
+    It is what the server has at /openapi.json.
+    """
+    app = Flask(__name__)
+    app.register_blueprint(blueprint)
+    click.echo(json.dumps(describe(app), indent=2))
 
 
 @click.command()
@@ -89,10 +103,5 @@ def _proxies(config: Config) -> str:
     raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address in place of the clients'")
 
 
-FILE_CHECKS: dict[str, Callable[[Config], str]] = {"permissions": _permissions, "free space": _space}
-CHECKS: dict[str, Callable[[Config], str]] = {
-    "database": _database,
-    "clock": _clock,
-    "BLOGAPI_URL": _url,
-    "proxies": _proxies,
-}
+FILE_CHECKS = {"permissions": _permissions, "free space": _space}
+CHECKS = {"database": _database, "clock": _clock, "BLOGAPI_URL": _url, "proxies": _proxies}

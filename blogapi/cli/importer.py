@@ -1,12 +1,17 @@
-"""The import: posts are checked and stored in short transactions, between which a running server can write."""
+"""The import: posts are stored in short transactions, between which a running server can write, and summed up."""
 
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
+from urllib.parse import quote, unquote
 
+import click
 from marshmallow import ValidationError
 
-from blogapi.files.items import Item, Refused
+from blogapi.files.front_matter import shown
+from blogapi.files.sources import Item, Refused
 from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
 from blogapi.storage.engine import Database, Reader, Transaction
@@ -17,17 +22,29 @@ BATCH_CHARACTERS = 1_000_000  # of content, likewise
 TRANSACTION_SECONDS = 0.025  # after which it takes no more posts; the last post and the disk come on top
 PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
 BUSY_SECONDS = 60.0  # the longest wait for a server that writes all the time
+EXAMPLES = 3
+CLEAR_LINE = "\r\x1b[K"  # of a progress bar
+# The notes of an import, in the order in which they are printed, and the remedy for each.
+TODO = {
+    "relative images": "--base-url URL makes them absolute",
+    "shortcodes": "only the old site knows them: replace them",
+    "wiki links": "only the old site knows them: replace them",
+    "links to files": "they should lead to slugs",
+    "HTML": "it stays in the Markdown",
+    "other slugs": "--redirects FILE lists the old ones",
+    "old addresses": "--redirects FILE lists them",
+}
+SUMMARY = {"created": "made", "updated": "changed"}  # how a summary calls these outcomes, for scripts that read it
 
 schema = PutPostSchema()
 
 
 class Result(NamedTuple):
-    """The result for a source."""
+    """The result for a source: its item, or the reasons why it was refused."""
 
     outcome: posts.Outcome | Literal["refused"]
-    source: str
-    reasons: list[Refused] = []  # why it was refused
     item: Item | None = None
+    reasons: list[Refused] = []
 
 
 Checked = Item | Result  # a post whose fields are valid, or a refusal
@@ -66,7 +83,7 @@ def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
 
 def _checked(source: Item | Refused) -> Checked:
     if isinstance(source, Refused):
-        return Result("refused", source.source, [source])
+        return Result("refused", reasons=[source])
     try:
         return source._replace(fields=schema.load(source.fields))
     except ValidationError as error:
@@ -75,7 +92,7 @@ def _checked(source: Item | Refused) -> Checked:
             for field, messages in error.normalized_messages().items()
             for sentence in sentences({field: messages})
         ]
-        return Result("refused", source.source, reasons)
+        return Result("refused", reasons=reasons)
 
 
 def _write_patiently(database: Database, batch: list[Checked], events: bool, by: str) -> list[Result]:
@@ -108,7 +125,68 @@ def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
     if isinstance(checked, Result):
         return checked
     try:
-        return Result(put(checked), checked.source, item=checked)
+        return Result(put(checked), checked)
     except (Conflict, Damaged) as error:  # raised before anything is written
         line = checked.line_of(error.field) if isinstance(error, Conflict) else None
-        return Result("refused", checked.source, [Refused(checked.source, line, str(error))])
+        return Result("refused", reasons=[Refused(checked.source, line, str(error))])
+
+
+class Report:
+    """The counts of an import, and what is left to do."""
+
+    def __init__(self, dry_run: bool):
+        self.dry_run = dry_run
+        self.outcomes = Counter(created=0, updated=0, unchanged=0, refused=0)
+        self.dropped: Counter[str] = Counter()
+        self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
+
+    def add(self, result: Result) -> None:
+        """Count a result; print why it was refused, or what a dry run foresees."""
+        self.outcomes[result.outcome] += 1
+        for reason in result.reasons:
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
+        if item := result.item:
+            self.dropped.update(item.dropped)
+            for what, line in item.notes:
+                self.places[what].append(f"{item.source}:{line}" if line else item.source)
+            if any(redirects(item)):
+                self.places["old addresses"].append(item.source)
+            if self.dry_run:
+                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item)}"))
+
+    def print(self, left_out: Mapping[str, int]) -> None:
+        """Print the counts, with those of what is not imported."""
+        would_be = "would be " if self.dry_run else ""
+        lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
+        if left_out:
+            hint = " (--pages imports pages)" if "page" in left_out else ""
+            lines.append(f"{would_be}left out: {counted(left_out)}{hint}")
+        if self.dropped:
+            lines.append(f"{would_be}dropped: {counted(dict(self.dropped.most_common()))}")
+        for what, remedy in TODO.items():
+            if places := self.places[what]:
+                more = ", …" if len(places) > EXAMPLES else ""
+                lines.append(f"{what} {len(places)} ({remedy}): {', '.join(places[:EXAMPLES])}{more}")
+        for line in lines:
+            click.echo(shown(line))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as a line of output."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def redirects(item: Item) -> Iterator[str]:
+    """Yield a line for each old address of a post that is not its slug."""
+    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
+        if path not in ("", item.fields["slug"]):
+            yield f"/{path} /{item.fields['slug']}\n"
+
+
+def _foreseen(item: Item) -> str:
+    fields = item.fields
+    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
+    parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
+    parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
+    parts += [f"{what} in line {line}" if line else what for what, line in item.notes]
+    return "; ".join(filter(None, parts))

@@ -1,51 +1,42 @@
-"""The commands that read or write many posts (import, export, undo), and openapi."""
+"""The commands that read or write many posts: import, export, undo."""
 
-import json
 import os
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import quote, unquote
+from typing import IO
 
 import click
-from flask import Flask
 
-from blogapi.cli.commands import opened
-from blogapi.cli.importer import Result, foresee, store
-from blogapi.cli.output import Summary, warn, with_progress
+from blogapi.cli.commands import opened, with_progress
+from blogapi.cli.importer import Report, counted, foresee, redirects, store
 from blogapi.config import Config
 from blogapi.files.export import export
-from blogapi.files.front_matter import rfc3339_of
-from blogapi.files.items import Item, shown
+from blogapi.files.front_matter import rfc3339_of, shown
 from blogapi.files.sources import open_sources
 from blogapi.post import URL
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import undo
 from blogapi.storage.posts import slug_of
-from blogapi.web.openapi.description import describe
-from blogapi.web.views import blueprint
 
 
-class GivenPath(click.Path):
-    """A path; an empty one, from an unset shell variable, is refused, which Path takes for the current folder."""
+def given_path(value: str) -> Path:
+    """Return a path; refuse an empty one, from an unset shell variable, which Path takes for the current folder."""
+    if not value:
+        raise click.BadParameter("must not be empty")
+    return Path(value)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path."""
-        return super().convert(value, param, ctx) if value else self.fail("must not be empty", param, ctx)
 
-
-def base_url(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def url(value: str) -> str:
     """Return the URL of a site."""
     if value and not re.fullmatch(URL, value):
         raise click.BadParameter("must be an absolute http or https URL without white space")
     return value
 
 
-def time_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def utc(value: str) -> str:
     """Return a time as RFC 3339."""
     try:
         return rfc3339_of(value)
@@ -54,37 +45,42 @@ def time_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, required=True, type=GivenPath(path_type=Path), metavar="PATH...")
-@click.option("--dry-run", is_flag=True, help="Print what would become of each post, and write nothing.")
+@click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
+@click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
 @click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
-@click.option("--base-url", "site", metavar="URL", default="", callback=base_url, help="Make relative images absolute.")
-@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="Write `/old/path /slug` lines.")
+@click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
+@click.option(
+    "--redirects",
+    "redirects_file",
+    metavar="FILE",
+    type=click.File("w", lazy=True),
+    help="Write `/old/path /slug` lines.",
+)
 def import_posts(
-    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
+    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects_file: IO[str] | None
 ) -> None:
     """Import Markdown files, folders and exports.
 
     Exports are those of WordPress (.xml) and Ghost (.json). A post with the same slug becomes what the file says, so
     that a second import changes nothing. Files that cannot be read are named with the reason; the others are imported,
-    and the exit status is 1. After an interruption, the same command goes on.
+    and the exit status is 1. After an interruption, repeat the command.
     """
-    summary, by = Summary(), Config.from_environ(os.environ).author("import")
+    report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
         results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
-                report(result, summary, dry_run)
-                if redirects and result.item and not dry_run:
-                    redirects.writelines(_redirects(result.item))
+                report.add(result)
+                if redirects_file and result.item and not dry_run:
+                    redirects_file.writelines(redirects(result.item))
         finally:
-            for line in summary.lines(+sources.left_out, "would be " if dry_run else ""):
-                click.echo(shown(line))
-    sys.exit(1 if summary.outcomes["refused"] else 0)
+            report.print(+sources.left_out)
+    sys.exit(1 if report.outcomes["refused"] else 0)
 
 
 @click.command("export")
-@click.argument("folder", type=GivenPath(path_type=Path), metavar="DIR")
+@click.argument("folder", type=given_path, metavar="DIR")
 @click.option("--delete", is_flag=True, help="Remove the files that an earlier export wrote for posts that are gone.")
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. Files with the same content are not touched."""
@@ -98,21 +94,15 @@ def export_posts(folder: Path, delete: bool) -> None:
 
 
 @click.command("undo")
-@click.option(
-    "--since",
-    required=True,
-    metavar="TIME",
-    callback=time_option,
-    help="A date or a time in UTC: 2026-11-20T10:10:00Z.",
-)
+@click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
 @click.option("--key", metavar="NAME", help="Undo only what this key did; `import`, `settings` and `undo` work, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
-    """Make every post again what it was at a time.
+    """Return every post to its state at a time.
 
     Changed posts are changed back, deleted ones restored, and created ones go to the trash. With --key, a post that
     another key changed since is left. Every post that is left is named with the reason, and the exit status is 1. After
-    an interruption, the same command goes on; an undo can be undone.
+    an interruption, repeat the command. An undo can be undone.
     """
     if not Config.from_environ(os.environ).keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use")
@@ -125,48 +115,5 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
                 reason = f", {undone.reason}" if undone.reason else ""
                 click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))
         finally:
-            click.echo(would_be + ", ".join(f"{action} {count}" for action, count in counts.items()))
+            click.echo(would_be + counted(counts))
     sys.exit(1 if counts["left"] else 0)
-
-
-@click.command()
-def openapi() -> None:
-    """Print the description of the API (OpenAPI 3.1).
-
-    It is what the server has at /openapi.json.
-    """
-    app = Flask(__name__)
-    app.register_blueprint(blueprint)
-    click.echo(json.dumps(describe(app), indent=2))
-
-
-def report(result: Result, summary: Summary, dry_run: bool) -> None:
-    """Count a result; print why it was refused, or what a dry run foresees."""
-    summary.outcomes[result.outcome] += 1
-    for reason in result.reasons:
-        warn(shown(str(reason)))
-    if result.item is None:
-        return
-    summary.dropped.update(result.item.dropped)
-    for what, line in result.item.notes:
-        summary.note(what, f"{result.source}:{line}" if line else result.source)
-    if any(_redirects(result.item)):
-        summary.note("old addresses", result.source)
-    if dry_run:
-        click.echo(shown(f"{result.source}: would be {result.outcome}: {_foreseen(result.item)}"))
-
-
-def _foreseen(item: Item) -> str:
-    fields = item.fields
-    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
-    parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
-    parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
-    parts += [f"{what} in line {line}" if line else what for what, line in item.notes]
-    return "; ".join(filter(None, parts))
-
-
-def _redirects(item: Item) -> Iterator[str]:
-    """Yield a line for each old address of a post that is not its slug."""
-    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
-        if path not in ("", item.fields["slug"]):
-            yield f"/{path} /{item.fields['slug']}\n"

@@ -87,6 +87,8 @@ def markdown_of(html: str, *, bare: bool = False) -> str:
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
     except RecursionError:
         raise MarkdownError("its HTML is nested too deep") from None
+    except ValueError:  # for example of <ol start="²">
+        raise MarkdownError("its HTML is malformed") from None
     return f"{text}\n" if text else ""
 
 
@@ -96,7 +98,9 @@ def text_of(html: str) -> str:
 
 
 def absolute(address: str, site: str, folder: str) -> str:
-    """Return the URL of an image whose address is relative to a folder of a site."""
+    """Return the URL of an image in a folder of a site. An address that is not relative stays."""
+    if not re.match(RELATIVE, address, re.IGNORECASE):
+        return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
 
 
@@ -107,8 +111,8 @@ def with_absolute_images(content: str, site: str, folder: str) -> str:
         name = match.lastgroup
         if name is None or name == "fence":
             return match[0]
-        start, end = match.start(name) - match.start(), match.end(name) - match.start()
-        return match[0][:start] + absolute(match[name], site, folder) + match[0][end:]
+        before, after = content[match.start() : match.start(name)], content[match.end(name) : match.end()]
+        return before + absolute(match[name], site, folder) + after
 
     return CODE_OR_IMAGE.sub(replaced, content)
 
@@ -128,7 +132,7 @@ def not_portable(content: str) -> dict[str, int]:
 def _parsed(html: str) -> BeautifulSoup:
     try:
         return BeautifulSoup(html, "html.parser")
-    except ParserRejectedMarkup:
+    except (ParserRejectedMarkup, ValueError):  # ValueError: a character reference of thousands of digits
         raise MarkdownError("its HTML is malformed") from None
 
 
@@ -141,17 +145,12 @@ def _prepare(soup: BeautifulSoup) -> None:
         if not text.find_parent("pre"):
             text.replace_with(BLANKS.sub(" ", text))
     for element in soup.find_all(style=BACKGROUND):
-        _show_background(soup, element)
+        address = BACKGROUND.search(element["style"])[1].strip()
+        if not element.find("img", src=address):
+            element.insert(0, soup.new_tag("img", src=address, alt=""))
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)
-
-
-def _show_background(soup: BeautifulSoup, element: Tag) -> None:
-    """Put the image that is the background of a block into it, unless it is there."""
-    address = BACKGROUND.search(element["style"])[1].strip()
-    if not element.find("img", src=address):
-        element.insert(0, soup.new_tag("img", src=address, alt=""))
 
 
 def _paragraphs(html: str) -> str:

@@ -21,7 +21,6 @@ MAX_GHOST_BYTES = 128 * 1024 * 1024
 # XML does not allow them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
-NO_TIME = "0000-00-00 00:00:00"
 # Ghost's name for the address of the site, which is not in the export.
 SITE = "__GHOST_URL__"
 
@@ -29,13 +28,9 @@ Post = dict[str, Any]
 
 
 class CleanFile(io.FileIO):
-    """A file without control characters; MarkdownError if too much of it is read between two calls of `begin`."""
+    """A file without control characters; MarkdownError if more than `left` bytes are read."""
 
     left = MAX_ITEM_BYTES
-
-    def begin(self) -> None:
-        """Allow an item more to be read."""
-        self.left = MAX_ITEM_BYTES
 
     def read(self, size: int = -1) -> bytes:
         """Read up to `size` bytes, fewer if some are left out, none only at the end."""
@@ -108,32 +103,36 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
                     if element.tag == "item" and is_export and kind in ("", _text(element, "post_type")):
                         yield element
                     parents[-1].clear()
-                    file.begin()
+                    file.left = MAX_ITEM_BYTES
         if not is_export:
             raise MarkdownError("not an export of WordPress")
     except ParseError as error:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
+    except MarkdownError:
+        raise
+    except (LookupError, ValueError):  # of the parser
+        raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
 
 
 def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
     status = _text(item, "status")
-    when = next(
-        (time for name in ("post_date_gmt", "post_date") if (time := _text(item, name)) not in ("", NO_TIME)), ""
-    )
+    when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
     html = _text(item, "encoded", "content")
+    terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
+    meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item if child.tag.endswith("}postmeta")]
     return {
         "path": _text(item, "link"),
         "title": text_of(_text(item, "title")),
         "slug": unquote(_text(item, "post_name")),
         # A post with a password was not public.
         "status": "draft" if _text(item, "post_password") else STATUSES[status],
-        "published_at": _time(when) if status in ("publish", "future", "private") else "",
-        "created_at": _time(when),
-        "tags": _wordpress_tags(item),
+        "published_at": when if status in ("publish", "future", "private") else "",
+        "created_at": when,
+        "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
-        "cover_image": images.get(_meta(item, "_thumbnail_id"), ""),
+        "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
         "html": html,
         "bare": "<!-- wp:" not in html,
         "comments": sum(child.tag.endswith("}comment") for child in item),
@@ -146,18 +145,6 @@ def _text(item: Element, name: str, space: str = "") -> str:
         uri, _, local = child.tag.rpartition("}")
         if local == name and space in uri:
             return (child.text or "").strip() if name != "encoded" else child.text or ""
-    return ""
-
-
-def _wordpress_tags(item: Element) -> list[str]:
-    terms = [(child.get("domain"), child.text) for child in item if child.tag == "category"]
-    return [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted and text]
-
-
-def _meta(item: Element, key: str) -> str:
-    for child in item:
-        if child.tag.endswith("}postmeta") and _text(child, "meta_key") == key:
-            return _text(child, "meta_value")
     return ""
 
 

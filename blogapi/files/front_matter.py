@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_tz
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -53,6 +53,8 @@ MONTH_NAMED = re.compile(
 )
 MAX_TIME_LENGTH = 64
 TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+# Characters that a terminal obeys: controls, line separators, directions of writing. And unpaired surrogates.
+NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class MarkdownError(ValueError):
@@ -62,13 +64,6 @@ class MarkdownError(ValueError):
         super().__init__(f"line {line}: {reason}" if line else reason)
         self.reason = reason
         self.line = line
-
-
-class Entry(NamedTuple):
-    """A value of the front matter (texts, and lists and mappings of them) and the line of its name."""
-
-    value: Any
-    line: int
 
 
 def split(data: bytes) -> tuple[bytes, str, str, int]:
@@ -90,14 +85,19 @@ def split(data: bytes) -> tuple[bytes, str, str, int]:
     return opening[1], text, content, line + is_apart
 
 
-def read(marks: bytes, text: str) -> dict[str, Entry]:
-    """Read front matter between such marks."""
-    return _read_toml(text) if marks == b"+++" else _read_yaml(text) if marks else {}
+def read(marks: bytes, text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read front matter between such marks: its values (texts, lists, mappings), and the lines of their names."""
+    return _read_toml(text) if marks == b"+++" else _read_yaml(text) if marks else ({}, {})
 
 
 def shortened(name: str) -> str:
     """Return a name as a message shows it."""
     return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
+
+
+def shown(text: str) -> str:
+    """Return a text, for example the name of a file, as a terminal can show it."""
+    return NOT_SHOWN.sub("\ufffd", text)
 
 
 def _decode(data: bytes, first_line: int) -> str:
@@ -107,23 +107,23 @@ def _decode(data: bytes, first_line: int) -> str:
         raise MarkdownError("must be UTF-8", first_line + data.count(b"\n", 0, error.start)) from None
 
 
-def _read_yaml(text: str) -> dict[str, Entry]:
+def _read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     if unusable := NOT_PRINTABLE.search(text):
         raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
     loader = Loader(text)
     try:
         loader.get_event()  # the stream begins
         if isinstance(loader.get_event(), yaml.StreamEndEvent):
-            return {}
+            return {}, {}
         event = loader.get_event()
         if not isinstance(event, yaml.MappingStartEvent):
             raise MarkdownError("the front matter must be names with values, such as `title: Hello`", _line(event))
         _check(event, 0)
-        entries = {name: Entry(value, line) for name, value, line in _pairs(loader, 1)}
+        entries = list(_pairs(loader, 1))
         loader.get_event()  # the document ends
         if not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
             raise MarkdownError("the front matter must be one document", _line(event))
-        return entries
+        return {name: value for name, value, _ in entries}, {name: line for name, _, line in entries}
     except yaml.MarkedYAMLError as error:
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", _line(error)) from None
 
@@ -177,12 +177,11 @@ def _pairs(loader: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
         yield name, _node(loader, loader.get_event(), depth), line
 
 
-def _read_toml(text: str) -> dict[str, Entry]:
+def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     text = text.replace("\r\n", "\n")
-    _bound_toml(text)
+    quoted, lines = _quote_toml(text)
     try:
         tomllib.loads(text)
-        quoted, lines = _quote_toml(text)
         values = tomllib.loads(quoted)
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
@@ -191,31 +190,34 @@ def _read_toml(text: str) -> dict[str, Entry]:
         raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deep, or a number with too many digits", 2) from None
-    return {name: Entry(value, lines.get(name, 2)) for name, value in values.items()}
+    return values, {name: lines.get(name, 2) for name in values}
 
 
-def _bound_toml(text: str) -> None:
-    """Refuse text for which tomllib is slow: names of many parts, and too many tokens."""
+def _tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield tokens with their lines. Refuse names of many parts, and too many tokens: tomllib is slow for them."""
     count, dots, line, end = 0, 0, 2, 0
     for token in TOML_TOKEN.finditer(text):
         if text[end : token.start()].strip():
             return  # a quotation without an end, which tomllib refuses
         end = token.end()
-        dots = 0 if token["mark"] else dots + (token["bare"] or "").count(".")
+        parts = (token["bare"] or "").count(".")
+        dots = 0 if token["mark"] else dots + parts
         if dots >= MAX_DEPTH:
             raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
-        count += 1 + (token["bare"] or "").count(".")
+        count += 1 + parts
         if count > MAX_TOKENS:
             raise MarkdownError(f"TOML must have at most {MAX_TOKENS:,} names, values, marks and line breaks", line)
+        yield token, line
         line += token[0].count("\n")
 
 
 def _quote_toml(text: str) -> tuple[str, dict[str, int]]:
-    """Quote the numbers, booleans and dates of a valid text, to keep them as written; find the lines of its names."""
-    pieces, lines, line = [], {}, 2
+    """Quote numbers, booleans and dates, to keep them as written; find the lines of names."""
+    pieces: list[str] = []
+    lines: dict[str, int] = {}
     arrays: list[str] = []  # the brackets and braces that are open
     before, position = "\n", 0
-    for token in TOML_TOKEN.finditer(text):
+    for token, line in _tokens(text):
         if token["comment"]:
             continue
         if token["bare"] and (before == "=" or (arrays and arrays[-1] == "[" and before in "[,")):
@@ -227,7 +229,6 @@ def _quote_toml(text: str) -> tuple[str, dict[str, int]]:
             arrays.append(token[0])
         elif token[0] in "]}" and arrays:
             arrays.pop()
-        line += token[0].count("\n")
         if token[0] != "\n" or not arrays:
             before = token[0]
     return "".join(pieces) + text[position:], lines

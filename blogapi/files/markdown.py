@@ -3,17 +3,21 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
-from blogapi.post import CONTROL, is_visible
+from blogapi.post import is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
 
+# The names that programs have for the address of a post, those of its values that are no path, and for older addresses.
+PATH_NAMES = ("permalink", "path", "url")
+PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
@@ -46,7 +50,7 @@ class Document(NamedTuple):
 
     @property
     def is_exported(self) -> bool:
-        """Whether it has all that `render` always writes: then nothing is inferred from its name."""
+        """Whether it has all names that `render` always writes: then nothing is inferred from its name."""
         return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
@@ -68,17 +72,16 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
     """Read front matter."""
-    entries = read(marks, text)
+    values, lines = read(marks, text)
     if not strict:  # Hugo's names have no case.
-        entries = {LOWER.get(name.lower(), name): entry for name, entry in entries.items()}
+        values, lines = ({LOWER.get(name.lower(), name): each[name] for name in each} for each in (values, lines))
     fields: dict[str, Any] = {}
-    lines = {name: line for name, (_, line) in entries.items()}
     sources: dict[str, str] = {}
-    for name in [name for name in KNOWN if name in entries]:
-        value = entries[name].value
+    for name in [name for name in KNOWN if name in values]:
+        value = values[name]
         if KNOWN[name][0] == "cover_image" and isinstance(value, list) and not strict:
             if len(value) > 1:
-                entries[f"further {name}"] = entries[name]
+                values[f"further {name}"] = value
             value = value[0] if value else ""
         field, value = _field(name, value, lines[name])
         if not value:
@@ -87,14 +90,13 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
         if field == "tags":
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value and field in ("excerpt", "cover_image") and not strict:
-            entries[f"{name} (not the {sources[field]})"] = entries[name]
+            values[f"{name} (not the {sources[field]})"] = value
         elif fields[field] != value:
             raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
         sources.setdefault(field, name)
-    created_at = entries["created_at"].value if "created_at" in entries else None
-    number = entries["id"].value if "id" in entries else ""
-    unknown = {name: entry.value for name, entry in entries.items() if name not in (*KNOWN, *IGNORED)}
-    return Document(fields, created_at or None, int(number) if ID.fullmatch(str(number)) else 0, unknown, lines)
+    number = ID.fullmatch(str(values.get("id", "")))
+    unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
+    return Document(fields, values.get("created_at") or None, int(number[0]) if number else 0, unknown, lines)
 
 
 def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
@@ -107,15 +109,39 @@ def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
         raise MarkdownError(f"`{name}` {error}", line) from None
 
 
-_read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in step sends the same files again and again.
+_read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in sync sends the same files again and again.
 
 
-def line_of(field: str, fields: Mapping[str, Any], lines: Mapping[str, int], content_line: int) -> int | None:
-    """Return the line of a field in a Markdown file; of the content, that of its first control character."""
-    if field != "content" or not content_line:
-        return lines.get(field)
-    control = CONTROL.search(fields["content"])
-    return control and content_line + fields["content"].count("\n", 0, control.start())
+def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
+    """Read the paths, older paths and tags that other programs write; return them, and the names that are left."""
+    values = {name.lower(): value for name, value in unknown.items()}
+    paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
+    aliases = {name: found for name in ALIAS_NAMES if (found := _aliases(values.get(name)))}
+    tags = _taxonomies(values.get("taxonomies"))
+    used = {*PATH_NAMES, *aliases, *(("taxonomies",) if tags else ())}
+    left = tuple(name for name in unknown if name.lower() not in used)
+    return paths, [path for found in aliases.values() for path in found], tags, left
+
+
+def path_of(value: Any) -> str:
+    """Return the path of an address; nothing if it is a pattern or the name of a style."""
+    if not isinstance(value, str) or value in PATH_STYLES or "{" in value:
+        return ""
+    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
+    return "" if re.search("(^|/|-):[a-z]", path) else path
+
+
+def _aliases(value: Any) -> list[str]:
+    """Return the older addresses in a value; those of Obsidian are names."""
+    values = value if isinstance(value, list) else [value]
+    return [path for value in values if (path := path_of(value)) and "/" in path]
+
+
+def _taxonomies(value: Any) -> list[str]:
+    """Return the tags and categories as in Zola."""
+    lists = [value.get(name) for name in ("tags", "categories")] if isinstance(value, dict) else []
+    names = [name for names in lists if isinstance(names, list) for name in names]
+    return [name for name in names if isinstance(name, str) and name.strip()]
 
 
 def parse_strictly(data: bytes) -> Document:
@@ -160,17 +186,12 @@ def _address(value: Any) -> str:
     return _text(value)
 
 
-def _status_if(status_of: Mapping[bool, str]) -> Callable[[Any], str]:
-    """Return a function that reads a flag as a status."""
-
-    def read(value: Any) -> str:
-        if value == "":
-            return ""
-        if not isinstance(value, str) or value.lower() not in FLAGS:
-            raise ValueError("must be true or false")
-        return status_of[FLAGS[value.lower()]]
-
-    return read
+def _status(if_true: str, if_false: str, value: Any) -> str:
+    if value == "":
+        return ""
+    if not isinstance(value, str) or value.lower() not in FLAGS:
+        raise ValueError("must be true or false")
+    return if_true if FLAGS[value.lower()] else if_false
 
 
 # The field that a name stands for, and the function that reads its value. A field's own name comes first.
@@ -178,8 +199,8 @@ KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "title": ("title", _text),
     "slug": ("slug", _text),
     "status": ("status", _text),
-    "draft": ("status", _status_if({True: "draft", False: "published"})),
-    "published": ("status", _status_if({True: "published", False: "draft"})),
+    "draft": ("status", partial(_status, "draft", "published")),
+    "published": ("status", partial(_status, "published", "draft")),
     **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
     **dict.fromkeys(("cover_image", "image", "cover", "featured_image", "feature_image"), ("cover_image", _address)),

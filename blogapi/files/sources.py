@@ -1,47 +1,77 @@
-"""Folders of Markdown files and exports: the posts in them, in the order of their dates."""
+"""Folders of Markdown files and exports: the posts in them, in the order of their dates, ready to be stored."""
 
 import json
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
+from urllib.parse import unquote
 
 from blogapi.clock import rfc3339
+from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
 from blogapi.files.exports import EXPORTS
-from blogapi.files.front_matter import MarkdownError
-from blogapi.files.items import (
-    Item,
-    Refused,
-    Setting,
-    item_of_export,
-    item_of_file,
-    looked_through,
-    shown,
-    slug_in_export,
-)
-from blogapi.files.markdown import parse
+from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
+from blogapi.files.markdown import NAMES, Document, parse, path_of, read_other_names
+from blogapi.post import CONTROL, is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
 # Folders of built or installed files. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
-# The page of a whole section in Hugo and Zola.
-NOT_POSTS = ("_index",)
+NOT_POSTS = ("_index",)  # the page of a whole section in Hugo and Zola
+DRAFT_FOLDERS = {"_drafts", "drafts"}
 MAX_BYTES = 4 * 1024 * 1024
 LAST = "~"  # after every time
+ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
+DATED_NAME = re.compile(r"\d{4}-\d\d-\d\d-.", re.ASCII | re.DOTALL)
+DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
+
+
+class Item(NamedTuple):
+    """A post that was read."""
+
+    source: str  # the name of the file, for messages
+    fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
+    created_at: str | None  # RFC 3339; None: now
+    dropped: tuple[str, ...] = ()  # the names of values that have no place in a post
+    lines: Mapping[str, int] = {}  # the lines of the fields in its file
+    number: int = 0  # the former id, which orders posts of the same second; 0 if unknown
+    content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
+    old_paths: tuple[str, ...] = ()  # the former addresses
+    notes: tuple[tuple[str, int | None], ...] = ()  # things for the author to look at, each with its line
+
+    def line_of(self, field: str) -> int | None:
+        """Return the line of a field, if it is known; of the content, that of its first control character."""
+        if field != "content" or not self.content_line:
+            return self.lines.get(field)
+        control = CONTROL.search(self.fields["content"])
+        return control and self.content_line + self.fields["content"].count("\n", 0, control.start())
+
+
+class Refused(NamedTuple):
+    """A file or a post that cannot be read."""
+
+    source: str
+    line: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.reason}" if self.line else f"{self.source}: {self.reason}"
 
 
 class Found(NamedTuple):
-    """A post that can be read."""
+    """A post that can be read, or the reason why it cannot."""
 
-    when: str
-    number: int
-    slug: str  # the slug that it gets; empty if it is refused
-    parents: tuple[str, ...]  # the names that go in front of the slug if other posts have it, too
     read: Callable[[], Item | Refused]
+    when: str = LAST
+    number: int = 0
+    slug: str = ""  # the slug that it gets; empty if it is refused
+    parents: tuple[str, ...] = ()  # the names that go in front of the slug if other posts have it, too
 
 
 class Sources:
@@ -50,12 +80,16 @@ class Sources:
     Their number is known before they are read. The memory that this takes does not grow with their contents.
     """
 
-    def __init__(self, paths: Iterable[Path], setting: Setting, spool: IO[bytes], pages: bool):
-        self.setting = setting
+    def __init__(
+        self, paths: Iterable[Path], spool: IO[bytes], now: str, slug_of: Callable[[str], str], pages: bool, site: str
+    ):
         self.spool = spool
+        self.now = now
+        self.slug_of = lambda text: text if is_slug(text) else slug_of(text)
         self.kinds = ("post", "page") if pages else ("post",)
+        self.site = site
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
-        self.files: set[Path] = set()
+        self.files: set[str] = set()
         found = [found for path in paths for found in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
 
@@ -73,7 +107,7 @@ class Sources:
                 yield Refused(item.source, item.line_of("slug"), reason)
             else:
                 sources[found.slug] = item.source
-                yield looked_through(item, found.slug)
+                yield _looked_through(item, found.slug)
 
     def _distinct(self, found: list[Found]) -> list[Found]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ."""
@@ -84,15 +118,15 @@ class Sources:
                 break
             for index, each in enumerate(found):
                 if counts[slugs[index]] > 1:
-                    slugs[index] = self.setting.slug_of(" ".join((*each.parents[-depth:], each.slug)))
+                    slugs[index] = self.slug_of(" ".join((*each.parents[-depth:], each.slug)))
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 
     def _find(self, path: Path) -> Iterator[Found]:
         if path.is_dir():
             yield from self._find_below(path)
-        elif posts := EXPORTS.get(path.suffix.lower()):
-            yield from self._find_in_export(path, posts)
+        elif path.suffix.lower() in EXPORTS:
+            yield from self._find_in_export(path)
         else:
             yield from self._find_file(path, path.absolute().parent)
 
@@ -104,64 +138,125 @@ class Sources:
             try:
                 entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
             except OSError as error:
-                yield _refused(folder, error)
+                yield Found(partial(_refusal, folder, error))
                 continue
             entries = [entry for entry in entries if not entry.name.startswith(".")]
             below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
             folders += [entry.path for entry in below if entry.name not in NOT_ENTERED]
-            files = [entry for entry in reversed(entries) if not entry.is_dir(follow_symlinks=False)]
-            for path in [Path(entry.path) for entry in files]:
-                if path.suffix.lower() in EXTENSIONS and path.stem in NOT_POSTS:
+            files = [Path(entry.path) for entry in reversed(entries) if not entry.is_dir(follow_symlinks=False)]
+            for path in [path for path in files if path.suffix.lower() in EXTENSIONS]:
+                if path.stem in NOT_POSTS:
                     self.left_out["page of a section"] += 1
-                elif path.suffix.lower() in EXTENSIONS:
+                else:
                     yield from self._find_file(path, top)
 
     def _find_file(self, path: Path, top: Path) -> Iterator[Found]:
         """Find a file, once however many paths lead to it."""
-        if (resolved := path.resolve()) in self.files:
+        if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
         item = self._read_file(path, top)
         if isinstance(item, Refused):
-            yield Found(LAST, 0, "", (), lambda: item)
+            yield Found(lambda: item)
         else:
             parents = path.absolute().parent.parts[1:]
             when = item.created_at or item.fields.get("published_at") or LAST
             is_index = path.stem.partition(".")[0] == "index"
             read = partial(self._read_file, path, top)
-            yield Found(when, item.number, item.fields["slug"], parents[:-1] if is_index else parents, read)
+            yield Found(read, when, item.number, item.fields["slug"], parents[:-1] if is_index else parents)
 
     def _read_file(self, path: Path, top: Path) -> Item | Refused:
         try:
-            return item_of_file(path, top, parse(_bytes_of(path)), self.setting)
+            return self._item_of_file(path, top, parse(_bytes_of(path)))
         except (OSError, MarkdownError) as error:
             return _refusal(str(path), error)
 
-    def _find_in_export(self, path: Path, posts: Callable[[Path], Iterator[dict[str, Any]]]) -> Iterator[Found]:
+    def _find_in_export(self, path: Path) -> Iterator[Found]:
         try:
             _check_regular(path)
-            for post in posts(path):
+            for post in EXPORTS[path.suffix.lower()](path):
                 if post["kind"] not in self.kinds:
                     self.left_out[post["kind"]] += 1
                 elif "error" in post:
-                    yield _refused(f"{path} (id {post['id']})", MarkdownError(post["error"]))
+                    yield Found(partial(_refusal, f"{path} (id {post['id']})", MarkdownError(post["error"])))
                 else:
                     self.left_out["comment"] += post["comments"]
-                    offset = self.spool.tell()
+                    read = partial(self._read_spooled, path, self.spool.tell())
                     self.spool.write(json.dumps(post).encode() + b"\n")
                     when = post["created_at"] or post["published_at"] or LAST
-                    slug = slug_in_export(post, self.setting)
-                    yield Found(when, 0, slug, (post["id"],), partial(self._read_spooled, str(path), offset))
+                    yield Found(read, when, 0, self._slug_in_export(post), (post["id"],))
         except (OSError, MarkdownError) as error:
-            yield _refused(str(path), error)
+            yield Found(partial(_refusal, str(path), error))
 
-    def _read_spooled(self, file: str, offset: int) -> Item | Refused:
+    def _read_spooled(self, file: Path, offset: int) -> Item | Refused:
         self.spool.seek(offset)
         post = json.loads(self.spool.readline())
         try:
-            return item_of_export(file, post, self.setting)
+            return self._item_of_export(file, post)
         except MarkdownError as error:
-            return _refusal(f"{file} ({slug_in_export(post, self.setting)})", error)
+            return _refusal(f"{file} ({self._slug_in_export(post)})", error)
+
+    def _item_of_file(self, path: Path, top: Path, document: Document) -> Item:
+        fields = document.fields
+        paths, aliases, tags, dropped = read_other_names(document.unknown)
+        address = paths[0] if paths else ""
+        name, day = _undated(_name(path))
+        last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
+        fields.setdefault("slug", unquote(last) or shown(name))
+        fields.setdefault("title", _title(shown(name)))
+        if not document.is_exported and (day := day or _day_in(address)):
+            fields.setdefault("published_at", day)
+        folders = path.parent.parts[len(top.parts) :]
+        if DRAFT_FOLDERS & {top.absolute().name, *folders}:
+            fields.setdefault("status", "draft")
+        elif "published_at" in fields:
+            fields.setdefault("status", "published")
+        if tags:
+            fields["tags"] = fields.get("tags", []) + tags
+        item = Item(shown(str(path)), fields, _created_at(document), dropped, document.lines, document.number)
+        item = item._replace(content_line=document.content_line, old_paths=(*paths, *aliases))
+        return self._completed(item, "/".join(folders))
+
+    def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
+        html, title, slug = post["html"], post["title"], self._slug_in_export(post)
+        content = markdown_of(html, bare=post.get("bare", False)) if html else post.get("content", "")
+        values = post | {"slug": post["slug"] or slug, "title": title or _title(slug), "content": content}
+        fields = {name: value for name, value in values.items() if name in (*NAMES, "content") and value}
+        source = shown(f"{file} ({slug})" if title else f"{file} ({slug}, id {post['id']})")
+        old_paths = tuple(filter(None, [path_of(post.get("path"))]))
+        return self._completed(Item(source, fields, post["created_at"], old_paths=old_paths))
+
+    def _slug_in_export(self, post: Mapping[str, Any]) -> str:
+        return self.slug_of(post["slug"] or post["title"] or f"post-{post['id']}")
+
+    def _completed(self, item: Item, folder: str = "") -> Item:
+        """Complete a post.
+
+        A post published in the future is scheduled, and one scheduled for the past is published. A post with another
+        status keeps no time in the future.
+        """
+        fields, dropped, old_slug = item.fields, item.dropped, item.fields["slug"]
+        published_at = fields.get("published_at", "")
+        if fields.get("status") in ("published", "scheduled") and published_at:
+            fields["status"] = "scheduled" if published_at > self.now else "published"
+        elif published_at > self.now:
+            del fields["published_at"]
+            dropped += ("published_at in the future",)
+        if self.site:
+            fields["content"] = with_absolute_images(fields.get("content", ""), self.site, folder)
+        if cover := fields.pop("cover_image", ""):
+            if self.site:
+                cover = absolute(cover, self.site, folder)
+            if ABSOLUTE_URL.fullmatch(cover):
+                fields["cover_image"] = cover
+            else:
+                dropped += ("cover_image",)
+        created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
+        fields["slug"] = self.slug_of(old_slug)
+        item = item._replace(created_at=created_at, dropped=dropped)
+        if fields["slug"] == old_slug:
+            return item
+        return item._replace(old_paths=(f"/{old_slug}", *item.old_paths), notes=(("other slugs", None),))
 
 
 @contextmanager
@@ -174,12 +269,7 @@ def open_sources(
     given.
     """
     with TemporaryFile() as spool:
-        yield Sources(paths, Setting(rfc3339(now), slug_of, site.rstrip("/")), spool, pages)
-
-
-def _refused(source: str, error: OSError | MarkdownError) -> Found:
-    refusal = _refusal(source, error)
-    return Found(LAST, 0, "", (), lambda: refusal)
+        yield Sources(paths, spool, rfc3339(now), slug_of, pages, site.rstrip("/"))
 
 
 def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
@@ -187,6 +277,14 @@ def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
         return Refused(shown(source), error.line, error.reason)
     reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
     return Refused(shown(source), None, reason or "cannot be read")
+
+
+def _looked_through(item: Item, slug: str) -> Item:
+    """Return an item with the slug that it gets, and notes for its author."""
+    notes = [("other slugs", item.line_of("slug"))] if item.notes or slug != item.fields["slug"] else []
+    for name, line in not_portable(item.fields.get("content", "")).items():
+        notes.append((name, item.content_line and item.content_line + line - 1))
+    return item._replace(fields=item.fields | {"slug": slug}, notes=tuple(notes))
 
 
 def _check_regular(path: Path) -> None:
@@ -204,3 +302,42 @@ def _bytes_of(path: Path) -> bytes:
     if len(data) > MAX_BYTES:
         raise MarkdownError(f"must have at most {MAX_BYTES // 1024**2} MiB")
     return data
+
+
+def _name(path: Path) -> str:
+    """Return the name of a file, or of its folder for `index.md`, with the language for `index.en.md`."""
+    stem, dot, language = path.stem.partition(".")
+    return path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
+
+
+def _undated(name: str) -> tuple[str, str]:
+    """Split the name of a file into what follows a leading date, and that date as a time."""
+    day = _midnight(name[:10]) if DATED_NAME.match(name) else ""
+    return (name[11:], day) if day else (name, "")
+
+
+def _title(name: str) -> str:
+    """Return a title for the name of a file: one with white space is a title already, as in Obsidian, or a day."""
+    if any(map(str.isspace, name)) or _midnight(name):
+        return name
+    words = re.sub("[-_]+", " ", name).strip() or name
+    return words[:1].upper() + words[1:]
+
+
+def _midnight(day: str) -> str:
+    try:
+        return f"{date.fromisoformat(day)}T00:00:00Z"
+    except ValueError:
+        return ""
+
+
+def _day_in(path: str) -> str:
+    match = DATE_IN_PATH.search(path)
+    return _midnight(match[1].replace("/", "-")) if match else ""
+
+
+def _created_at(document: Document) -> str:
+    try:
+        return rfc3339_of(str(document.created_at)) if document.created_at else ""
+    except ValueError as error:
+        raise MarkdownError(f"`created_at` {error}", document.lines["created_at"]) from None

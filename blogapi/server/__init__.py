@@ -1,1 +1,1 @@
-"""How the application is served: the only package that knows of gunicorn and gevent."""
+"""The server: the only package that imports gunicorn and gevent."""

@@ -1,28 +1,28 @@
-"""Budgets: bounds on the bytes that all clients together can have the server keep in memory."""
+"""Budgets: bounds on the memory that all clients together can occupy in the server."""
 
 import time
 from collections import Counter
 from typing import Protocol
 
 MB = 1024 * 1024
-KEPT_BYTES = 64 * 1024  # of a message, for which it need not ask
+KEPT_BYTES = 64 * 1024  # of a message, which need no reservation
 
 
 class Client(Protocol):
-    """A connection, as a budget knows it."""
+    """A connection, as budgets see it."""
 
     progress_at: float  # monotonic time
     keyed: bool  # whether it has an API key
 
     def give_up(self) -> None:
-        """End its wait for the client soon."""
+        """End the wait for the client soon."""
 
 
 class ReceiveBudget:
-    """Bounds the bytes of requests that have not come completely.
+    """Bounds the bytes of requests that have not arrived completely.
 
-    A large body needs its place before it is read. Headers and small bodies always have one: if they are too many, the
-    oldest is ended. Clients without a key cannot end requests with one.
+    A large body must be reserved before it is read. Headers and small bodies are always accepted: if they are too
+    many, the oldest is ended. Clients without a key cannot end requests with one.
     """
 
     def __init__(self, large: int = 24 * MB, small: int = 8 * MB):
@@ -32,7 +32,7 @@ class ReceiveBudget:
         self.kept: tuple[dict[Client, int], dict[Client, int]] = {}, {}  # the one that began first is first
 
     def reserve(self, client: Client, size: int) -> bool:
-        """Reserve a place for a large body; return False if none is left."""
+        """Reserve memory for a large body; return False if too little is left."""
         if self.large < size:
             return False
         self.large -= size
@@ -40,7 +40,7 @@ class ReceiveBudget:
         return True
 
     def add(self, client: Client, size: int) -> None:
-        """Count bytes of something small."""
+        """Count bytes of a header or a small body."""
         if client in self.reserved:
             return
         kept = self.kept[client.keyed]
@@ -58,17 +58,17 @@ class ReceiveBudget:
 
 
 class SendBudget:
-    """Bounds the bytes of responses that clients have not taken yet; one that is sent to many counts once."""
+    """Bounds the bytes of responses that clients have not read yet; a response sent to many clients counts once."""
 
-    STALLED_SECONDS = 1.0  # after which a client that takes nothing must make room for others
+    STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
 
     def __init__(self, size: int = 64 * MB):
         self.left = size
         self.users: Counter[int] = Counter()  # of each content, by its id()
-        self.waiting: dict[Client, bytes] = {}  # the one that has taken nothing for the longest time is first
+        self.waiting: dict[Client, bytes] = {}  # the one that has read nothing for the longest time is first
 
     def reserve(self, client: Client, content: bytes, needed: bool = False) -> bool:
-        """Reserve a place for a response; return False if none is left. A response that is `needed` ends others."""
+        """Reserve memory for a response; return False if too little is left. A `needed` response ends others."""
         if client in self.waiting:
             return True
         if not self.users[id(content)]:
@@ -83,7 +83,7 @@ class SendBudget:
         return True
 
     def progress(self, client: Client) -> None:
-        """Note that a client has taken something."""
+        """Note that a client has read a part of its response."""
         if client in self.waiting:
             self.waiting[client] = self.waiting.pop(client)
             client.progress_at = time.monotonic()

@@ -14,9 +14,9 @@ from blogapi.config import Config
 from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
 from blogapi.server.loop import Turns
 
-BYTES_A_SECOND = 16 * 1024  # the least speed of a body and of taking a response, after the first seconds
+BYTES_A_SECOND = 16 * 1024  # the lowest speed of sending a body and of reading a response, after the first seconds
 HEADER_BYTES = 64 * 1024
-BODY_BYTES = 8 * 1024 * 1024  # twice the largest body, as chunks cost something
+BODY_BYTES = 8 * 1024 * 1024  # twice the largest body, as chunks have an overhead
 DISCARDED_BYTES = 64 * 1024 * 1024
 DISCARD_SECONDS = 5
 MAX_KEYS = 1000
@@ -27,7 +27,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
 
 
 class Shared:
-    """State that connections share: budgets, turns, and the valid keys that were seen."""
+    """State that connections share: budgets, turns, and known valid keys."""
 
     def __init__(self, config: Config, turns: Turns):
         self.header_seconds = config.header_seconds
@@ -61,17 +61,17 @@ class ClientConnection:
         self.sending = shared.sending
         self.reading = False  # waiting for the client, without a complete request
         self.ended = False  # it must make room for others
-        self.stopped = False  # the service ends, and no longer waits for the client
-        self.started = False  # the first byte of a request has come
+        self.stopped = False  # the service is stopping, and no longer waits for the client
+        self.started = False  # the first byte of a request has arrived
         self.linger = False  # input may be unread when it is closed
         self.until = NEVER  # monotonic time at which its wait for the client ends
-        self.progress_at = 0.0  # when the client last took a part of a response
-        self._writing = False  # waiting for the client to take a response
+        self.progress_at = 0.0  # when the client last read a part of a response
+        self._writing = False  # waiting for the client to read a response
         self._greenlet = gevent.getcurrent()
         self._deadline = 0.0
-        self._slack = 0.0  # seconds that the deadline is away at most
+        self._slack = 0.0  # the deadline is never further away than this
         self._seconds_a_byte = 0.0
-        self._left = 0  # bytes that may still come
+        self._left = 0  # bytes that may still arrive
         self._reads = 0
         self._first = 0  # bytes of the first read
 
@@ -111,7 +111,7 @@ class ClientConnection:
         self.had_turn = True
 
     def expect_body(self) -> None:
-        """Start the deadline of the body, which moves with the bytes that come."""
+        """Start the deadline of the body, which moves with the bytes that arrive."""
         self._slack = self.body_seconds
         self._deadline = time.monotonic() + self._slack
         self._seconds_a_byte = 1 / BYTES_A_SECOND
@@ -120,13 +120,13 @@ class ClientConnection:
     def recv(self, size: int) -> bytes:
         """Return the next bytes of the client, b"" at the end.
 
-        Raises TimeoutError at the deadline, LimitRequestHeaders if too much has come.
+        Raises TimeoutError at the deadline, LimitRequestHeaders if too much has arrived.
         """
         self._reads += 1
         self.reading = True
         try:
             self.until = self._deadline
-            # The parser copies a header with each piece: the first piece has most headers, the second the rest.
+            # The parser copies the header at each read: most headers fit in the first read, the others in the second.
             data = self.sock.recv(size if self._reads == 1 or self._seconds_a_byte else HEADER_BYTES)
             self.until = NEVER
             self._count(data)
@@ -146,7 +146,7 @@ class ClientConnection:
             self._deadline = time.monotonic() + self.header_seconds
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
-        if self._reads > 1:  # Most requests come in one piece.
+        if self._reads > 1:  # Most requests arrive in one piece.
             self.receiving.add(self, len(data) + self._first)
             self._first = 0
         elif not self._seconds_a_byte:
@@ -155,13 +155,13 @@ class ClientConnection:
             self.identify(key[0].decode() if key else "")
 
     def send(self, head: bytes, content: bytes = b"") -> None:
-        """Send a response; raise TimeoutError if the client does not take it, or too slowly."""
+        """Send a response; raise TimeoutError if the client does not read it, or reads too slowly."""
         self._writing = True
         self.until = time.monotonic() + self.body_seconds
         try:
             self._send(head, content)
         except OSError:
-            with suppress(OSError):  # It may be gone already. If not, the kernel may drop the rest of the response.
+            with suppress(OSError):  # It may be closed already. If not, the kernel may drop the rest of the response.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
                 self.sock.shutdown(socket.SHUT_RDWR)
             raise
@@ -171,7 +171,7 @@ class ClientConnection:
 
     def _send(self, head: bytes, content: bytes) -> None:
         if len(content) <= KEPT_BYTES:
-            head, content = head + content, b""  # Joining so little is quicker than a second send.
+            head, content = head + content, b""  # Joining small parts is faster than a second send.
             sent = self.sock.send(head)
         else:
             sent = self.sock.sendmsg([head, content])
@@ -201,7 +201,7 @@ class ClientConnection:
                 self.sock.shutdown(socket.SHUT_RD)
 
     def give_up(self) -> None:
-        """Let the wait for the client end soon, as at its deadline."""
+        """End the wait for the client soon, as at its deadline."""
         self.shared.turns.hub.loop.run_callback(self._interrupt, TimeoutError)
 
     def end(self) -> None:

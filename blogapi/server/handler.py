@@ -33,8 +33,8 @@ from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import REQUEST
 from blogapi.web.service import EXTENSION
 
-MAX_CONNECTIONS = 4096  # beyond these, each new one ends another one that waits for its client
-OTHER_FILES = 192  # that are not such connections: the database, webhooks, and those that are about to end
+MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
+OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
 KEY_LENGTH = 48  # characters
 
 Headers = list[tuple[str, str]]
@@ -73,7 +73,7 @@ class Handler:
         }
 
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
-        """Serve a connection, request after request, until either side is done with it."""
+        """Serve a connection, request after request, until either side ends it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
         parser = RequestParser(self.cfg, connection, address)
         self.connections[connection] = None
@@ -96,7 +96,7 @@ class Handler:
             del self.connections[connection]
 
     def end_overdue(self) -> None:
-        """End the waits for clients whose time is over. A timer for each would cost 3 % of a list."""
+        """End the waits for clients at their deadlines. A timer for each would cost 3 % of a list."""
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
@@ -141,11 +141,11 @@ class Handler:
         started = time.perf_counter()
         status, headers, content = self.call(environ)
         known = environ.pop(REQUEST)
-        environ.clear()  # It is in a cycle with the body, which would stay for a while.
+        environ.clear()  # It is in a cycle with the body, which would stay in memory for a while.
         if known.key:
             self.shared.remember(key)
         keep = not self.closing and body.complete and not wants_close(request)
-        needed = request.method not in ("GET", "HEAD")  # A client must learn that a change was done.
+        needed = request.method not in ("GET", "HEAD")  # A client must learn that its change was committed.
         if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
             known.cause = with_id(BUSY[1])
             status, headers, content = busy(headers, known.cause)
@@ -180,7 +180,8 @@ class Handler:
             key = name.replace("-", "_")
             if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
                 key = f"HTTP_{key}"
-            environ[key] = f"{environ[key]},{value}" if key in environ else value
+            separator = "; " if key == "HTTP_COOKIE" else ","  # RFC 9110, section 5.3; RFC 6265, section 5.4
+            environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
         return environ
 
     def call(self, environ: dict[str, Any]) -> tuple[str, Headers, bytes]:
@@ -246,7 +247,7 @@ class Handler:
 
 
 def busy(headers: Headers, message: str) -> tuple[str, Headers, bytes]:
-    """Return the refusal of a large response with these headers, while too many others wait to be taken."""
+    """Return the refusal of a large response with these headers, while too many others are being sent."""
     status = BUSY[0]
     content = error_body(status, message)
     kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]

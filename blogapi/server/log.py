@@ -1,7 +1,7 @@
 """The log, on standard error: lines of the worker, of gunicorn and of the application, without keys.
 
 A request is one line: when it was answered, the client's address, the name of its API key or "-", the request, the
-status, the bytes of the content, the time it took, and the cause, if the status alone does not say it:
+status, the bytes of the content, the time it took, and the cause, if the status alone does not tell:
 
     2026-11-20T10:10:00.123Z 127.0.0.1 laptop "GET /v1/posts?limit=20" 200 28410 1.3ms
     2026-11-20T10:10:00.456Z 127.0.0.1 - "-" 408 60 0.0ms (the header did not come in time)
@@ -22,14 +22,14 @@ from gevent.monkey import get_original
 from gunicorn.glogging import Logger
 
 SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
-# Control characters, which a terminal obeys, and those that change the direction of a line
+# Control characters, which a terminal interprets, and those that change the direction of a line
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # characters of a request's target that are logged
 MAX_WAITING = 10_000  # lines
 BATCH_SECONDS = 0.02  # lines within this time share a write
-EXIT_SECONDS = 1.0  # that the end of a process waits for its last lines
+EXIT_SECONDS = 1.0  # to wait for the last lines when a process ends
 
-# The originals, even if gevent has patched their modules: the reader of the log must not be able to stop a greenlet.
+# The originals, even if gevent has patched their modules: a log that nobody reads must not block a greenlet.
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 sleep = get_original("time", "sleep")
@@ -58,7 +58,7 @@ class LogWriter:
 
     def __init__(self) -> None:
         self.start()
-        os.register_at_fork(after_in_child=self.start)  # Threads stay behind in the parent.
+        os.register_at_fork(after_in_child=self.start)  # Threads do not survive a fork.
         atexit.register(self.drain)
 
     def start(self) -> None:

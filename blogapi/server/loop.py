@@ -1,4 +1,4 @@
-"""The event loop: turns, threads, sockets and timeouts, by gevent."""
+"""The event loop, with gevent: turns, threads, sockets and timeouts."""
 
 import time
 from collections import OrderedDict, deque
@@ -9,29 +9,29 @@ import gevent
 from gevent.hub import Hub
 from greenlet import greenlet
 
-TURN_SECONDS = 0.002  # for requests, before the loop looks at the sockets again
+TURN_SECONDS = 0.002  # for requests, before the loop polls the sockets again
 ANSWER_SECONDS = 10.0  # for a database on another machine
-THREADS = 256  # while some wait for a name server that is slow, others must find a free one
+THREADS = 256  # while some wait for a slow name server, others must be free
 
 Waiting = OrderedDict[str, deque[greenlet]]
 
 
 class Turns:
-    """Resumes greenlets by turns: one of a client with a key, then one of a client without, each of the next client.
+    """Resumes greenlets in turn: one of a client with a key, then one of a client without; each time the next client.
 
-    gevent's sleep(0) resumes them in the order of arrival, up to fifty before it looks at the sockets.
+    gevent's sleep(0) resumes them in the order of arrival, up to fifty before it polls the sockets.
     """
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        self.timer = self.hub.loop.timer(0)  # runs after the loop has looked at the sockets
+        self.timer = self.hub.loop.timer(0)  # runs after the loop has polled the sockets
         # By client, without a key and with one, the next ones first
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
         self.keyed = False  # whether a client with a key is the next
         self.running = False
 
     def wait(self, client: str, keyed: bool) -> None:
-        """Wait for a turn, together with all others of the same client."""
+        """Wait for a turn, in a queue with all others of the same client."""
         queue = self.waiting[keyed].setdefault(client, deque())
         waiter = gevent.getcurrent()
         queue.append(waiter)
@@ -65,7 +65,7 @@ class Turns:
 
 
 class EventLoop:
-    """Waits as `blogapi.loop.Loop` does, and lets others go on meanwhile."""
+    """Waits as `blogapi.loop.Loop` does, while other greenlets run."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -73,11 +73,11 @@ class EventLoop:
         self.hub.threadpool.maxsize = THREADS
 
     def run_in_thread(self, function: Callable, arguments: tuple) -> Any:
-        """Run a function in a thread of the operating system; return what it returns."""
+        """Run a function in a thread of the operating system; return its result."""
         return self.hub.threadpool.apply(function, arguments)
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready for `events`, and return these. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
         watcher = hub.loop.io(file, events)
         try:

@@ -89,7 +89,7 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
         self.connection: ClientConnection = unreader.sock
 
     def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
-        """Return the size of the next chunk, and the bytes of it that were read already."""
+        """Return the size of the next chunk, and those of its bytes that were read already."""
         size, rest = super().parse_chunk_size(unreader, data)
         if self.announced <= KEPT_BYTES < self.announced + size <= MAX_BODY_BYTES:
             reserve(self.connection, MAX_BODY_BYTES)
@@ -100,7 +100,7 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
 
 
 class Request(message.Request):
-    """A request. If it cannot be read, the exception has the part that could be as `request`."""
+    """A request. If it cannot be read, the exception has the readable part as `request`."""
 
     def __init__(self, *arguments: Any):
         try:
@@ -140,8 +140,8 @@ class RequestBody:
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes.
 
-        Raises RequestTimeout at the deadline, BadRequest if it is broken off, RequestEntityTooLarge if its chunks are
-        too large, ServiceUnavailable if too many large bodies are coming already or the service is stopped.
+        Raises RequestTimeout at the deadline, BadRequest if it is incomplete, RequestEntityTooLarge if its chunks are
+        too large, ServiceUnavailable if too many large bodies are arriving already or the service is stopped.
         """
         try:
             if not self._asked:
@@ -175,7 +175,7 @@ class RequestBody:
 
 
 def reserve(connection: ClientConnection, size: int) -> None:
-    """Reserve a place for a large body, or raise ServiceUnavailable."""
+    """Reserve memory for a large body, or raise ServiceUnavailable."""
     if not connection.receiving.reserve(connection, size):
         message = "too many large requests at the same time; nothing was changed"
         raise ServiceUnavailable(message, retry_after=RETRY_SECONDS)
@@ -217,9 +217,9 @@ def wants_close(request: Request) -> bool:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last address of X-Forwarded-For that is no trusted proxy's; `peer` if that is none itself.
+    """Return the last address of X-Forwarded-For that is not a trusted proxy; `peer` if that is not one itself.
 
-    Anybody may have written the part before it, or before a malformed address.
+    Clients can forge everything before it, or before a malformed address.
     """
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
@@ -241,7 +241,7 @@ def parse(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return the network of a client: of IPv6 a /64, which one client can have all of; else the address itself."""
+    """Return the network of a client: for IPv6 its /64, all of which one client can have; else the address itself."""
     if ":" not in address:
         return address
     parsed = parse(address.partition("%")[0])

@@ -1,4 +1,4 @@
-"""The start of the server: what must hold before it serves, and the hooks of gunicorn's master."""
+"""The start of the server: its preconditions, and the hooks of gunicorn's master."""
 
 import fcntl
 import gc
@@ -19,19 +19,19 @@ from blogapi.storage.errors import Unavailable
 SETTINGS = "python:blogapi.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
 MIN_FILES = 256
-OTHERS = 0o077  # the permissions of everybody but the owner
+OTHERS = 0o077  # the permissions of everybody except the owner
 # struct flock: for writing, from the start of the file, behind the bytes that SQLite locks (from 2**30 on), one byte
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
-LOCK_SECONDS = 3.0  # the worker of a master that was killed lives on for a second
+LOCK_SECONDS = 3.0  # the worker of a killed master survives for a second
 
 
 def become_server() -> NoReturn:
-    """Replace this process by gunicorn: it has imported modules that gevent must patch first."""
+    """Replace this process with gunicorn, as it has imported modules that gevent must patch first."""
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
 
 def on_starting(server: Any) -> None:
-    """Refuse to start, in one line, if the service could not keep its promises."""
+    """Refuse to start, with one line, if the service could not keep its promises."""
     config = Config.from_environ(os.environ)
     given = server.cfg.settings["worker_class"].get()
     if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or given != WORKER:
@@ -47,14 +47,14 @@ def on_starting(server: Any) -> None:
         engine.open()  # A failure here is one line and an exit; in the worker, a traceback.
         engine.close()
         if isinstance(config.database, Path):
-            server.database_lock = lock(config.database)  # A killed server's worker lives on, and has the address, too.
+            server.database_lock = lock(config.database)  # A killed server's worker still has the address.
         for address in server.cfg.address:
             refuse_taken_address(*address)
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
     if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
         server.log.warning("others may read the database: chmod 600 %s", config.database)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # Every connection takes a file.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # Every connection needs a file descriptor.
 
 
 def when_ready(server: Any) -> None:
@@ -66,7 +66,7 @@ def when_ready(server: Any) -> None:
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
     gc.collect()
-    gc.freeze()  # The collector would write to all objects that the worker shares with this process.
+    gc.freeze()  # A garbage collection would write to all objects that the worker shares with this process.
 
 
 def refuse_taken_address(host: str, port: int) -> None:

@@ -21,9 +21,9 @@ from blogapi.storage.errors import Unavailable
 from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
-LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service is told to stop
-MAX_ACCEPT = 32  # connections at once: those that make room for them end a moment later
-UNSENT_BYTES = 64 * 1024  # of a response, that the kernel takes before the client has taken any
+LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service stops
+MAX_ACCEPT = 32  # connections at once: the ones that they replace end a moment later
+UNSENT_BYTES = 64 * 1024  # of a response, which the kernel accepts before the client reads any
 
 
 class Worker(GeventWorker):
@@ -55,7 +55,7 @@ class Worker(GeventWorker):
         sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
 
     def run(self) -> None:
-        self.booted = False  # gunicorn sets it too early: it would try a start that fails again and again.
+        self.booted = False  # gunicorn sets it too early: it would repeat a failing start endlessly.
         servers = self.start()
         self.booted = True
         while self.alive:
@@ -71,7 +71,7 @@ class Worker(GeventWorker):
         self.sender = self.wsgi.extensions["sender"]
         self.cfg = self.plain_settings()
         gc.collect()
-        gc.freeze()  # Loaded modules stay: the collector need not look at them again.
+        gc.freeze()  # Loaded modules stay: the collector can ignore them.
         self.handler = Handler(self.wsgi, self.cfg, self.log)
         servers = []
         for sock in self.sockets:
@@ -83,13 +83,13 @@ class Worker(GeventWorker):
         return servers
 
     def plain_settings(self) -> SimpleNamespace:
-        """Copy gunicorn's settings: looking one up takes three calls, and a request looks up about forty."""
+        """Copy gunicorn's settings: each look-up takes three calls, and a request makes about forty."""
         values: dict[str, Any] = {name: setting.get() for name, setting in self.cfg.settings.items()}
         values |= {"is_ssl": False, "forwarded_allow_networks": self.cfg.forwarded_allow_networks}
         return SimpleNamespace(**values)
 
     def finish(self) -> None:
-        """Wait for complete requests to be answered and for attempts of webhooks; close idle connections."""
+        """Wait for complete requests and for webhook attempts to finish; close idle connections."""
         begun = time.monotonic()
         self.sender.stop()
         while time.monotonic() < begun + SHUTDOWN_SECONDS:
@@ -116,8 +116,8 @@ def accept_waiting(server: StreamServer) -> None:
 
 
 def worker_exit(server: Any, worker: Worker) -> None:
-    """End the worker without a trace: no -wal, and nothing left to an interpreter that gevent has patched."""
-    if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that has gone unnoticed.
+    """End the worker cleanly: without a -wal, and without an exit of the interpreter that gevent has patched."""
+    if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that ended unnoticed.
         return
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
     try:

@@ -1,1 +1,1 @@
-"""What is kept: the database, its tables, and what is done with them. Nothing of HTTP is in here."""
+"""Storage: the database, its tables, and the operations on them, without HTTP."""

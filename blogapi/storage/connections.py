@@ -17,20 +17,20 @@ from blogapi.storage.query import Statement
 
 PREPARED = 500  # statements that a connection keeps prepared
 WAIT_SECONDS = 2.0  # for a connection, while all are in use
-LOOK_UP_SECONDS = 5.0  # for what became of a COMMIT whose answer was lost
+LOOK_UP_SECONDS = 5.0  # for finding out the result of a COMMIT whose answer was lost
 POLL_SECONDS = 0.05
-STATEMENT_SECONDS = 2.2  # after which a query is ended that others wait for
+STATEMENT_SECONDS = 2.2  # after which a query that others wait for is cancelled
 LOCK_SECONDS = 2.0  # for the lock of the writer
-DEFAULTS = {  # of the address, which can say something else
+DEFAULTS = {  # of the address, which can override them
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
-    "target_session_attrs": "read-write",  # of several hosts, the one that can be written to
+    "target_session_attrs": "read-write",  # among several hosts, the one that accepts writes
     "keepalives_idle": "2",  # seconds; a machine that is gone is noticed within 5
     "keepalives_interval": "1",
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",  # ms
 }
-# Without statistics a plan could go through all rows, or sort them: each query takes the plan of its index.
+# Without statistics, a plan could scan or sort all rows: these make each query use its index.
 SETTINGS = f"""
     SET statement_timeout = {round(1000 * STATEMENT_SECONDS)};
     SET lock_timeout = {round(1000 * LOCK_SECONDS)};
@@ -48,18 +48,18 @@ SETTINGS = f"""
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-# SQLSTATEs of what passes: a server that is full, stops, starts, or became a standby
+# SQLSTATEs of temporary failures: a server that is full, stops, starts, or became a standby
 PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
 class PostgresConnection(psycopg.Connection):
-    """A connection that waits by the event loop, no matter when psycopg was imported."""
+    """A connection that waits in the event loop, no matter when psycopg was imported."""
 
     wait_for_socket: Callable[[int, int], int] | None = None
     _cursor: psycopg.Cursor | None = None
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run a generator of psycopg's, and wait when it does, for a limited time."""
+        """Run a generator of psycopg, and wait for the socket when it asks to, for a limited time."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -73,14 +73,14 @@ class PostgresConnection(psycopg.Connection):
             raise psycopg.OperationalError("the server does not answer") from None
 
     def run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
-        """Run a statement, prepared if it is one of those that run again and again."""
+        """Run a statement; prepare it if it runs often."""
         prepare = True if statement.names else None
         return self.execute(statement.text, statement.bind(values) or None, prepare=prepare, binary=True)
 
     def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[tuple]:
-        """Run a statement that runs again and again; return its rows.
+        """Run a statement that runs often; return its rows.
 
-        Its cursor is kept: to create one takes 30 µs, of about 250.
+        Its cursor is reused: creating one takes 30 µs, of about 250.
         """
         if self._cursor is None:
             self._cursor = self.cursor(binary=True)
@@ -95,7 +95,7 @@ class Connections:
     def __init__(self, url: str, size: int, loop: Loop, is_limited: bool):
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
-        except psycopg.Error:  # whose message may have the password
+        except psycopg.Error:  # its message may contain the password
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with what libpq knows") from None
         self.name = "postgresql://{user}@{host}/{dbname}".format(
             **{"user": "", "host": "", "dbname": ""} | parameters
@@ -115,7 +115,7 @@ class Connections:
         return connection
 
     def take(self) -> tuple[PostgresConnection, bool]:
-        """Take a connection, to be given back by `give`; return whether it is a new one. Raises Unavailable."""
+        """Take a connection, which `give` gives back; return whether it is new. Raises Unavailable."""
         if not self._free.acquire(timeout=WAIT_SECONDS):
             raise Busy
         try:
@@ -129,7 +129,7 @@ class Connections:
             raise
 
     def give(self, connection: PostgresConnection) -> None:
-        """Give a connection back; one that is in the middle of something is closed."""
+        """Give a connection back; close it if it is in a transaction."""
         if not connection.closed and connection.pgconn.transaction_status == TransactionStatus.IDLE:
             self._idle.append(connection)
         else:
@@ -146,7 +146,7 @@ class Connections:
             self.give(connection)
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction whose answer was lost is committed; None if nobody can tell in time."""
+        """Return whether a transaction whose answer was lost is committed; None if that cannot be found out in time."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -164,11 +164,11 @@ class Connections:
 
 
 def _connect(address: str, settings: str) -> tuple[PostgresConnection | None, Exception | None]:
-    """Return a connection or the error: the server would log what is raised in a thread as unexpected."""
+    """Return a connection or the error: the server would log an error raised in a thread as unexpected."""
     try:
         connection = PostgresConnection.connect(address, autocommit=True)
         connection.prepared_max = PREPARED
-        connection.adapters.register_dumper(int, Int8Dumper)  # or a statement is prepared for each size of integers
+        connection.adapters.register_dumper(int, Int8Dumper)  # or each size of integers would be prepared apart
         connection.execute(settings)
         return connection, None
     except (psycopg.Error, OSError, UnicodeError) as error:
@@ -176,7 +176,7 @@ def _connect(address: str, settings: str) -> tuple[PostgresConnection | None, Ex
 
 
 def failure(error: psycopg.Error, connection: PostgresConnection) -> Exception:
-    """Return what to raise for an error, which becomes its cause."""
+    """Return the exception to raise for an error, which becomes its cause."""
     if isinstance(error, psycopg.errors.UniqueViolation):
         return NotUnique(reason(error))
     passing = connection.closed or error.sqlstate in PASSING
@@ -184,10 +184,10 @@ def failure(error: psycopg.Error, connection: PostgresConnection) -> Exception:
 
 
 def fetched(cursor: psycopg.Cursor) -> list[tuple]:
-    """Return all rows that a statement gives."""
+    """Return all rows of a statement."""
     return cursor.fetchall() if cursor.pgresult.nfields else []  # cursor.description would take 15 µs
 
 
 def reason(error: Exception) -> str:
-    """Return an error in one line. libpq never tells the password."""
+    """Return an error in one line. libpq's errors never contain the password."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

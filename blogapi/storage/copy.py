@@ -1,4 +1,4 @@
-"""A whole database: its set-up, and copies of all rows of all tables, as they are, also while others write."""
+"""Whole databases: set-up, and copies of all rows of all tables, even during writes."""
 
 import errno
 import os
@@ -20,15 +20,15 @@ from blogapi.storage.search.words import UNICODE
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 1  # as in both schemas
-UNRELEASED = range(2, 6)  # versions of programs that were never released
+UNRELEASED = range(2, 6)  # versions that were never released
 OTHER_PYTHON = "another Python has indexed its words; blogapi init indexes them again"
 FETCHED_ROWS = 20  # at a time: a post can have 4 MB
 
 
 def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None) -> None:
-    """Copy a database, as it is at one moment, to an engine without one; all of it or nothing.
+    """Copy the state of a database at one moment to an empty one; all of it or nothing.
 
-    `progress(rows, count)` passes the rows on. Raises Unavailable, and OSError for files.
+    `progress(rows, count)` yields the rows. Raises Unavailable, and OSError for files.
     """
     with source.snapshot() as snapshot, target.filling() as filling:
         for model in BaseModel.__subclasses__():
@@ -58,7 +58,7 @@ def columns(model: type[Model]) -> list[str]:
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     """Set a SQLite database up if it is empty, and index its words if another Python did; return whether it was empty.
 
-    Raises Unavailable if it is not ours or of another version, or if there is something to do without `create`.
+    Raises Unavailable if it is not ours, has another version, or needs a change without `create`.
     """
     application_id, version = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
@@ -74,7 +74,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         raise Unavailable("it belongs to another program")
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        is_empty = not _tables(connection)  # asked again: another process may have been faster
+        is_empty = not _tables(connection)  # checked again: another process may have been faster
         if is_empty:
             _run(connection, (SCHEMAS / "schema.sql").read_text())
         if not index.is_made(connection):
@@ -102,7 +102,7 @@ class SqliteContents:
         self._connection = connection
 
     def rows(self, model: type[Model]) -> Iterator[tuple]:
-        """Yield the rows of a table; memory holds some."""
+        """Yield the rows of a table, a few in memory at a time."""
         yield from self._connection.execute(f"SELECT {', '.join(columns(model))} FROM {model._meta.table_name}")
 
     def count(self, model: type[Model]) -> int:
@@ -110,7 +110,7 @@ class SqliteContents:
         return self._connection.execute(f"SELECT count(*) FROM {model._meta.table_name}").fetchone()[0]
 
     def last_ids(self) -> dict[str, int]:
-        """Return the greatest ids that there ever were, by the names of the tables."""
+        """Return the greatest ids ever used, by the names of the tables."""
         last = dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence"))
         (newest,) = self._connection.execute("SELECT ifnull(max(id), 0) FROM post").fetchone()
         return last | {"post": max(newest, last["post"])}
@@ -122,27 +122,27 @@ class SqliteContents:
         self._connection.executemany(text, rows)
 
     def set_last_ids(self, last_ids: Mapping[str, int]) -> None:
-        """Let the ids go on after these."""
+        """Set the last used ids; new ones follow these."""
         self._connection.execute("DELETE FROM sqlite_sequence")
         self._connection.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", last_ids.items())
 
 
 @contextmanager
 def read_file(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite database of any version to read it. Raises Unavailable if there is none, or a damaged one."""
+    """Open a SQLite database of any version to read it. Raises Unavailable if it is missing or damaged."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
-            yield connection  # of mode rw: it is not created if it is missing
+            yield connection  # mode=rw does not create a missing file
     except sqlite3.Error as error:
         raise Unavailable(f"cannot copy the database {path}: {error}") from error
 
 
 @contextmanager
 def fill_file(path: Path) -> Iterator[SqliteContents]:
-    """Set a new SQLite database up, and fill it. Raises Unavailable, OSError."""
+    """Set up a new SQLite database, and fill it. Raises Unavailable, OSError."""
     try:
         with new_file(path) as part, closing(sqlite3.connect(part, isolation_level=None)) as connection:
-            connection.execute("PRAGMA journal_mode = off")  # What is interrupted is deleted.
+            connection.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
             set_up(connection, create=True)
             connection.execute("BEGIN")
             yield SqliteContents(connection)
@@ -167,9 +167,9 @@ def write_backup(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[str]:
-    """Give the name of an empty file, of mode 0600, that becomes the database `path` at the end if it is a sound one.
+    """Yield the name of an empty file, of mode 0600, which becomes the database `path` at the end if it is sound.
 
-    Half of one never has that name. Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, Unavailable.
+    An incomplete one never has it. Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -200,11 +200,11 @@ def _sync(path: str | Path) -> None:
         os.close(file)
 
 
-# PostgreSQL, by a connection of psycopg's
+# PostgreSQL, by a connection of psycopg
 
 
 def set_up_postgresql(connection: Any, create: bool) -> bool:
-    """Do as `set_up` in the transaction that is open."""
+    """Do the same as `set_up` in the open transaction."""
     query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     tables = {name for (name,) in connection.execute(query)}
     if not tables:
@@ -225,7 +225,7 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
 
 
 def index_postgresql(connection: Any) -> None:
-    """Index the words of all posts again, in the transaction that is open; damaged posts are left out."""
+    """Index the words of all posts again, in the open transaction; damaged posts are left out."""
     connection.execute("DELETE FROM search")
     with connection.cursor("posts") as posts:
         posts.itersize = FETCHED_ROWS

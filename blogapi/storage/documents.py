@@ -22,7 +22,7 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _name(field: str) -> tuple[bytes, Callable[[bytes, bytes], int]]:
-    """Return the name of a field in a document, and how to find it without searching the content."""
+    """Return a field's name as it stands in a document, and how to find it without searching the content."""
     before_content = FIELDS.index(field) <= FIELDS.index("content")
     return f'"{field}":'.encode(), bytes.find if before_content else bytes.rfind
 
@@ -34,12 +34,12 @@ def _followers(field: str) -> list[tuple[bytes, Callable[[bytes, bytes], int]]]:
     return [_name(each) for each in following[: last + 1]]
 
 
-# How each field is found: its name, whether every post has it, and what follows it
+# For each field: its name in a document, whether every post has it, and which fields can follow
 PLACES = {field: (*_name(field), field in REQUIRED, _followers(field)) for field in FIELDS}
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
-    """Return a post with its fields in order, without those that are None."""
+    """Return a post with its fields in order, leaving out fields without a value."""
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
 
 
@@ -59,7 +59,7 @@ def is_due(document: bytes, now: str) -> bool:
 
 
 def published(document: bytes) -> bytes:
-    """Return the document of a scheduled post as it is after its time has come: updated then, or later."""
+    """Return the document of a scheduled post after its publication: updated then, or later."""
     text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
     start = text.rindex(UPDATED_AT) + len(UPDATED_AT)
     return _updated(text, max(text[start : start + TIME_LENGTH], _published_at(document))).encode()
@@ -79,7 +79,7 @@ def spellings(document: str | None) -> dict[str, str]:
 
 
 def spelling(document: str | None, tag: str) -> str:
-    """Return how a document spells a tag; folded, as it is given, if the document does not have it."""
+    """Return the spelling of a folded tag in a document; the folded one if the document does not have it."""
     return spellings(document).get(tag, tag)
 
 
@@ -124,7 +124,7 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
     """Return a document with these fields only, which must be in order. Raises Damaged.
 
-    Takes a quarter of what parsing takes, and with a megabyte of content a thousandth.
+    Takes a quarter of the time of parsing, and with a megabyte of content a thousandth.
     """
     parts = []
     for field in fields:

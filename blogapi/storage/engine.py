@@ -17,9 +17,9 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.query import Each, Query
 
 BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
-POLL_SECONDS = 0.005  # between two looks at whether another program's write has ended
-GATHER_SECONDS = 0.010  # in which requests that wait for their turn can join a transaction
-SHARED_SECONDS = 0.025  # after which a shared transaction ends: meanwhile nobody else is served
+POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
+GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
+SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +27,7 @@ Clock = Callable[[], float]
 
 
 class Reader:
-    """Runs queries that read: the database, or a transaction."""
+    """Runs queries that read: either the database or a transaction."""
 
     def __init__(self, runner: Any, clock: Clock):
         self._runner = runner
@@ -39,7 +39,7 @@ class Reader:
         return rfc3339(self._clock())
 
     def of_engine(self, each: Each) -> Any:
-        """Return what is for the engine that this reads from."""
+        """Return the variant for this reader's engine."""
         return getattr(each, self._runner.dialect)
 
     def row(self, query: Query, **values: Any) -> tuple | None:
@@ -52,10 +52,10 @@ class Reader:
 
 
 class Transaction(Reader):
-    """Runs the queries of operations, of which all is kept or nothing. An operation must not yield to the event loop.
+    """Runs the queries of operations, atomically. An operation must not yield to the event loop.
 
-    Its time is the one when it got the lock. With `in_thread` it may take longer than 100 ms. Each engine has a
-    subclass; errors are NotUnique, if a constraint says so, or Unavailable.
+    Its time is when it got the lock. With `in_thread` it may take longer than 100 ms. Each engine has a subclass;
+    errors are NotUnique, for a unique constraint, or Unavailable.
     """
 
     in_thread = False
@@ -71,39 +71,39 @@ class Transaction(Reader):
         """Run an INSERT; return the id of the new row."""
 
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        """Run a query once for each of `rows`; return the rows that each gives."""
+        """Run a query once for each of `rows`; return the result of each."""
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement once for each of `rows`, at the latest before the next one that returns something."""
+        """Run a statement once for each of `rows`, at the latest before the next one that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement whose result nobody needs, as `execute_many` does."""
         self.execute_many(query, [values])
 
     def savepoint(self) -> None:
-        """Begin a part of the transaction that can end by itself."""
+        """Begin a part of the transaction that can be undone by itself."""
 
     def release(self, undo: bool = False) -> None:
-        """End the part of the transaction; with `undo`, nothing of it is kept."""
+        """End the part of the transaction; with `undo`, roll it back."""
 
     def commit(self) -> None:
-        """End the transaction; what was written is on disk."""
+        """End the transaction; its writes are on disk then."""
 
     def is_fatal(self, error: Exception) -> bool:
-        """Return whether an error concerns the whole transaction, and not only the operation that raised it."""
+        """Return whether an error concerns the whole transaction, not only the operation that raised it."""
 
     def recover(self, error: BaseException) -> None:
-        """End the transaction that an error has left open."""
+        """Roll back the transaction that an error has left open."""
 
 
 def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:
     """Return the engine of a database: a file of SQLite, or the URL of a database of PostgreSQL.
 
-    Raises ValueError if that cannot be used.
+    Raises ValueError for anything else.
     """
     if isinstance(database, Path):
         return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
-    try:  # Only the engine in use is imported: a file needs no psycopg.
+    try:  # Only the engine in use is imported: SQLite needs no psycopg.
         postgresql = importlib.import_module("blogapi.storage.postgresql")
     except ImportError as error:
         raise ValueError(
@@ -140,9 +140,9 @@ class Database(Reader):
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation as `write` does, on a connection of its own in a thread: others can read meanwhile.
+        """Run an operation as `write` does, in a thread with a connection of its own, so that others can read.
 
-        For what takes longer than 100 ms. One runs at a time; writes that waited have as much time before the next one.
+        For operations of more than 100 ms. One runs at a time; waiting writes then get as much time before the next.
         """
 
         def commit(engine: Any) -> T:
@@ -163,7 +163,7 @@ class Database(Reader):
     ) -> T:
         """Run an operation that reads in a thread; one at a time, so that others get their share of the processor.
 
-        Of each client one waits for that, so that nobody waits for all that another has asked for. Ends after
+        Only one of each client waits for the thread, so that no client waits for all requests of another. Ends after
         BUSY_SECONDS, or with the request, and raises Unavailable.
         """
         until = time.monotonic() + BUSY_SECONDS
@@ -184,7 +184,7 @@ class Database(Reader):
                     goes_on.clear()
 
     def check(self) -> None:
-        """Raise Unavailable unless the database can be read and written, its file in its place."""
+        """Raise Unavailable unless the database can be read and written, and its file is in its place."""
         if not self.engine.check():
             self.write(self.engine.probe)
 
@@ -240,8 +240,8 @@ def _held(lock: threading.Lock, until: float) -> Iterator[None]:
 class GroupCommit:
     """Runs operations in transactions on one connection, one transaction at a time.
 
-    Operations that come while a transaction runs wait for its end. The first of them then runs all of them, each in its
-    own savepoint: one that raises leaves nothing behind, and disturbs no other.
+    Operations that arrive during a transaction wait for its end. The first of them then runs all of them, each in its
+    own savepoint: one that raises is rolled back, and does not affect the others.
     """
 
     def __init__(self, engine: Any, clock: Clock):
@@ -253,7 +253,7 @@ class GroupCommit:
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
         """Run `operation` in a transaction; return its result once that is on disk.
 
-        Raises what it raises; Unavailable if another program has the lock for BUSY_SECONDS, or the database fails.
+        Raises its errors, and Unavailable if another program holds the lock for BUSY_SECONDS, or the database fails.
         """
         deadline = time.monotonic() + BUSY_SECONDS
         future: Future = Future()
@@ -269,10 +269,10 @@ class GroupCommit:
         try:
             return future.result()
         finally:
-            del future  # The error knows this frame: a cycle would keep for a while what the operation was given.
+            del future  # The error refers to this frame: a cycle would keep the operation's arguments for a while.
 
     def _gather(self) -> None:
-        """Wait for requests that have arrived, so that they join."""
+        """Wait for requests that have arrived, so that they can join."""
         until = time.monotonic() + GATHER_SECONDS
         time.sleep(0)
         while self._engine.loop.requests_wait() and time.monotonic() < until:
@@ -283,18 +283,18 @@ class GroupCommit:
             tx = self._begin(deadline)
         except Busy:
             raise
-        except Unavailable as error:  # It can take seconds to find out: the others do not try again.
+        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
             _fail([future for _, future in self.waiting], error)
             self.waiting.clear()
             return
         taken: list[Future] = []
         try:
-            results = self._run(tx, taken)  # From here to the end of the transaction nothing of ours yields.
+            results = self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
             tx.commit()
         except Exception as error:
             tx.recover(error)
             _fail(taken, error)
-        except BaseException as error:  # The request that runs the operations is interrupted; the others are told.
+        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
             tx.recover(error)
             _fail(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS))
             raise
@@ -313,7 +313,7 @@ class GroupCommit:
         return tx
 
     def _run(self, tx: Transaction, taken: list[Future]) -> list[tuple[Any, Exception | None]]:
-        """Run operations that wait until the transaction is full; return the result or the error of each."""
+        """Run waiting operations until the transaction is full; return the result or the error of each."""
         results: list[tuple[Any, Exception | None]] = []
         count = len(self.waiting)
         until = time.monotonic() + SHARED_SECONDS

@@ -1,4 +1,4 @@
-"""The errors of the storage: its functions raise no others."""
+"""The errors that the functions of the storage raise."""
 
 RETRY_SECONDS = 1  # until a busy database is probably free
 
@@ -29,7 +29,7 @@ class SlugTaken(Conflict):
 class TagExists(Conflict):
     """A tag cannot be renamed onto another without merging the two."""
 
-    field, reason = "name", 'there is such a tag already; "merge": true puts the two together'
+    field, reason = "name", 'another tag has this name; "merge": true merges the two'
 
 
 class PublicationTime(Conflict):
@@ -72,7 +72,7 @@ class Unavailable(Exception):
     """The database cannot do this now.
 
     `retry_after` says in how many seconds it probably can. Nothing was changed, unless `maybe_changed`: then a commit
-    failed, and nobody knows what became of it.
+    failed, and its result is unknown.
     """
 
     def __init__(self, cause: object, retry_after: int | None = None, maybe_changed: bool = False):
@@ -82,7 +82,7 @@ class Unavailable(Exception):
 
 
 class Busy(Unavailable):
-    """Another program has the lock of the writer."""
+    """Another program holds the lock of the writer."""
 
     def __init__(self) -> None:
         super().__init__("database is locked", RETRY_SECONDS)

@@ -12,6 +12,7 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, Cursor
+from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes, Param
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
@@ -19,11 +20,11 @@ from blogapi.storage.stored import Document, PostRef
 PRUNED = 20  # versions of each state, at most, in one transaction
 STATES = ("replaced", "deleted", "restored")
 SLUG_LENGTH = 90  # of a slug that gets a number, at most
-WORDS = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
+RESTORED = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
 
 
 class Kept(NamedTuple):
-    """A version that is kept, without its content."""
+    """A stored version of a post, without its content."""
 
     post_id: int
     version: int
@@ -33,7 +34,7 @@ class Kept(NamedTuple):
 
 
 class HistoryPage(NamedTuple):
-    """Some of the versions that are kept, and what the next page is `before` if more follow."""
+    """A page of stored versions, and the `before` of the next page if more follow."""
 
     kept: list[Kept]
     before: int | Cursor | None
@@ -63,7 +64,7 @@ def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPa
 
 
 def _page(reader: Reader, query: Any, limit: int) -> tuple[list[Kept], bool]:
-    """Return what a page has, and whether more follow."""
+    """Return the rows of a page, and whether more follow."""
     kept: list[Kept] = []
     size = 0
     for row in reader.rows(query.limit(limit + 1)):
@@ -108,25 +109,30 @@ def _load(reader: Reader, condition: Any, kind: str) -> Document:
 # Write
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, by: str) -> bytes:
-    """Give a post the words of an earlier version; its slug, status and dates stay. Returns its document.
+def accept(document: bytes | None) -> None:
+    """Accept every state of a post."""
+
+
+def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check = accept) -> bytes:
+    """Restore the text, tags and image of an earlier version; slug, status and dates stay. Returns the document.
 
     Raises NotFound.
     """
     old = _version(tx, ref, version)
-    return posts.change(tx, ref, {name: old.get(name) for name in WORDS}, lambda document: None, by)
+    return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, check, by)
 
 
-def restore_deleted(tx: Transaction, post_id: int, by: str) -> bytes:
+def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accept) -> bytes:
     """Restore a post from the trash as it was; return its document. Raises NotFound.
 
-    It gets another slug if its own is taken, and is a draft if it was to be published meanwhile.
+    It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
     """
+    check(trashed(tx, post_id))
     return recreate(tx, _deleted(tx, post_id), by)
 
 
 def recreate(tx: Transaction, post: Document, by: str) -> bytes:
-    """Create a post that is in the trash as it was, or as it was before; return its document."""
+    """Create a post from the trash again, from its last version or an earlier one; return its document."""
     index.check_size(tx, {}, post)
     if post["status"] == "scheduled" and post["published_at"] <= tx.now:
         post = post | {"status": "draft", "published_at": None}
@@ -140,9 +146,9 @@ def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     return created.document
 
 
-def forget(tx: Transaction, post_id: int) -> None:
+def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
     """Delete a post in the trash for good, with its versions. Raises NotFound."""
-    _deleted(tx, post_id)
+    check(trashed(tx, post_id))
     stored.forget(tx, post_id)
 
 

@@ -43,7 +43,7 @@ def new_key() -> str:
 
 
 def digest_of(key: str) -> bytes:
-    """Return the SHA-256 of a key. As keys are random, it needs no salt and need not be slow."""
+    """Return the SHA-256 of a key. As keys are random, the hash needs no salt and may be fast."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -58,7 +58,7 @@ def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] 
 
 _columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on, ApiKey.scope)
 _names = ", ".join(column.column_name for column in _columns)
-# The windows are those of PostgreSQL's clock. If it is set back, none begins twice.
+# The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
 _key = Each(
     sqlite=Prepared(ApiKey.select(*_columns).where(ApiKey.digest == Param("digest"))),
     postgresql=Statement(
@@ -105,7 +105,7 @@ def record_use(tx: Transaction, digest: bytes) -> None:
 
 
 def listing(reader: Reader) -> Iterator[KnownKey]:
-    """Yield all keys by name."""
+    """Yield all keys, ordered by name."""
     return map(KnownKey._make, reader.rows(ApiKey.select(*_columns).order_by(ApiKey.name)))
 
 
@@ -122,20 +122,20 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Replace the key with this name, whose scope stays. Raises KeyName if none has it."""
+    """Replace the key with this name; the scope stays. Raises KeyName if no key has the name."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name. Raises KeyName if none has it."""
+    """Remove the key with this name. Raises KeyName if no key has the name."""
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
 
 
 def check_free(reader: Reader, name: str) -> None:
-    """Raise KeyName if the name is taken, or no valid name."""
+    """Raise KeyName if the name is taken or invalid."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise KeyName(f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible")
     if _is_known(reader, name):
@@ -167,7 +167,7 @@ def check_link(reader: Reader, token: str) -> None:
 
 
 def open_session(tx: Transaction, link: str) -> str:
-    """Open a session by the token of a link, which is used up; return that of the session. Raises NotFound."""
+    """Open a session by the token of a link, which works once; return the token of the session. Raises NotFound."""
     check_link(tx, link)
     end_session(tx, link)
     return _add(tx, SESSION)

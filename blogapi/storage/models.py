@@ -80,7 +80,7 @@ class Revision(BaseModel):
 
 
 class PostTag(BaseModel):
-    """A tag of a post, with copies of the post's status and time, so that one index has them all."""
+    """A tag of a post, with copies of the post's status and time, so that one index covers them."""
 
     tag = TextField()
     status = TextField()
@@ -93,7 +93,7 @@ class PostTag(BaseModel):
 
 
 class Tag(BaseModel):
-    """A tag of posts with a status, and their number, as counting them would take seconds."""
+    """A tag of the posts with a status, and how many they are, as counting them would take seconds."""
 
     tag = TextField()
     status = TextField()
@@ -106,7 +106,7 @@ class Tag(BaseModel):
         without_rowid = True
 
 
-Search = Table("search")  # no model: its columns are hidden ones of FTS5
+Search = Table("search")  # no model: its columns are hidden columns of FTS5
 Recent = Table("recent")  # no model: a copy of a database indexes all posts again
 
 

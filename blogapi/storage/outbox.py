@@ -14,7 +14,7 @@ from blogapi.storage.webhooks import remove_deliveries
 
 MAX_PENDING = 10_000  # deliveries of a webhook
 MAX_FINISHED = 1000  # deliveries of a webhook
-MAX_PRUNED = 100  # in one transaction: others write in between
+MAX_PRUNED = 100  # in one transaction; other writes run in between
 KEPT = timedelta(days=30)  # finished deliveries
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 GONE = 410  # the status by which a receiver ends its webhook
@@ -57,9 +57,9 @@ def due_webhooks(reader: Reader) -> Iterator[DueWebhook]:
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
-    """Return the next messages for a webhook, after the `sent` ones before.
+    """Return the next messages for a webhook, after `sent` others.
 
-    First attempts and repeated deliveries come in the order of the events, retries in that of their times.
+    First attempts and repeated deliveries are ordered by event, retries by time.
     """
     first = list(reader.rows(_first, webhook_id=webhook_id, limit=limit))
     retries = list(reader.rows(_retries, webhook_id=webhook_id, now=reader.now, limit=limit))
@@ -98,7 +98,7 @@ def record(tx: Transaction, attempts: list[Attempt]) -> None:
     tx.execute_many(_turn_off, [attempt._asdict() for attempt in attempts if attempt.status == GONE])
 
 
-# A delivery that was repeated during the attempt is sent again, whatever its result.
+# A delivery that was repeated during the attempt is sent again, regardless of the result.
 _same = Delivery.repeats == Param("repeats")
 _record = Prepared(
     Delivery.update(
@@ -111,17 +111,17 @@ _record = Prepared(
         }
     ).where(Delivery.webhook_id == Param("webhook_id"), Delivery.event_id == Param("event_id"))
 )
-# Unless the webhook has another url by now.
+# Unless the webhook's url has changed.
 _turn_off = Prepared(
     Webhook.update({Webhook.active: 0}).where(Webhook.id == Param("webhook_id"), Webhook.url == Param("url"))
 )
 
 
-# Pruning, in several transactions: others write in between.
+# Pruning, in several transactions, so that other writes run in between
 
 
 def outdated(reader: Reader, webhook_id: int) -> list[int]:
-    """Return the events of some finished deliveries of a webhook that are too many, or older than KEPT."""
+    """Return the events of some finished deliveries of a webhook beyond the limit, or older than KEPT."""
     finished = _of_webhook(webhook_id).where(Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED)
     old = finished.join(Event, on=Event.id == Delivery.event_id).where(Event.created_at <= earlier(reader.now, KEPT))
@@ -135,7 +135,7 @@ def remove(tx: Transaction, webhook_id: int, event_ids: list[int]) -> None:
 
 
 def surplus(reader: Reader, webhook_id: int) -> list[int]:
-    """Return the events of some pending deliveries of a webhook that are too many."""
+    """Return the events of some pending deliveries of a webhook beyond the limit."""
     pending = _of_webhook(webhook_id).where(Delivery.state == "pending")
     return _ids(reader, pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING))
 

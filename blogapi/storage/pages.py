@@ -1,6 +1,6 @@
 """Pages of posts, in the order of creation or of publication, and all posts one by one.
 
-The queries of the order of creation give id, status and document, those of publication published_at as well.
+The queries by creation return id, status and document; those by publication also published_at.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from blogapi.storage.query import AsBytes, Each, Param, Prepared
 
 PAGE_BYTES = 4 * 1024 * 1024
 READ_BYTES = 32 * 1024 * 1024  # of documents, for a page
-READ_SHARE = 8  # fields that are read but not answered count an eighth: reading 32 MiB takes 15 ms
+READ_SHARE = 8  # bytes that are read but not answered count an eighth: reading 32 MiB takes 15 ms
 MAX_COUNTED = 100_000  # posts of a status: 5 ms
 LATEST = "~"  # sorts after every time
 COLUMNS = (Post.status, DOCUMENT)
@@ -28,7 +28,7 @@ Merge = Callable[..., Select]  # merges several lists in an order
 
 
 class Cursor(NamedTuple):
-    """The place of a post in an order: its time there, or which part of it a search found, and its id."""
+    """The place of a post in an order: its time, or the part in which a search found it, and its id."""
 
     key: str
     id: int
@@ -38,7 +38,7 @@ class Cursor(NamedTuple):
 
 
 class PostPage(NamedTuple):
-    """The documents of a page, and what the next page is `before` if more posts follow."""
+    """The documents of a page, and the `before` of the next page if more posts follow."""
 
     documents: list[bytes]
     before: int | Cursor | None
@@ -57,9 +57,9 @@ def page(
 ) -> PostPage:
     """Return the newest posts before the post with the id `before`, newest first; `tag` is folded.
 
-    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; if given, published from
-    `published_after` on, and before `published_before`. Sorted by updated_at, by latest change: without `tag`, and with
-    the status that posts have in the database. `fields`, in order and separated by commas, are returned of each post.
+    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; published from
+    `published_after` on and before `published_before`, if given. Sorted by updated_at: latest change first, without
+    `tag`, by the status in the database. `fields`, in order and separated by commas, limits the fields of each post.
 
     Costs O(limit): an index gives the order for each combination of filters.
     """
@@ -102,7 +102,7 @@ def page_of(rows: Iterable[tuple], limit: int, fields: str | None, now: str) -> 
 
 
 def _cursor(row: tuple) -> int | Cursor:
-    """Return what the posts after the one in a row are before."""
+    """Return the cursor of the post in a row."""
     return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
 
 
@@ -121,7 +121,7 @@ def _newest(status: str | None, by_tag: bool) -> Each:
 def _newest_posts(status: str | None, by_tag: bool, document: Node, merged: Merge) -> Select:
     """Return the query of the newest posts.
 
-    It finds the ids first if it merges several lists: a document can have four megabytes.
+    If it merges several lists, it finds the ids first: a document can have four megabytes.
     """
     newest_first = Post.id.desc()
     query = Post.select(Post.id, Post.status, document)
@@ -136,19 +136,19 @@ def _newest_posts(status: str | None, by_tag: bool, document: Node, merged: Merg
 
 
 def _merged(lists: list[Select], *order: Ordering) -> Select:
-    """Return the query of the first of all lists; SQLite takes each row from the list that has the next one."""
+    """Return the query that merges the lists; SQLite reads each row from the list that has the next one."""
     return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
 
 
 def _first_merged(lists: list[Select], *order: Ordering) -> Select:
-    """Return the same for PostgreSQL, which would read and sort each list that has no limit of its own."""
+    """Return the same for PostgreSQL, which would read and sort any list without a limit of its own."""
     if len(lists) == 1:
         return _merged(lists, *order)
     return _merged([query.order_by(*order).limit(Param("limit")) for query in lists], *order)
 
 
 def bounded(query: Select, *others: str) -> Select:
-    """Return the query of the posts that a page can have, and one more: psycopg holds all rows in memory.
+    """Return the query of the posts that fit on a page, and one more: psycopg holds all rows in memory.
 
     PostgreSQL knows the size of a text without reading it.
     """
@@ -161,7 +161,7 @@ def bounded(query: Select, *others: str) -> Select:
 
 
 def _ids(status: str, by_tag: bool) -> Select:
-    """Return the query of the ids of the posts with a status, and with a tag if one is asked for."""
+    """Return the query of the ids of the posts with a status, and with a tag if given."""
     if by_tag:
         key = PostTag.post_id
         query = PostTag.select(key).where(PostTag.tag == Param("tag"), PostTag.status == status)
@@ -172,14 +172,14 @@ def _ids(status: str, by_tag: bool) -> Select:
 
 
 def future_ids(ids: Select) -> Select:
-    """Return the query of those ids of scheduled posts whose time has not come."""
+    """Return the query of the ids of scheduled posts whose time has not come."""
     (key,) = ids.selected_columns
     return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
 
 
 def due_ids(by_tag: bool) -> Select:
     """Return the query of the ids of posts whose time has come: usually none."""
-    key = Schedule.post_id + 0  # not the primary key, for SQLite: the time finds the few
+    key = Schedule.post_id + 0  # keeps SQLite from the primary key: the index by time finds the few
     query = Schedule.select(key).where(Schedule.published_at <= Param("now"), key < Param("before"))
     if by_tag:
         carries = (PostTag.tag == Param("tag")) & (PostTag.status == "scheduled")
@@ -197,8 +197,8 @@ def latest(
 
     `sort` is published_at or updated_at. `values` has now, tag (folded or None), after and limit.
 
-    The posts of the cursor's second come first, then earlier ones: one query for both could not seek, and would read
-    all posts of that second for each page of them.
+    Posts with the cursor's second come first, then earlier ones: a single query could not seek, and would read all
+    posts of that second for each page.
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
@@ -211,7 +211,7 @@ def latest(
 def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Each:
     """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
 
-    Memory holds a document of each list that is merged.
+    Memory holds one document of each merged list.
     """
     filters = sort, status, by_tag, of_second
     return Each(
@@ -237,12 +237,12 @@ def _latest_posts(
     elif sort == "published_at" and status == "scheduled" and not of_second:
         lists = [each.where(each.selected_columns[-1] > Param("now")) for each in lists]
     if found is not None:
-        lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not found by their ids, but in order
+        lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so that they are in order
     return merged(lists, SQL("4").desc(), SQL("1").desc())
 
 
 def _timed(time: Field, status: str, by_tag: bool, of_second: bool, document: Node, before: str = "time") -> Select:
-    """Return the query of the posts with a status that have a time, and a tag if one is asked for."""
+    """Return the query of the posts with a status that have a time, and a tag if given."""
     if by_tag:
         time, key = PostTag.published_at, PostTag.post_id
         query = PostTag.select(key.alias("id"), Post.status, document, time).join(Post, on=Post.id == key)
@@ -262,7 +262,7 @@ def counts(reader: Reader) -> dict[str, int]:
     """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
     now = reader.now
     found = {status: reader.row(_count, status=status)[0] for status in STATUSES}
-    due = min(reader.row(_count_due, now=now)[0], found["scheduled"])  # in the database they are published later
+    due = min(reader.row(_count_due, now=now)[0], found["scheduled"])  # the database publishes them later
     return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
 
 
@@ -275,7 +275,7 @@ _count_due = _count_of(Schedule.select(Schedule.post_id).where(Schedule.publishe
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, each as it is when it is read; memory holds one.
+    """Yield every post, newest first, each in its state when it is read; memory holds one.
 
     Raises Unavailable at the end if some are damaged, saying which.
     """

@@ -1,6 +1,6 @@
-"""PostgreSQL: the engine, its transactions, and which of several processes writes and leads.
+"""PostgreSQL: the engine, its transactions, and the locks of the writer and the leader.
 
-One transaction of the whole cluster writes at a time: all that rests on SQLite's single writer holds here, too.
+Only one transaction in the whole cluster writes at a time, so code that relies on SQLite's single writer works here.
 """
 
 import time
@@ -30,7 +30,7 @@ from blogapi.storage.sqlite import Sqlite
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported
-LEASE_SECONDS = 5  # after which a leader that is silent loses its lead
+LEASE_SECONDS = 5  # after which a silent leader loses its lock
 LOCK = f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text"
 TRY_LOCK = f"SELECT pg_try_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text"
 OPTIONS = {"as_bytes": ("convert_to(", ", 'UTF8')")}
@@ -49,7 +49,7 @@ class Postgresql:
         self.name = self.connections.name  # without a password
         self.statement = Dialect("postgresql", PostgresqlDatabase(None), **OPTIONS).statement
         self._wait_seconds = wait_seconds
-        self._leader: PostgresConnection | None = None  # whose session has the lock of the leader, if this is it
+        self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
         self._leads = False
 
     def open(self, create: bool = True) -> bool:
@@ -94,12 +94,12 @@ class Postgresql:
                     return []
                 if not connection.closed or new:
                     raise failure(error, connection) from error
-                self.connections.close()  # The others are usually lost, too.
+                self.connections.close()  # The other connections are usually lost, too.
             finally:
                 self.connections.give(connection)
 
     def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "PostgresTransaction | None":
-        """Begin a transaction that writes; return None if the lock is not free, or does not get free in time.
+        """Begin a transaction that writes; return None if the lock is not free in time.
 
         Raises Unavailable.
         """
@@ -124,12 +124,12 @@ class Postgresql:
                 self.connections.abandon(connection)
                 if not isinstance(error, psycopg.Error):
                     raise
-                self.connections.close()  # The others may be of a server that is a standby by now.
+                self.connections.close()  # The others may lead to a server that has become a standby.
                 if not lost or new:
                     raise failure(error, connection) from error
 
     def shrink(self) -> None:
-        """PostgreSQL does that by itself."""
+        """Do nothing: PostgreSQL does this by itself."""
 
     def check(self) -> bool:
         """Return True if the database can be written; else raise Unavailable."""
@@ -139,10 +139,9 @@ class Postgresql:
         return True
 
     def is_leader(self) -> bool:
-        """Return whether this process is the one that sends webhooks and publishes posts. Raises Unavailable.
+        """Return whether this process is the leader, which sends webhooks and publishes posts. Raises Unavailable.
 
-        The leader has a lock of its session, which ends when it is silent for LEASE_SECONDS: a process that is frozen
-        leads no longer.
+        The leader holds a lock of its session, which ends after LEASE_SECONDS of silence: a frozen process loses it.
         """
         try:
             if self._leader is None or self._leader.closed:
@@ -154,7 +153,7 @@ class Postgresql:
             else:
                 query = f"SELECT pg_try_advisory_lock({LEADER})"
                 self._leads = self._leader.execute(query).fetchone()[0]
-        except psycopg.Error:  # The lock is lost with the connection. The next one will say why.
+        except psycopg.Error:  # The lock is lost with the connection. The next connection reports why.
             self._leader.close()
             self._leads = False
         return self._leads
@@ -166,12 +165,12 @@ class Postgresql:
         return self.row(Statement("SELECT pg_database_size(current_database())", []), {})[0]
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy as a SQLite file, also while others write. Raises OSError, Unavailable."""
+        """Write a consistent copy as a SQLite file, even during writes. Raises OSError, Unavailable."""
         copy(self, Sqlite(path))
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresContents]:
-        """Give all that there is as of one moment, also while others write. Raises Unavailable."""
+        """Open the contents as of one moment, even during writes. Raises Unavailable."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
@@ -182,7 +181,7 @@ class Postgresql:
 
     @contextmanager
     def filling(self) -> Iterator[PostgresContents]:
-        """Set an empty database up, and fill it. Raises Unavailable."""
+        """Set up an empty database, and fill it. Raises Unavailable."""
         try:
             with closing(self.connections.connect()) as connection, connection.transaction():
                 if not _set_up(connection, create=True):
@@ -199,15 +198,15 @@ def _set_up(connection: PostgresConnection, create: bool) -> bool:
         raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
     connection.execute(UNLIMITED)
     with connection.transaction():
-        connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Others may set it up at the same time.
+        connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Another process may set it up at the same time.
         return set_up_postgresql(connection, create)
 
 
 class PostgresTransaction(Transaction):
-    """A transaction on a connection that it has for itself.
+    """A transaction on a connection of its own.
 
-    Statements that return nothing wait for the next one that does, or for the commit, and go with it: nobody else
-    writes during the round trips of a transaction.
+    Statements without a result are sent with the next one that has a result, or with the commit: each round trip of a
+    transaction delays all other writers.
     """
 
     def __init__(
@@ -253,7 +252,7 @@ class PostgresTransaction(Transaction):
         self._waiting.append((Statement("SAVEPOINT part", []), {}))
 
     def release(self, undo: bool = False) -> None:
-        if undo:  # After a ROLLBACK psycopg forgets its prepared statements, also those of the same round trip.
+        if undo:  # After a ROLLBACK psycopg forgets its prepared statements, even those of the same round trip.
             if self._waiting:
                 self._run(*self._waiting.pop())
             self._run(Statement("ROLLBACK TO part", []), {})
@@ -265,7 +264,7 @@ class PostgresTransaction(Transaction):
         except psycopg.Error as error:
             if not self._connection.closed:
                 raise failure(error, self._connection) from error
-            self._end()  # The answer is lost: ask what became of the transaction before anybody is told.
+            self._end()  # The answer is lost: find out the result of the transaction before answering anybody.
             committed = self._connections.committed(self._transaction_id)
             if not committed:
                 raise Unavailable(reason(error), RETRY_SECONDS, maybe_changed=committed is None) from error
@@ -290,7 +289,7 @@ class PostgresTransaction(Transaction):
             raise failure(error, self._connection) from error
 
     def _run_all(self, statements: list[tuple[Statement, Mapping[str, Any]]]) -> list[psycopg.Cursor]:
-        """Run what waits, and then statements, all in one round trip; return the cursors of these."""
+        """Run the deferred statements, then these, all in one round trip; return the cursors of these."""
         if not statements:
             return []
         waiting, self._waiting = self._waiting, []
@@ -307,5 +306,5 @@ class PostgresTransaction(Transaction):
 
 
 def is_unsayable(error: psycopg.Error) -> bool:
-    """Return whether a value cannot be in PostgreSQL's text (U+0000): nothing is found by it."""
+    """Return whether PostgreSQL's text cannot contain a value (U+0000), so that nothing has it."""
     return isinstance(error, psycopg.DataError) and error.sqlstate is None

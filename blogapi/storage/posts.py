@@ -1,4 +1,4 @@
-"""The posts: found, created, changed, replaced, deleted."""
+"""Posts: finding, creating, changing, replacing and deleting them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -32,12 +32,12 @@ SLUG_OPTIONS = {
     "replacements": [("'", "")],
 }
 
-Check = Callable[[bytes | None], None]  # is given the document of a post, or None, and may raise
+Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
 Outcome = Literal["created", "updated", "unchanged"]
 
 
 class Put(NamedTuple):
-    """A post, and what `put` did."""
+    """A post, and the action of `put`."""
 
     post: StoredPost
     outcome: Outcome
@@ -69,9 +69,9 @@ def must_exist(reader: Reader, ref: PostRef) -> int:
 
 
 def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises NotFound for any other, just as for one that never was.
+    """Return the document of a published post. Raises NotFound for any other, just as for one that never existed.
 
-    Nothing of another one is read: the time that this takes would tell of it.
+    Nothing of any other post is read: the time it takes would reveal that it exists.
     """
     now = reader.now
     found = reader.row(_published_with_slug if isinstance(ref, str) else _published_with_id, ref=ref, now=now)
@@ -113,7 +113,7 @@ def add(
 def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: str = "") -> StoredPost:
     """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
 
-    Raises IdempotencyKeyUsed if that request was another one, or if its post is deleted.
+    Raises IdempotencyKeyUsed if that request was different, or if its post is deleted.
     """
     if key is None:
         return add(tx, fields, by=by)
@@ -148,7 +148,7 @@ def _new(tx: Transaction, fields: Document) -> tuple[int, str]:
     return post_id, stored.free_slug(tx, slug) if is_taken else slug
 
 
-# The id after the greatest that there ever was, and whether a slug is taken
+# The id after the greatest one ever used, and whether a slug is taken
 _slug_exists = "EXISTS (SELECT 1 FROM post WHERE slug ="
 _next = Each(
     sqlite=Statement(
@@ -195,7 +195,7 @@ def put(
 ) -> Put:
     """Replace the post with this slug, or create it as `add` does. Raises PublicationTime.
 
-    What the fields leave out is cleared, except status and published_at. A post that is the same already is left alone.
+    Fields that are left out are cleared, except status and published_at. An identical post is not written.
     """
     try:
         post = stored.current(tx, slug)
@@ -223,9 +223,9 @@ def would_put(reader: Reader, slug: str, fields: Document) -> Outcome:
 
 
 def find_same(reader: Reader, slug: str, fields: Document) -> bytes | None:
-    """Return the document of the post with this slug if these fields would leave it as it is, word for word.
+    """Return the document of the post with this slug if these fields would not change it at all.
 
-    The fields need not be valid: those of a post are.
+    The fields need not be validated: those of a post are valid.
     """
     try:
         document = find(reader, slug)
@@ -237,9 +237,9 @@ def find_same(reader: Reader, slug: str, fields: Document) -> bytes | None:
 
 
 def _as_put(old: Document, fields: Document, now: str) -> Document:
-    """Return a post as `put` leaves it.
+    """Return a post after `put`.
 
-    A file that schedules a post still says so once its time has come: then the post is as it says.
+    A file that schedules a post still says so after the publication: the post matches it then.
     """
     has_come = fields.get("status") == "scheduled" and old["status"] == "published"
     if has_come and fields.get("published_at", old["published_at"]) == old["published_at"]:

@@ -1,4 +1,4 @@
-"""Queries: Peewee's, those of them that are compiled once, and text for what Peewee cannot say."""
+"""Queries: Peewee's queries, compiled once if they are frequent, and text for SQL that Peewee cannot express."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ class AsBytes(ColumnBase):
 
 
 class Prepared:
-    """A query of Peewee's that is compiled once: its values are literals, and what differs is a `Param`."""
+    """A Peewee query that is compiled once: its constants are literals, and its variables are `Param`s."""
 
     def __init__(self, query: Node):
         self.query = query
@@ -56,7 +56,7 @@ class Statement:
 
 
 class Each(NamedTuple):
-    """What each engine has in its own way: a query, or a function."""
+    """A query or a function in a variant for each engine."""
 
     sqlite: Any
     postgresql: Any
@@ -66,7 +66,7 @@ Query = Prepared | Statement | Each | Node
 
 
 class Dialect:
-    """Compiles queries for an engine, which has the name of a field of `Each`; `Prepared` ones once."""
+    """Compiles queries for an engine, named like a field of `Each`; `Prepared` ones once."""
 
     def __init__(self, name: str, database: Database, **options: Any):
         self.name = name

@@ -1,4 +1,4 @@
-"""SQLite: a database file, its connection, transactions on it, and what its errors mean."""
+"""SQLite: a database file, its connection, its transactions, and the meaning of its errors."""
 
 import logging
 import os
@@ -20,13 +20,13 @@ from blogapi.storage.query import Dialect, Query, Statement
 
 PRAGMAS = {
     "journal_mode": "wal",
-    "synchronous": "full",  # what was acknowledged survives a power cut
+    "synchronous": "full",  # acknowledged writes survive a power cut
     "temp_store": "memory",  # savepoints need no file
-    "journal_size_limit": 16 * 1024 * 1024,  # bytes, to which a larger -wal is cut when it starts again
+    "journal_size_limit": 16 * 1024 * 1024,  # bytes, to which a larger -wal is cut when it restarts
 }
-# After these, what SQLite keeps of the file in memory may be wrong for good.
+# After these, SQLite's cached pages of the file may stay wrong.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
-# These are about the file, the disk or the connection, and so everybody's; any other is about one statement.
+# These concern the file, the disk or the connection, and so all operations; any other concerns one statement.
 FATAL = DISTRUSTED | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -40,9 +40,9 @@ FATAL = DISTRUSTED | {
 PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}  # after these, the same can succeed
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 ERRORS = (sqlite3.Error, MemoryError)  # SQLITE_NOMEM is raised as a MemoryError
-CONNECT_SECONDS = 1.0  # for a program that closes the database, and has it for itself while it does
-LOOK_STEPS = 10_000  # of SQLite's virtual machine, about a millisecond, between two looks at whether to go on
-ROOM_BYTES = 256 * 1024  # on a disk; with less than that it is as good as full
+CONNECT_SECONDS = 1.0  # for another program that locks the database while it closes it
+LOOK_STEPS = 10_000  # of SQLite's virtual machine, about a millisecond, between two checks whether to continue
+ROOM_BYTES = 256 * 1024  # free on the disk; with less it counts as full
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 class Sqlite:
     """A database file, and one kept connection to it.
 
-    A connection for each request would cost more than most requests do (about 500 µs). SQLite's own waiting for a
-    lock would stop the whole process, so there is none but for `wait_seconds`: the caller of `begin` waits.
+    A connection for each request would cost more than most requests do (about 500 µs). Waiting for a lock in SQLite
+    would stop the whole process, so it waits for `wait_seconds` only (0 by default), and the caller of `begin` waits.
     """
 
     dialect = "sqlite"
@@ -64,7 +64,7 @@ class Sqlite:
         self.connection: sqlite3.Connection | None = None
         self.write_failed = False
         self.statement = Dialect("sqlite", SqliteDatabase(None)).statement
-        self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite has it beside the file itself, not beside a link.
+        self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite puts it next to the file itself, not next to a link.
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
@@ -75,7 +75,7 @@ class Sqlite:
         Without `create` nothing is set up. Raises Unavailable, saying why in one line, if it cannot be used.
         """
         try:
-            # Keys and drafts are nobody else's business: 0600, which SQLite gives to the -wal and -shm too.
+            # Keys and drafts are private: mode 0600, which SQLite also gives to -wal and -shm.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
                 raise Unavailable("it is not a regular file")
@@ -97,7 +97,7 @@ class Sqlite:
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own to the same database, for another thread.
 
-        Not by `open`: to close a file drops all locks that SQLite has on it in this process.
+        This does not call `open`: closing a file drops all of SQLite's locks on it in this process.
         """
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
@@ -138,7 +138,7 @@ class Sqlite:
             raise self.failure(error) from error
 
     def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "SqliteTransaction | None":
-        """Begin a transaction that writes; return None if another program has the lock. Raises Unavailable.
+        """Begin a transaction that writes; return None if another program holds the lock. Raises Unavailable.
 
         Does not wait: that would stop the whole process.
         """
@@ -155,7 +155,7 @@ class Sqlite:
     def limited(self, goes_on: Callable[[], bool]) -> Iterator[None]:
         """Let all queries of this block read as of one moment, and interrupt them once `goes_on` returns False.
 
-        What is interrupted raises Unavailable.
+        An interrupted query raises Unavailable.
         """
         self.connection.set_progress_handler(lambda: not goes_on(), LOOK_STEPS)
         self.connection.execute("BEGIN")
@@ -167,28 +167,28 @@ class Sqlite:
                 self.connection.execute("ROLLBACK")
 
     def shrink(self) -> None:
-        """Write a large -wal into the database and cut it, as far as nobody has to wait for that."""
+        """Write a large -wal into the database and cut it, without making other programs wait."""
         try:
             self.run(Statement("PRAGMA busy_timeout = 0", []), {})
-            self.row(Statement("PRAGMA wal_checkpoint(PASSIVE)", []), {})  # Others write meanwhile.
+            self.row(Statement("PRAGMA wal_checkpoint(PASSIVE)", []), {})  # Others can write during this.
             self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
-        except Unavailable as error:  # What was written is on disk all the same.
+        except Unavailable as error:  # The writes are on disk anyway.
             log.warning("the -wal of the database stays large: %s", error)
 
     # Failures
 
     def failure(self, error: Exception) -> Exception:
-        """Return what to raise for an error of SQLite's, which becomes its cause."""
+        """Return the exception to raise for an error of SQLite, which becomes its cause."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
         failure = Unavailable(str(error) or "out of memory", RETRY_SECONDS if _code(error) in PASSING else None)
-        if self.connection is None or not self.connection.in_transaction:  # else its transaction sees to that
+        if self.connection is None or not self.connection.in_transaction:  # otherwise its transaction does that
             failure.__cause__ = error
             self.recover(failure)
         return failure
 
     def recover(self, error: BaseException) -> None:
-        """End a transaction that an error has left open; renew a connection that cannot be trusted any more."""
+        """Roll back a transaction that an error has left open; renew a connection that can no longer be trusted."""
         code = _code(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
@@ -202,7 +202,7 @@ class Sqlite:
             log.error("cannot recover the connection to the database: %s", failure)
 
     def check(self) -> bool:
-        """Return whether the last write came to the disk.
+        """Return whether the last write reached the disk.
 
         Raises Unavailable if the database cannot be read, its file is not in its place, or the disk is full.
         """
@@ -217,7 +217,7 @@ class Sqlite:
         transaction.execute(Statement(f"PRAGMA user_version = {VERSION}", []))
 
     def is_leader(self) -> bool:
-        """Return True: there is one process only."""
+        """Return True: there is only one process."""
         return True
 
     # The whole of it
@@ -227,25 +227,25 @@ class Sqlite:
         return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy, of any version, also while others write. Raises OSError, Unavailable."""
+        """Write a consistent copy, of any version, even during writes. Raises OSError, Unavailable."""
         with read_file(self.path) as connection:
             write_backup(connection, path)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteContents]:
-        """Give all that there is as of one moment, also while others write. Raises Unavailable."""
+        """Open the contents as of one moment, even during writes. Raises Unavailable."""
         with read_file(self.path) as connection:
             connection.execute("BEGIN")
             yield SqliteContents(connection)
 
     def filling(self) -> AbstractContextManager[SqliteContents]:
-        """Set a new database up, and fill it. Raises Unavailable, OSError."""
+        """Set up a new database, and fill it. Raises Unavailable, OSError."""
         return fill_file(self.path)
 
     def _connect(self) -> sqlite3.Connection:
         self._check_files()  # SQLite would create a missing file, and take another one for ours.
         try:
-            # It is never used by two threads at the same time, which Python cannot know.
+            # No two threads use it at the same time, which Python cannot know.
             connection = sqlite3.connect(
                 self.path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -263,7 +263,7 @@ class Sqlite:
         return connection
 
     def _check_files(self) -> None:
-        """Raise Unavailable unless the file, and the -wal with what a kill would leave, are those that were opened."""
+        """Raise Unavailable unless the file, and its -wal, are the ones that were opened."""
         try:
             same = all(_identity(path) == identity for path, identity in self._files.items())
         except OSError as error:
@@ -280,7 +280,7 @@ class Sqlite:
             raise Unavailable("the database file is not writable")
 
     def _save_wal(self) -> None:
-        """Write what a deleted -wal has into the database while this process has it open: a kill would lose it."""
+        """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
         log.error("the -wal of the database was deleted; what it had is written into the database")
         busy, _, _ = self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
         if busy:
@@ -325,7 +325,7 @@ class SqliteTransaction(Transaction):
             self._engine.connection.execute("COMMIT")
         except ERRORS as error:
             self._engine.write_failed = True
-            # If the disk took it all but could not say that it is safe, SQLite may find it when it opens the file.
+            # If the disk wrote all of it but failed to sync, SQLite may find it when it opens the file.
             unknown = _code(error) == sqlite3.SQLITE_IOERR and error.sqlite_errorcode != sqlite3.SQLITE_IOERR_WRITE
             raise Unavailable(error, maybe_changed=unknown) from error
         self._engine.write_failed = False

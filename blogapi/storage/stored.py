@@ -1,4 +1,4 @@
-"""The row of a post, and all that depends on it: its tags, its events, its time of publication, its words.
+"""The row of a post, with its tags, events, time of publication and words.
 
 A scheduled post whose time has come is published for every read from that second on. `publish_due` publishes it in the
 database a little later, unless a change of the post does so first.
@@ -16,7 +16,7 @@ from blogapi.storage.search import index
 
 MAX_REVISIONS = 50  # of a post
 PUBLISHED_POSTS = 20  # at most, in one transaction
-PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends: others wait for it
+PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, as others wait for it
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
@@ -63,11 +63,10 @@ def write(
     by: str | None = None,
     version: int = MAX_ID,
 ) -> StoredPost:
-    """Write a post that was `old` as `new`, with all that depends on it; {} for no post.
+    """Replace the post `old` by `new`, with its tags, events and words; {} stands for no post.
 
-    The event is recorded, and the publication of a post that becomes published. `by` is who made it a new version, ""
-    if no version is kept; nobody did if it is published by its time. A low `version` of
-    `old` says that none is too old.
+    The event is recorded, and the publication of a post that becomes published. `by` is the author of the new version,
+    "" to keep no version, None for a publication at its time. Up to a `version` of MAX_REVISIONS none is dropped.
     """
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
@@ -103,7 +102,7 @@ def write(
 
 @cache
 def _update(*columns: str, is_version: bool) -> Prepared:
-    """Return the statement that changes a document and these columns: no index of any other is written."""
+    """Return the statement that changes a document and these columns: only their indexes are written."""
     values = {getattr(Post, name): Param(name) for name in ("document", *columns)}
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
@@ -120,7 +119,7 @@ _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_i
 
 
 def _keep(tx: Transaction, post_id: int, post: Document, state: str, by: str) -> None:
-    """Keep the version that a post has in the database."""
+    """Keep the version of a post that is in the database."""
     summary = post.copy()
     content = summary.pop("content")
     values = {"now": tx.now, "by": by, "state": state, "post": documents.dump(summary), "content": content}
@@ -128,7 +127,7 @@ def _keep(tx: Transaction, post_id: int, post: Document, state: str, by: str) ->
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Delete all versions of a post that are kept."""
+    """Delete all stored versions of a post."""
     tx.defer(_forget, id=post_id)
 
 
@@ -148,7 +147,7 @@ _forget = Prepared(Revision.delete().where(Revision.post_id == Param("id")))
 
 
 def next_due(reader: Reader) -> int | None:
-    """Return the id of a post that is due, if there is one."""
+    """Return the id of a post that is due, if any."""
     found = reader.row(_due, now=reader.now)
     return found and found[0]
 
@@ -164,7 +163,7 @@ _due = Prepared(
 def publish_due(tx: Transaction) -> dict[int, bool]:
     """Publish some of the posts that are due; return their ids, and whether each is published.
 
-    A damaged post cannot be published, and is not scheduled any more.
+    A damaged post cannot be published; it is no longer scheduled.
     """
     published: dict[int, bool] = {}
     size = 0
@@ -174,7 +173,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
             published[post_id] = True
         except (Damaged, NotFound):
             published[post_id] = False
-        tx.defer(_unschedule, post_id=post_id)  # in any case: the next one must get its turn
+        tx.defer(_unschedule, post_id=post_id)  # even for a damaged post: the next one must get its turn
     return published
 
 
@@ -191,7 +190,7 @@ def later_than_now(reader: Reader) -> str | None:
 def free_slug(reader: Reader, slug: str) -> str:
     """Return a slug, with a number if it is taken, in O(log n) look-ups for n posts with the same.
 
-    Doubling finds a number that is free, halving then one that is free while the one below is taken.
+    Doubling finds a free number; bisection then finds a free one whose predecessor is taken.
     """
     if not is_taken(reader, slug):
         return slug

@@ -1,4 +1,4 @@
-"""The tags: which posts carry them, how many, and how they are spelled."""
+"""Tags: the posts that carry them, their number and their spelling."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -34,7 +34,7 @@ class TagPage(NamedTuple):
 def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> TagPage:
     """Return at most `limit` tags by their folded names, those that follow `after`. Costs O(limit).
 
-    With `status` only posts that have it now count, and spell the tags. The tags of due posts are read as well.
+    With `status`, only posts that have it now count, and decide the spelling. The tags of due posts are read as well.
     """
     limits = {"limit": len(STATUSES) * (limit + 1), "after": after}
     rows = list(islice(_merged(reader.rows(_tags(status), now=reader.now, **limits)), limit + 1))
@@ -80,7 +80,7 @@ def _read(reader: Reader, post_id: int) -> str | None:
 def _tags(status: str | None, one: bool = False) -> Prepared:
     """Return the query of a page, with the parameters now, after and limit; or, with tag in place of after, of one tag.
 
-    A tag can have several rows. A name is None if it is only in the document of the newest post.
+    A tag can have several rows. Its name is NULL if only the document of the newest post has it.
     """
     query = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts).where(_wanted(Tag.tag, one))
     if status is not None:
@@ -97,7 +97,7 @@ def _wanted(tag: Field, one: bool) -> Node:
 
 
 def _due(one: bool) -> Select:
-    """Return the query of the tags of posts that are due: usually none."""
+    """Return the query of the tags of due posts: usually no rows."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     carries = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
     query = Schedule.select(PostTag.tag, Value(None), newest, posts).join(PostTag, on=carries)
@@ -105,7 +105,7 @@ def _due(one: bool) -> Select:
 
 
 def _future(tags: Select, one: bool) -> Select:
-    """Return the query of those tags of scheduled posts that posts carry which are not due."""
+    """Return the query of the tags of scheduled posts that are not due."""
     due = _due(one).alias("due")
     passed = (Schedule.post_id == PostTag.post_id) & (Schedule.published_at <= Param("now"))
     newest = (
@@ -158,11 +158,11 @@ _count_up = Prepared(
 def detach(tx: Transaction, post_id: int, status: str, names: Iterable[str]) -> None:
     """Remove its tags from a post, after its new document is written."""
     if not _detach_rows(tx, post_id, [{"tag": fold(name), "status": status} for name in names]):
-        detach_all(tx, post_id)  # Python's older Unicode tables have folded a name in another way.
+        detach_all(tx, post_id)  # Older Unicode tables of Python folded a name differently.
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
-    """Remove all tags from a post, whatever its document says. Reads the tags of all posts."""
+    """Remove all tags from a post, regardless of its document. Reads the tags of all posts."""
     rows = tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id))
     _detach_rows(tx, post_id, [{"tag": tag, "status": status} for tag, status in rows])
 
@@ -184,7 +184,7 @@ _count_down = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status, 
 
 
 def _refresh(tx: Transaction, rows: list[Row]) -> None:
-    """Spell tags as the newest posts with a status do that carry them; forget a tag that none carries."""
+    """Update the spelling of tags from the newest posts with a status; forget a tag that no post carries."""
     for row, found in zip(rows, tx.rows_of_each(_newest_post, rows), strict=True):
         tag = {"tag": row["tag"], "status": row["status"]}
         for newest, document in found:
@@ -198,7 +198,7 @@ _newest_post = Prepared(Post.select(Post.id, Post.document).where(Post.id == _ne
 _forget = Prepared(Tag.delete().where(_in_status))
 _respell = Prepared(Tag.update({Tag.name: Param("name"), Tag.newest: Param("newest")}).where(_in_status))
 
-# A tag of all its posts: slow if these are many, and so for Database.write_in_thread
+# Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:

@@ -1,8 +1,8 @@
-"""Undo: every post becomes again what it was at a time."""
+"""Undo: returning every post to its state at a time."""
 
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
@@ -24,7 +24,7 @@ class Undone(NamedTuple):
     post_id: int
     title: str
     action: str  # changed back, restored, deleted, or left
-    reason: str = ""  # why it was left, or is not all that it was
+    reason: str = ""  # why it was left, or differs from what it was
 
 
 class Change(NamedTuple):
@@ -35,19 +35,23 @@ class Change(NamedTuple):
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo all that was done since a time, or only what a key did; yield what was done with each post.
+    """Undo all changes since a time, or only those of a key; yield the result for each post.
 
-    A post that another changed after the key is left. Others can write in between. Interrupted, it can be run again.
+    A post that another key changed since is left. Others can write in between. After an interruption, run it again.
     """
-    waiting = [(post_id, False) for post_id in _changed_since(database, since)]
+    waiting = [(post_id, 0) for post_id in _changed_since(database, since)]
     while waiting:
+        leaving = None if waiting[0][1] == 0 else {post_id for post_id, turn in waiting if turn == 1}
         if dry_run:
-            results = [_undo_one(database, *waiting[0], since, key)]
+            results = [_undo_one(database, waiting[0][0], leaving, since, key)]
         else:
-            results = _write_patiently(database, waiting[:STEP_POSTS], since, key)
+            step = [post_id for post_id, turn in waiting[:STEP_POSTS] if turn == waiting[0][1]]
+            results = _write_patiently(database, step, leaving, since, key)
             database.engine.shrink()  # or the next write of a server would, and keep others waiting
             time.sleep(PAUSE_SECONDS)
-        waiting = waiting[len(results) :] + [(each.post_id, True) for each in results if each and not each.action]
+        done = zip(waiting, results, strict=False)
+        again = [(post_id, turn + 1) for (post_id, turn), each in done if each and not each.action]
+        waiting = waiting[len(results) :] + again
         yield from (each for each in results if each and each.action)
 
 
@@ -62,31 +66,36 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
     return [post_id for _, post_id in sorted(found, reverse=True)]
 
 
-def _write_patiently(database: Database, step: list, since: str, key: str | None) -> list[Undone | None]:
+def _write_patiently(database: Database, *arguments: Any) -> list[Undone | None]:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            return database.write(_undo_some, step, since, key)
+            return database.write(_undo_some, *arguments)
         except Unavailable as error:
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
 
 
-def _undo_some(tx: Transaction, step: list, since: str, key: str | None) -> list[Undone | None]:
-    """Undo what was done with the first posts of a step, at least one, until the time is over."""
+def _undo_some(
+    tx: Transaction, step: list[int], leaving: Collection[int] | None, since: str, key: str | None
+) -> list[Undone | None]:
+    """Undo the changes of the first posts of a step, at least one, until the time is over."""
     deadline = time.monotonic() + STEP_SECONDS
     results: list[Undone | None] = []
-    for post_id, is_last in step:
-        results.append(_undo_one(tx, post_id, is_last, since, key))
+    for post_id in step:
+        results.append(_undo_one(tx, post_id, leaving, since, key))
         if time.monotonic() > deadline:
             break
     return results
 
 
-def _undo_one(reader: Reader, post_id: int, is_last: bool, since: str, key: str | None) -> Undone | None:
+def _undo_one(
+    reader: Reader, post_id: int, leaving: Collection[int] | None, since: str, key: str | None
+) -> Undone | None:
     """Undo what was done with a post; without a transaction, only say so. Returns None if there is nothing to undo.
 
-    Without an action if it waits, unless it `is_last`, until others have left the slug that it had.
+    Without an action if it waits until one of the posts that are `leaving` has left the slug that it had; None
+    stands for any post.
     """
     changes = _changes(reader, post_id, since)
     first = next((number for number, change in enumerate(changes) if key in (None, change.by)), None)
@@ -109,12 +118,12 @@ def _undo_one(reader: Reader, post_id: int, is_last: bool, since: str, key: str 
     if others:
         return Undone(post_id, title, "left", f"{' and '.join(sorted(others))} changed it since")
     if isinstance(reader, Transaction):
-        return _write(reader, post_id, present, target, is_last)
+        return _write(reader, post_id, present, target, leaving)
     return Undone(post_id, title, "changed back" if target and present else "restored" if target else "deleted")
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> list[Change]:
-    """Return what was done with a post since a time."""
+    """Return the changes of a post since a time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))
@@ -133,31 +142,42 @@ def _changes(reader: Reader, post_id: int, since: str) -> list[Change]:
     return changes
 
 
-def _write(tx: Transaction, post_id: int, present: Document, target: Document, is_last: bool) -> Undone:
+def _write(
+    tx: Transaction, post_id: int, present: Document, target: Document, leaving: Collection[int] | None
+) -> Undone:
     if not target:
         posts.delete(tx, post_id, lambda document: None, BY)
         return Undone(post_id, present["title"], "deleted")
-    slug = target["slug"]
-    is_taken = slug != present.get("slug") and stored.is_taken(tx, slug)
-    if is_taken and not is_last:
-        return Undone(post_id, target["title"], "")
-    if present:
-        new = documents.in_order(target | {"slug": present["slug"] if is_taken else slug, "updated_at": tx.now})
-        index.check_size(tx, present, new)
-        stored.write(tx, present, new, "post.updated", BY)
-    else:
+    slug, title = target["slug"], target["title"]
+    other = None if slug == present.get("slug") else tx.row(Post.select(Post.id).where(Post.slug == slug))
+    if other and (leaving is None or other[0] in leaving):
+        if leaving and present:  # The other may wait for the slug of this one.
+            _change(tx, present, present | {"slug": stored.free_slug(tx, slug[: history.SLUG_LENGTH].rstrip("-"))})
+        return Undone(post_id, title, "")
+    action = "changed back" if present else "restored"
+    if not present:
         new = documents.load(history.recreate(tx, target, BY))
-    reason = f"its slug {slug} is taken, it has {new['slug']}" if is_taken else ""
-    return Undone(post_id, new["title"], "changed back" if present else "restored", reason)
+    else:
+        new = target | {"slug": present["slug"]} if other else target
+        if _words(new) == _words(present):
+            action = "left"
+        else:
+            _change(tx, present, new)
+    return Undone(post_id, title, action, f"its slug {slug} is taken, it has {new['slug']}" if other else "")
+
+
+def _change(tx: Transaction, present: Document, new: Document) -> None:
+    index.check_size(tx, present, new)
+    stored.write(tx, present, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY)
 
 
 def _words(post: Document) -> Document:
-    """Return what makes a post the same as another."""
+    """Return the fields of a post that matter for equality."""
     return {name: value for name, value in post.items() if name != "updated_at"}
 
 
 def _as_of_now(post: Document, present: Document, now: str) -> Document:
-    """Return an earlier version of a post as it can be now: what was scheduled may have come."""
+    """Return an earlier version of a post as it would be now: its scheduled time may have passed."""
     if post.get("status") != "scheduled" or post["published_at"] > now:
         return post
     if present.get("status") == "published":

@@ -1,4 +1,4 @@
-"""The webhooks, the events that are recorded for them, and the deliveries of these (a transactional outbox).
+"""Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
 A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries (see outbox.py). An event takes about 1 kB on disk, and
 28 kB if every text is as long as possible: 11 MB for ordinary posts, 310 MB at most. Webhooks share their events.
@@ -104,9 +104,9 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:
-    """Record what happened to a post, in that order, for the webhooks that want it.
+    """Record events of a post, in that order, for the webhooks that subscribe to them.
 
-    Without webhooks this costs one look at an empty table.
+    Without webhooks this only reads an empty table.
     """
     for name, receivers in _receivers(tx, types):
         data = {field: value for field, value in post.items() if field != "content"}
@@ -114,7 +114,7 @@ def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:
 
 
 def record_tag(tx: Transaction, name: str, data: dict[str, Any]) -> None:
-    """Record what happened to a tag, for the webhooks that want it."""
+    """Record an event of a tag, for the webhooks that subscribe to it."""
     for _, receivers in _receivers(tx, [name]):
         _record(tx, name, data, receivers)
 
@@ -145,7 +145,7 @@ _add_delivery = Prepared(
             Delivery.webhook_id: Param("webhook_id"),
             Delivery.event_id: Param("event_id"),
             Delivery.state: "pending",
-            Delivery.next_attempt_at: "",  # at once, also if the clock is set back
+            Delivery.next_attempt_at: "",  # at once, even if the clock is set back
         }
     )
 )
@@ -233,7 +233,7 @@ def remove_deliveries(tx: Transaction, condition: Expression) -> None:
     tx.execute_many(_remove_event, [{"event_id": event_id} for (event_id,) in removed])
 
 
-# By way of the webhooks, as the primary key of the deliveries begins with theirs.
+# Restricted to existing webhooks, as the primary key of the deliveries begins with their id.
 _of_event = Delivery.select(Delivery.event_id).where(
     Delivery.webhook_id.in_(Webhook.select(Webhook.id)), Delivery.event_id == Event.id
 )

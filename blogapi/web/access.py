@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from flask import Flask, Response, current_app
-from werkzeug.exceptions import Forbidden, NotFound, TooManyRequests, Unauthorized
+from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
@@ -30,9 +30,9 @@ PUBLIC = {
     "/settings/owner.css",
     "/settings/owner.js",
 }
-OWNER = "owner"  # the blueprint that demands a session instead of a key
+OWNER = "api.owner"  # the blueprint that demands a session instead of a key
 TAGS = "/v1/tags/"
-READERS = (FULL, READ_ONLY)  # the scopes of what reveals unpublished posts
+READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
@@ -41,12 +41,12 @@ FORBIDDEN = {
 
 
 def init_app(app: Flask) -> None:
-    """Let the guard stand before everything that the application does."""
+    """Run the guard before every request of the application."""
     app.before_request(guard)
 
 
 def guard() -> Response | None:
-    """Stand before everything, unknown paths too: a new view is protected without anyone having to remember it."""
+    """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
     request = current_request()
     origins = request.service.config.cors_origins
     if request.method == "OPTIONS" and cors.is_preflight(request.environ, origins, request.path):
@@ -121,24 +121,26 @@ def check_request(request: Request) -> None:
 
 
 def check_scope(request: Request) -> None:
-    """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, whatever the path.
+    """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, on any path.
 
-    These are permitted if the operation says so; if there is no operation, the router says what is wrong.
+    GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
     """
     scope, permitted = request.key.scope, request.method in READS
     if permitted and request.endpoint is not None:
         operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
         permitted = operation is not None and scope in operation.scopes
         if operation and scope == PUBLISHED_ONLY and operation.scopes == READERS:
-            raise NotFound  # as of a path that there is not: this key cannot tell that there is a history
+            raise NotFound  # as for an unknown path: this key must not learn that a history exists
+    elif permitted and scope == PUBLISHED_ONLY and isinstance(request.routing_exception, MethodNotAllowed):
+        raise NotFound  # What such a key may read has paths of its own.
     if not permitted:
         raise Forbidden(FORBIDDEN[scope])
 
 
 def in_scope(request: Request) -> Mapping[str, Any] | None:
-    """Return the query of a list, limited to what the key may see; None if that is nothing.
+    """Return the query of a list, limited to the posts that the key may see; None if it may see none.
 
-    The link to the next page is made from the query as it came.
+    The link to the next page repeats the query as the client sent it.
     """
     query = request.query
     if not request.published_only:

@@ -11,11 +11,11 @@ from werkzeug.routing import MapAdapter
 from blogapi.web.request import Request
 from blogapi.web.service import EXTENSION
 
-NO_SESSION = NullSession()  # raises an error if anything is written to it
+NO_SESSION = NullSession()  # raises an error on any write
 
 
 class Application(Flask):
-    """Flask without sessions, and without work that is the same for every request."""
+    """Flask without sessions, and without work that would be repeated for every request."""
 
     ensure_sync = lru_cache(maxsize=1024)(Flask.ensure_sync)
 
@@ -33,7 +33,7 @@ class Application(Flask):
         return RequestContext(self, environ, request, NO_SESSION)
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Bind the routes to path and method alone: nothing here depends on Host, which Werkzeug would check."""
+        """Bind the routes to path and method alone: no route depends on Host, which Werkzeug would check."""
         if request is None:  # an application context of its own, which needs no routes
             return None
         return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)

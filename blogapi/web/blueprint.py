@@ -12,7 +12,7 @@ blueprint = Blueprint("api", __name__)
 
 
 class IdConverter(BaseConverter):
-    """An id, only as the service writes it; anything else names nothing."""
+    """An id, only in the form that the service writes; anything else matches nothing."""
 
     regex = ID
     described = ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"})
@@ -22,7 +22,7 @@ class IdConverter(BaseConverter):
 
 
 class SlugConverter(BaseConverter):
-    """The slug of a post; any other text names nothing."""
+    """The slug of a post; any other text matches nothing."""
 
     described = ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100})
 

@@ -10,14 +10,14 @@ EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ET
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
-    "Access-Control-Max-Age": "7200",  # seconds; Chromium takes no more
+    "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
 }
 
 log = logging.getLogger(__name__)
 
 
 def is_preflight(environ: Mapping[str, Any], origins: Collection[str], path: str) -> bool:
-    """Return whether an OPTIONS request asks, for a page of one of these origins, what the API permits."""
+    """Return whether an OPTIONS request is a CORS preflight for a page of one of these origins."""
     if not is_covered(path) or not {"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD"} <= environ.keys():
         return False
     if ALLOW_ORIGIN in headers_for(origins, environ["HTTP_ORIGIN"]):

@@ -40,7 +40,7 @@ def error_body(status: int, message: str) -> bytes:
 
 
 def init_app(app: Flask) -> None:
-    """Let every failure of the application be answered with the Error body."""
+    """Answer every failure of the application with the Error body."""
     app.register_error_handler(HTTPException, error_response)
     app.register_error_handler(ValidationError, invalid)
     app.register_error_handler(storage.Conflict, conflict)
@@ -75,7 +75,7 @@ def message_for(request: Request, error: HTTPException) -> str:
 
 
 def with_id(message: str) -> str:
-    """Return a message with an id by which it is found in the log."""
+    """Return a message with an id that the log has, too."""
     return f"{message} (id {secrets.token_hex(4)})"
 
 
@@ -88,12 +88,12 @@ def invalid(error: ValidationError) -> Response:
 
 
 def conflict(error: storage.Conflict) -> Response:
-    """Answer 400 if another post, or the time, leaves no room for what was sent."""
+    """Answer 400 if a valid value conflicts with another post or with the time."""
     return error_response(BadRequest(str(error) + line_of(error.field)))
 
 
 def line_of(field: str) -> str:
-    """Return where a field is in the Markdown file that was sent."""
+    """Return the line of a field in the Markdown file that was sent, in words."""
     lines = current_request().lines
     return f" (line {lines[field]})" if field in lines else ""
 
@@ -111,7 +111,7 @@ def unavailable(error: storage.Unavailable) -> Response:
 
 
 def out_of_memory(error: MemoryError) -> Response:
-    """Answer 503: memory may be free again soon. It is not known what was done before it ran out."""
+    """Answer 503: memory may be free again soon. What was done before that is unknown."""
     current_request().cause = "out of memory"
     message = "the service has too little memory for this now; after a change, look before you try again"
     return error_response(ServiceUnavailable(message, retry_after=storage.RETRY_SECONDS))

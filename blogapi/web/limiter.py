@@ -9,7 +9,7 @@ from blogapi.storage.keys import WINDOW_SECONDS, Hits
 
 
 class Quota(NamedTuple):
-    """Where a key stands after a request."""
+    """What is left to a key after a request."""
 
     limit: int
     remaining: int
@@ -42,7 +42,7 @@ class FixedWindow:
         return self._quota_of(*counted) if counted else self._quota(key, 1)
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
-        """Return where `key` stands, without counting; a request without one is told the full limit."""
+        """Return the quota of `key` without counting; without a key, the full limit."""
         return self._quota_of(*counted) if counted else self._quota(key, 0)
 
     def _quota(self, key: Any, count: int) -> Quota:

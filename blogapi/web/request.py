@@ -37,19 +37,19 @@ READS = ("GET", "HEAD")
 REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
-MAX_FIELDS = 100  # far more than any operation knows; each unknown one would add to the message
+MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers have it, so it decides nothing.
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
 IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 
 
 class Request(flask.Request):
-    """A request, and what becomes known of it on its way."""
+    """A request, with its key, its loaded query and other state that later stages need."""
 
     service: Service
-    key: KnownKey | None = None  # the valid API key that it has
+    key: KnownKey | None = None  # its valid API key
     digest = b""  # the SHA-256 of that key
-    quota: Quota | None = None  # what is left to that key
+    quota: Quota | None = None  # what is left of that key's limit
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
     lines: Mapping[str, int] = {}  # of the fields in a Markdown file
@@ -75,28 +75,28 @@ class Request(flask.Request):
 
     @property
     def author(self) -> str:
-        """The name by which the history knows the client."""
+        """The client's name in the history."""
         return self.service.config.author(self.key.name)
 
     @property
     def published_only(self) -> bool:
-        """Whether there are only published posts for its key."""
+        """Whether its key sees published posts only."""
         return self.key.scope == PUBLISHED_ONLY
 
 
 def current_request() -> Request:
-    """Return the current request itself: each look through Flask's proxy takes as long as a function call."""
+    """Return the current request itself: each access through Flask's proxy costs a function call."""
     return flask.request._get_current_object()
 
 
-@lru_cache(maxsize=256)  # as there are endpoints
+@lru_cache(maxsize=256)  # more than there are endpoints
 def _blueprints(endpoint: str | None) -> list[str]:
     names = (endpoint or "").split(".")[:-1]
     return [".".join(names[:count]) for count in range(len(names), 0, -1)]
 
 
 def cookie(request: Request, name: str) -> str:
-    """Return the value of a cookie, or "". Werkzeug parses all of them, in time that grows with the square."""
+    """Return the value of a cookie, or "". Werkzeug would parse all of them, in quadratic time."""
     for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
         key, _, value = pair.strip().partition("=")
         if key == name:
@@ -105,14 +105,14 @@ def cookie(request: Request, name: str) -> str:
 
 
 def prefers_markdown(request: Request) -> bool:
-    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1); naming it next to `*/*` does."""
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if next to `*/*`."""
     header = request.environ.get("HTTP_ACCEPT", "").lower()
     if "text/" not in header and ";" not in header:  # the common case
         return False
     return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN
 
 
-@lru_cache(maxsize=256)  # Only the text decides, and scripts repeat themselves.
+@lru_cache(maxsize=256)  # The result depends on the text alone, and scripts repeat theirs.
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
@@ -170,7 +170,7 @@ class Unsupported(UnsupportedMediaType):
 
 
 def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
-    """Return which of these types the body has, in UTF-8 and not encoded; raise Unsupported."""
+    """Return which of these types the body has; raise Unsupported for others, other charsets, and encodings."""
     environ = request.environ
     if (exact := environ.get("CONTENT_TYPE")) in content_types and "HTTP_CONTENT_ENCODING" not in environ:
         return exact  # the common case, at a tenth of the time
@@ -259,7 +259,7 @@ def _no_constant(name: str) -> None:
 
 
 def precondition(request: Request) -> Callable[[bytes | None], None]:
-    """Return a check of a post's document that raises PreconditionFailed unless the request is meant for it.
+    """Return a check of a post's document that raises PreconditionFailed unless the request's conditions hold for it.
 
     None stands for a missing post. An entity tag may be that of the post as JSON or as Markdown.
     """

@@ -22,14 +22,14 @@ PRIVATE = "private, no-cache"  # Only the client may keep it, and must ask each 
 
 
 class Headers(datastructures.Headers):
-    """Headers that are known to be valid: Werkzeug would look at each of them."""
+    """Headers that are known to be valid: Werkzeug would check each of them."""
 
     def __init__(self, pairs: list[tuple[str, str]]):
         self._list = pairs
 
 
 class Response(flask.Response):
-    """A response that is sent as it is: Werkzeug would look for headers that may be missing."""
+    """A response that is sent unchanged: Werkzeug would check for missing headers."""
 
     default_mimetype = None
 
@@ -117,7 +117,7 @@ def tagged_response(
     headers: Pairs = (),
     **options: str,
 ) -> Response:
-    """Answer with an entity tag; with 304 if that is what the client has (RFC 9110, section 13.1.2)."""
+    """Answer with an entity tag; with 304 if the client has this version already (RFC 9110, section 13.1.2)."""
     reads = "HTTP_IF_NONE_MATCH" in request.environ and request.method in READS
     if reads and request.if_none_match.contains_weak(tag):
         content, status = b"", 304
@@ -130,13 +130,13 @@ def no_content(request: Request, headers: Pairs = ()) -> Response:
 
 
 def next_link(request: Request, path: str, name: str, cursor: Any) -> str | None:
-    """Return the Link to the next page (RFC 8288): the same query, with `name` at the cursor; None if there is none.
+    """Return the Link to the next page (RFC 8288): the same query, with `name` at the cursor; None after the last page.
 
     It is path-absolute, and never built from Host.
     """
     return None if cursor is None else _link(request.address(path), tuple(request.query.items()), name, str(cursor))
 
 
-@lru_cache(maxsize=256)  # To encode a query takes as long as to find a page.
+@lru_cache(maxsize=256)  # Encoding a query takes as long as finding a page.
 def _link(path: str, query: tuple[tuple[str, Any], ...], name: str, cursor: str) -> str:
     return f'<{path}?{urlencode({**dict(query), name: cursor}, quote_via=quote, safe="")}>; rel="next"'

@@ -1,4 +1,4 @@
-"""The service: what an application works with."""
+"""The service: the objects that an application consists of."""
 
 import time
 from collections.abc import Callable

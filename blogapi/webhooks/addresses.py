@@ -38,7 +38,7 @@ class AddressError(OSError):
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
     """Return the addresses of `host` that may be called, in the resolver's order.
 
-    Raises AddressError if there are none, OSError if the host cannot be found. The resolver reads every spelling
+    Raises AddressError if none may be called, OSError if the host cannot be found. The resolver reads every spelling
     (127.1, 0x7f000001). Connect to these addresses: a second look-up could give others.
     """
     try:

@@ -233,3 +233,8 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
 def test_commands_for_keys_import_neither_flask_nor_parsers():
     code = "import sys, blogapi.cli.commands; print(*{'flask', 'bs4', 'yaml', 'gevent', 'urllib3'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], env=unmeasured(), capture_output=True, text=True).stdout == "\n"
+
+
+def test_commands_for_files_import_neither_flask_nor_gevent():
+    code = "import sys, blogapi.cli.transfer; print(*{'flask', 'werkzeug', 'gevent'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], env=unmeasured(), capture_output=True, text=True).stdout == "\n"

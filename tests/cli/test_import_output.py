@@ -51,11 +51,11 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
 def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog, made, dropped):
     status, output, error = run("import", SAMPLES / blog)
     count = len(stored(storage))
-    assert (status, output[0], error) == (0, f"created {count}, updated 0, unchanged 0, refused 0", [])
+    assert (status, output[0], error) == (0, f"made {count}, changed 0, unchanged 0, refused 0", [])
     if dropped is not None:
         assert (count, output[1:]) == (made, [line.format(SAMPLES / blog) for line in dropped])
     before = stored(storage)
-    assert run("import", SAMPLES / blog)[1] == [f"created 0, updated 0, unchanged {count}, refused 0", *output[1:]]
+    assert run("import", SAMPLES / blog)[1] == [f"made 0, changed 0, unchanged {count}, refused 0", *output[1:]]
     assert stored(storage) == before
 
 
@@ -69,7 +69,7 @@ def test_refused_files_are_named_with_the_line_and_the_others_are_imported(run, 
         f="---\ntitle: F\nstatus: gone\n---\nF",
     )
     status, output, error = run("import", top, top / "none.md", "/nonexistent")
-    assert (status, output) == (1, ["created 1, updated 0, unchanged 0, refused 7"])
+    assert (status, output) == (1, ["made 1, changed 0, unchanged 0, refused 7"])
     assert sorted(error) == sorted(
         [
             "/nonexistent: no such file or folder",
@@ -91,7 +91,7 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run
     path.write_text(json.dumps({"data": {"posts": rows}}))
     assert run("import", path) == (
         1,
-        ["created 1, updated 0, unchanged 0, refused 2"],
+        ["made 1, changed 0, unchanged 0, refused 2"],
         [f"{path} (b): content: missing", f"{path} (post-3, id 3): content: missing"],
     )
     assert list(stored(storage)) == ["a"]
@@ -116,17 +116,17 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
         f"{top}/b.md: would be updated: b",
         f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; drops layout; HTML in line 6",
         "HTML 1 (it stays in the Markdown): " + f"{top}/c.md:6",
-        "would be created 1, updated 1, unchanged 1, refused 1",
         "would be dropped: layout 1",
+        "would be made 1, changed 1, unchanged 1, refused 1",
     ]
     assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
     assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
-    assert run("import", top)[1][0] == "created 1, updated 1, unchanged 1, refused 1"
+    assert run("import", top)[1][0] == "made 1, changed 1, unchanged 1, refused 1"
 
 
 def test_a_line_every_thousand_files_says_how_far_it_has_come(run, folder):
     assert run("import", many(folder, 1001))[1:] == (
-        ["created 1001, updated 0, unchanged 0, refused 0"],
+        ["made 1001, changed 0, unchanged 0, refused 0"],
         ["1000 of 1001"],
     )
 
@@ -139,7 +139,7 @@ def test_on_a_terminal_there_is_a_bar_and_a_refused_file_has_a_line_of_its_own(f
     os.close(terminal)
     shown = os.read(main, 65536).decode()
     os.close(main)
-    assert ended.stdout == b"created 1, updated 0, unchanged 0, refused 1\n"
+    assert ended.stdout == b"made 1, changed 0, unchanged 0, refused 1\n"
     assert "100%" in shown
     assert f"\x1b[K{top}/b.md:1: the front matter never ends: a line --- is missing after it\r\n" in shown
 
@@ -163,7 +163,7 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     assert (status, output) == (
         0,
         [
-            "created 4, updated 0, unchanged 0, refused 0",
+            "made 4, changed 0, unchanged 0, refused 0",
             "dropped: layout 4",
             f"relative images 4 (--base-url URL makes them absolute): {', '.join(places)}, …",
             f"other slugs 4 (--redirects FILE lists the old ones): {top}/a.md:2, {top}/b.md:2, {top}/c.md:2, …",
@@ -172,7 +172,7 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     )
     redirects = tmp_path / "redirects"
     _, output, _ = run("import", "--base-url", "https://a.example", "--redirects", redirects, top)
-    assert output[0] == "created 0, updated 4, unchanged 0, refused 0"
+    assert output[0] == "made 0, changed 4, unchanged 0, refused 0"
     assert not any("images" in line for line in output)
     assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
 
@@ -181,7 +181,7 @@ def test_entries_of_an_export_that_are_not_posts_are_counted(run, storage):
     assert run("import", SAMPLES / "exports/wordpress.xml")[1][1] == (
         "left out: page 1, attachment 1, post (trash) 1 (--pages imports pages)"
     )
-    assert run("import", "--pages", SAMPLES / "exports/wordpress.xml")[1][0].startswith("created 1, ")
+    assert run("import", "--pages", SAMPLES / "exports/wordpress.xml")[1][0].startswith("made 1, ")
 
 
 def test_a_control_character_in_the_content_is_named_with_its_line(run, folder):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.files.items import Item, Refused
+from blogapi.files.sources import Item, Refused
 from tests.blogs import SAMPLES, read
 
 
@@ -146,6 +146,11 @@ def test_folders_that_are_links_are_not_entered(tmp_path):
     (tmp_path / "a.md").write_text("# A")
     (tmp_path / "loop").symlink_to(tmp_path)
     assert [item.source for item in read(tmp_path)] == [f"{tmp_path}/a.md"]
+
+
+def test_a_link_that_leads_to_itself_is_named(tmp_path):
+    (tmp_path / "a.md").symlink_to("a.md")
+    assert [str(item) for item in read(tmp_path)] == [f"{tmp_path}/a.md: Too many levels of symbolic links"]
 
 
 def test_folders_of_any_depth_are_entered(tmp_path):

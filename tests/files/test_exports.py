@@ -10,8 +10,7 @@ import pytest
 
 from blogapi.files.content import markdown_of
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.items import Item, Refused
-from blogapi.files.sources import open_sources
+from blogapi.files.sources import Item, Refused, open_sources
 from tests.blogs import NOON, SAMPLES, read, slug_of, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
@@ -107,6 +106,8 @@ def test_an_export_of_ghost_0_is_read(tmp_path):
         (b"", ":1: not valid XML: no element found"),
         (b'<!DOCTYPE rss [<!ENTITY a "b">]><rss>&a;</rss>', ": must not have a document type definition"),
         (b'<!DOCTYPE rss SYSTEM "file:///etc/passwd"><rss/>', ": must not have a document type definition"),
+        (b'<?xml version="1.0" encoding="x"?><rss/>', ": its encoding is not supported: convert it to UTF-8"),
+        (b'<?xml version="1.0" encoding="gbk"?><rss/>', ": its encoding is not supported: convert it to UTF-8"),
         (b"<item/>", ": not an export of WordPress"),
         (b"<rss><channel><title>A feed</title><item/></channel></rss>", ": not an export of WordPress"),
     ],
@@ -143,6 +144,8 @@ def test_a_file_that_is_not_an_export_of_ghost_is_refused(tmp_path, text, reason
         ({"html": 5}, "`html` must be text"),
         ({"html": "<![<!["}, "its HTML is malformed"),
         ({"html": "<b>" * 5000}, "its HTML is nested too deep"),
+        ({"html": f"&#{'1' * 5000};"}, "its HTML is malformed"),
+        ({"html": '<ol start="²"><li>a</li></ol>'}, "its HTML is malformed"),
         ({"mobiledoc": "[]"}, "its fields are not those of a post"),
         ({"mobiledoc": "{"}, "its fields are not those of a post"),
         ({"created_at": {"a": 1}}, "its fields are not those of a post"),

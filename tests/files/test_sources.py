@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.files.items import Refused
+from blogapi.files.sources import Refused
 from tests.blogs import read
 
 
@@ -286,6 +286,12 @@ def test_relative_images_become_absolute_below_a_base_url(tmp_path, text, conten
     (tmp_path / "posts/a.md").write_text(f"---\ntitle: A\n{text}\n---\n{content}")
     (item,) = read(tmp_path, site="https://a.example/x/")
     assert (item.fields["content"], item.fields["cover_image"]) == (made, "https://a.example/x/b.png")
+
+
+def test_a_cover_that_is_not_an_address_is_dropped_below_a_base_url(tmp_path):
+    (tmp_path / "a.md").write_text("---\nimage: 'x://['\n---\nA")
+    (item,) = read(tmp_path, site="https://a.example")
+    assert ("cover_image" in item.fields, item.dropped) == (False, ("cover_image",))
 
 
 @pytest.mark.parametrize(

@@ -205,8 +205,8 @@ def test_the_readme_on_keys_and_the_owners_page_works(running, key):
 
 def test_the_readme_on_moving_here_and_leaving_works(running, home):
     environ = running[1] | {"HOME": str(home)}
-    summaries = [line for line in shell(MOVE, environ, "").splitlines() if line.startswith("created ")]
-    created = [int(re.fullmatch(r"created (\d+), updated 0, unchanged 0, refused 0", line)[1]) for line in summaries]
+    summaries = [line for line in shell(MOVE, environ, "").splitlines() if line.startswith("made ")]
+    created = [int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0", line)[1]) for line in summaries]
     assert len(created) == 8
     assert all(created)
     assert set(re.findall(r": would be (\w+): ", shell(DRY_RUN, environ, ""), re.MULTILINE)) == {"unchanged"}

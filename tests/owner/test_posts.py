@@ -98,7 +98,7 @@ def test_a_clock_that_is_behind_is_told(owner, post, clock):
 @pytest.mark.parametrize("query", ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"])
 def test_a_query_that_the_page_does_not_have_is_refused(owner, query):
     page = view(owner, f"/settings/posts?{query}")
-    assert (page.status, page.all("main a")) == (400, ["Go on from the first page"])
+    assert (page.status, page.all("main a")) == (400, ["Back to the first page"])
 
 
 def test_a_damaged_post_hides_no_other(owner, post, damage):

@@ -114,6 +114,9 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
             answer = sock.makefile().read()
         cookie = re.search("Set-Cookie: ([^;]+);", answer)[1]
         assert status(service, cookie) == 200
+        assert (
+            status(service, f"a=b\r\nCookie: {cookie}\r\nCookie: c=d") == 200
+        )  # in fields of their own, as HTTP/2 has them
         service.stop()
         service.start()
         assert status(service, cookie) == 200

@@ -1,7 +1,6 @@
 """PostgreSQL as an engine: its tables, the round trips of a write, and copies from one engine to the other."""
 
 import re
-import sqlite3
 import threading
 import time
 from contextlib import closing
@@ -10,19 +9,15 @@ from functools import partial
 import psycopg
 import pytest
 
-from blogapi import create_app
-from blogapi.config import Config
 from blogapi.post import STATUSES
-from blogapi.storage import keys, pages, posts, webhooks
-from blogapi.storage.copy import SCHEMAS, VERSION, copy
+from blogapi.storage import keys, pages, posts
+from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.engine import Database, engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.query import Param, Prepared, Statement
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
-from tests.conftest import NOON, Clock
-from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
@@ -149,108 +144,6 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
 def test_a_text_that_cannot_be_there_is_not_found(client):
     assert client.get("/v1/posts?tag=a%00b").json == []
     assert client.delete("/v1/tags/a%00b").status_code == 404
-
-
-# Copies
-
-
-@pytest.fixture
-def filled(url, tmp_path):
-    """A database of PostgreSQL with some of everything."""
-    app = create_app(Config(database=url, rate_limit=1_000_000), Clock(NOON))
-    database = app.extensions["blogapi"].database
-    key = keys.new_key()
-    database.write(keys.add, "mine", key)
-    database.write(webhooks.add, "http://127.0.0.1:1/", ["post.created"])
-    for number in range(50):
-        fields = {"title": f"Post {number}", "content": "Wörds " * number, "tags": [f"Tag {number % 7}", "all"]}
-        database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]})
-    later = {
-        "title": "Later",
-        "content": "x",
-        "tags": [],
-        "status": "scheduled",
-        "published_at": "2030-01-01T00:00:00Z",
-    }
-    database.write(posts.put, "later", later)
-    database.write(posts.delete, 50, lambda document: None)
-    database.write(posts.delete, 49, lambda document: None, "mine")
-    for content in ("one", "two"):
-        database.write(posts.change, 1, {"content": content}, lambda document: None, "mine")
-    yield app, key
-    database.close()
-
-
-def answers(app, key):
-    """What a client sees: lists, posts, their entity tags, and the deliveries."""
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {key}"
-    paths = [
-        "/v1/posts",
-        "/v1/tags",
-        "/v1/webhooks",
-        "/v1/webhooks/1/deliveries",
-        "/v1/trash",
-        "/v1/posts/1/revisions",
-        "/v1/posts/1/revisions/1",
-        *(f"/v1/posts/{n}" for n in range(1, 53)),
-    ]
-    found = [client.get(path) for path in paths]
-    return [(answer.status_code, answer.data, answer.headers.get("ETag")) for answer in found]
-
-
-def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server, tmp_path):
-    app, key = filled
-    before = answers(app, key)
-    source = app.extensions["blogapi"].database.engine
-    postgresql_server.execute("CREATE DATABASE copied")
-    number = 51  # the last that was given
-    for target in (tmp_path / "blog.db", postgresql_server.url("copied")):
-        copy(source, engine_for(target))
-        other = create_app(Config(database=target, rate_limit=1_000_000), Clock(NOON))
-        assert answers(other, key) == before
-        sound_posts(target)
-        source.close()
-        source_database = other.extensions["blogapi"].database
-        new = {"title": "New", "content": "x", "status": "draft", "tags": []}
-        number += 1
-        assert source_database.write(posts.add, new).id == number
-        source_database.write(posts.delete, number, lambda document: None)
-        before = answers(other, key)
-        source = source_database.engine
-    source.close()
-
-
-def test_a_copy_refuses_what_is_not_empty(filled, url, tmp_path):
-    path = tmp_path / "blog.db"
-    path.touch()
-    with pytest.raises(OSError, match="File exists"):
-        copy(engine_for(url), engine_for(path))
-    with pytest.raises(Unavailable, match="it is not empty"):
-        copy(engine_for(url), engine_for(url))
-
-
-def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_repeated(filled, url, postgresql_server, tmp_path):
-    def interrupted(rows, count):
-        yield next(rows)
-        raise KeyboardInterrupt
-
-    postgresql_server.execute("CREATE DATABASE interrupted")
-    for target in (tmp_path / "blog.db", postgresql_server.url("interrupted")):
-        with pytest.raises(KeyboardInterrupt):
-            copy(engine_for(url), engine_for(target), interrupted)
-        assert list(tmp_path.glob("blog.db*")) == []
-        copy(engine_for(url), engine_for(target))
-        sound_posts(target)
-        (tmp_path / "blog.db").unlink(missing_ok=True)
-
-
-def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
-    engine_for(url).backup(tmp_path / "backup.db")
-    with closing(sqlite3.connect(tmp_path / "backup.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM post").fetchone() == (49,)
-    assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
-    assert len(sound_posts(tmp_path / "backup.db")) == 49
 
 
 # Round trips

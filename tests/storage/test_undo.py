@@ -33,8 +33,8 @@ def blog(database, clock):
             clock.now += 1
             return result
 
-        def later(self):
-            clock.now = max(clock.now, NOON + 600)
+        def later(self, seconds=600):
+            clock.now = max(clock.now, NOON + seconds)
 
         def undo(self, key=None, since=SINCE, **options):
             """Undo in a second of its own; return what was done, by the ids of the posts."""
@@ -175,10 +175,39 @@ def test_a_slug_that_another_had_since_goes_back(blog):
     assert blog.state() == before
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_posts_that_exchanged_their_slugs_have_their_own_again(blog, count):
+    slugs = ["a", "b", "c"][:count]
+    exchanged = [blog.add(slug=slug) for slug in slugs]
+    before = blog.state()
+    blog.later()
+    blog.change(exchanged[0], slug="d")
+    for post_id, slug in zip(exchanged[1:], slugs, strict=False):
+        blog.change(post_id, slug=slug)
+    blog.change(exchanged[0], slug=slugs[-1])
+    after, then = blog.state(), "2026-11-20T12:15:00Z"
+    blog.later(900)
+    assert blog.undo() == dict.fromkeys(exchanged, CHANGED)
+    assert blog.state() == before
+    assert blog.undo() == {}
+    assert blog.undo(since=then) == dict.fromkeys(exchanged, CHANGED)
+    assert blog.state() == after
+
+
+def test_a_post_whose_slug_alone_is_taken_is_left(blog, database):
+    changed = blog.add(slug="a")
+    blog.later()
+    blog.change(changed, slug="c")
+    blog.add(by="good", slug="a")
+    kept = history.revisions(database, changed, 50)
+    assert blog.undo(key="bad") == {changed: ("left", "its slug a is taken, it has c")}
+    assert history.revisions(database, changed, 50) == kept
+
+
 def test_a_slug_that_is_taken_is_told(blog):
     changed, deleted = blog.add(slug="a"), blog.add(slug="b")
     blog.later()
-    blog.change(changed, slug="c")
+    blog.change(changed, slug="c", content="two")
     blog.delete(deleted)
     blog.add(by="good", slug="a")
     blog.add(by="good", slug="b")

@@ -1,20 +1,30 @@
-"""The fields of a post, which are named in several rooms, are the same in all of them."""
+"""The fields of a post, which several packages name, are the same in all of them."""
 
 from blogapi.files.markdown import IGNORED, NAMES, WRITTEN
 from blogapi.post import FIELDS, PostInputSchema, PostSchema, PutPostSchema
+from blogapi.storage.history import RESTORED
+from blogapi.web.owner import writing
 
-MADE_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
+SET_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
 
 
-def test_what_is_stored_is_what_is_answered_in_the_same_order():
+def test_documents_and_answers_have_the_same_fields_in_the_same_order():
     assert tuple(PostSchema().fields) == FIELDS
 
 
-def test_what_is_taken_is_all_that_the_service_does_not_make():
+def test_clients_can_set_every_field_that_the_service_does_not_set():
     for schema in (PostInputSchema(), PutPostSchema()):
-        assert set(schema.fields) == set(FIELDS) - MADE_BY_THE_SERVICE
+        assert set(schema.fields) == set(FIELDS) - SET_BY_THE_SERVICE
 
 
-def test_a_file_has_every_field_but_when_it_was_changed():
+def test_a_file_has_every_field_except_updated_at():
     assert set(WRITTEN) | {"content"} == set(FIELDS) - {"updated_at"}
     assert set(NAMES) | set(IGNORED) | {"content"} == set(FIELDS) - {"updated_at"}
+
+
+def test_restoring_a_revision_restores_every_field_except_slug_status_and_date():
+    assert set(RESTORED) == set(PostInputSchema().fields) - {"slug", "status", "published_at"}
+
+
+def test_the_owners_form_has_every_field_that_clients_can_set():
+    assert set(writing.FIELDS) == set(PostInputSchema().fields)

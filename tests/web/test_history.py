@@ -138,6 +138,21 @@ def test_what_there_is_not_is_404(client, changed):
     assert client.delete("/v1/posts/1?permanent=yes").status_code == 400
 
 
+def test_if_match_holds_for_what_is_restored_and_for_what_is_deleted_for_good(client, changed):
+    def fails(method, path, etag):
+        assert client.open(path, method=method, headers={"If-Match": '"another"'}).status_code == 412
+        return client.open(path, method=method, headers={"If-Match": etag}).status_code >= 300
+
+    def etag(path):
+        return client.get(path).headers["ETag"]
+
+    assert not fails("POST", "/v1/posts/1/revisions/1/restore", etag("/v1/posts/1"))
+    client.delete("/v1/posts/1")
+    assert not fails("POST", "/v1/trash/1/restore", etag("/v1/trash/1"))
+    client.delete("/v1/posts/1")
+    assert not fails("DELETE", "/v1/trash/1", etag("/v1/trash/1"))
+
+
 HISTORY = ["/v1/posts/1/revisions", "/v1/posts/by-slug/first/revisions", "/v1/posts/1/revisions/1", "/v1/trash"]
 
 
@@ -158,4 +173,6 @@ def test_a_published_only_key_cannot_tell_that_there_is_a_history(app, client, c
     for path in [*HISTORY, "/v1/trash/1", "/v1/trash?x=1", "/v1/posts/1/revisions?limit=0"]:
         answer, nothing = visitor.get(path), visitor.get("/v1/nothing")
         assert (answer.status_code, answer.data) == (404, nothing.data)
-        assert visitor.post(f"{path}/restore").data == visitor.post("/v1/nothing").data
+        for method in ("GET", "POST"):
+            restored, nothing = (visitor.open(each, method=method) for each in (f"{path}/restore", "/v1/nothing"))
+            assert (restored.status_code, restored.data) == (nothing.status_code, nothing.data)

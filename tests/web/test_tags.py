@@ -119,7 +119,7 @@ def test_a_new_spelling_of_the_same_tag_is_no_merge(client, rename):
 def test_onto_another_tag_only_with_merge(client, rename, count):
     before = tags_of(client)
     answer = rename("zebra", "go")
-    wrong = 'name: there is such a tag already; "merge": true puts the two together'
+    wrong = 'name: another tag has this name; "merge": true merges the two'
     assert (answer.status_code, answer.json) == (400, {"error": 400, "message": wrong})
     assert tags_of(client) == before
     assert rename("zebra", "Go", merge=True).json == {"name": "Go", "posts": 3}

@@ -1,4 +1,4 @@
-"""The search: posts are found by the words that they have, and by no others."""
+"""The search: finding posts by their words."""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Curs
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Let a post be found as it is, and no longer as it was; {} for no post. Fields that stay can be left out."""
+    """Update the index for a changed post; {} stands for no post. Fields that stay can be left out."""
     tx.of_engine(ENGINES).reindex(tx, post_id, old, new)
 
 
 def settle(tx: Transaction) -> None:
-    """Move to the index what waits for it."""
+    """Move all waiting words to the index."""
     tx.of_engine(ENGINES).settle(tx)
 
 
@@ -41,7 +41,7 @@ def page(
     published_after: str = "",
     published_before: str = LATEST,
 ) -> PostPage:
-    """Return a page as `pages.page` does, of the posts that have the words of `q`.
+    """Return a page as `pages.page` does, of the posts with the words of `q`.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
@@ -101,7 +101,7 @@ def _latest(
 def _others(
     reader: Reader, looked_for: Wanted, by_title: bool | None, sort: str, status: str | None, values: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the ids and times of the posts that are found, but not by the index."""
+    """Yield the ids and times of matching posts that the index does not find."""
     yield from reader.of_engine(ENGINES).recent(reader, looked_for, by_title, sort, status, values)
     if status == "published" and sort != "updated_at":
         yield from _find_due(reader, looked_for, by_title, values)
@@ -112,8 +112,7 @@ def _find_due(
 ) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of the due posts that have the words, which the index does not know as published yet.
 
-    Their text is read, and not the index: posts that are not published must not decide how long a search among
-    published ones takes.
+    Their text is read, not the index: the time of a search among published posts must not depend on others.
     """
     for post_id, time in list(reader.rows(_due, now=values["now"])):
         found = reader.row(_document, id=post_id)  # One by one: memory holds one.
@@ -129,7 +128,7 @@ _document = Prepared(Post.select(Post.status, DOCUMENT).where(Post.id == Param("
 
 
 def _merged(reader: Reader, rows: Iterator[tuple], others: list[tuple], key: Callable[[tuple], Any]) -> Iterator[tuple]:
-    """Return rows in order with those of other posts among them, whose documents are read one by one."""
+    """Merge the rows with those of other posts, in order; the documents of these are read one by one."""
     if not others:
         return rows
     read = (

@@ -1,13 +1,13 @@
-"""The index of the search: the words that it has of a post, and how it is built.
+"""The search index: its words for a post, and how it is built.
 
 A post is in it twice under its id, with no word in common, so that each part changes by itself: its text, and its
-labels, which are its tags and status. Marks that no word can have tell apart what is there:
+labels, which are its tags and status. Marks that no word can contain tell them apart:
 
     fog lake §f §l «fog «§f       the words of title, content and excerpt, their first letters, and the title again
     ¶lake ¶§l ¦draft ¬6c616b65    the words of its tags, their first letters, its status, and each tag to filter by
 
-In SQLite all of a published post have one more mark, °: a search among published posts reads nothing of any other.
-SQLite splits just where the words are joined: to its `ascii` tokenizer all beyond ASCII is part of a word.
+In SQLite, each word of a published post has one more mark, °: a search among published posts reads no others.
+SQLite splits the text exactly between these words: for its `ascii` tokenizer, all other characters are part of a word.
 """
 
 import logging
@@ -21,24 +21,24 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Damaged, NeedsThread
 from blogapi.storage.search.words import STANDS_ALONE, UNICODE, sequences, words
 
-START = "§"  # before the first letter of a word: merging all words that begin with one would take seconds
+START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
 OF_TITLE = "«"
 OF_TAG = "¶"
 STATUS = "¦"
 TAG = "¬"
 PUBLISHED = "°"
-BETWEEN = "·"  # between two texts: no sequence of words goes across it
+BETWEEN = "·"  # between two texts: no sequence of words crosses it
 TEXT_FIELDS = ("title", "content", "excerpt")
-# The numbers of rows and of words that SQLite is told it has: 2**49, as varints of its file format
+# The numbers of rows and words to store for SQLite: 2**49, as varints of its file format
 PLENTY = (b"\x81" + 6 * b"\x80" + b"\x00") * 2
 LARGE = 64 * 1024  # characters, which take some 25 ms to index
-PROGRESS = 100_000  # posts, after which a line says how far it has come
+PROGRESS = 100_000  # posts between two lines about the progress
 
 log = logging.getLogger(__name__)
 
 
 def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Raise NeedsThread if indexing a change takes long, unless it runs in a thread.
+    """Raise NeedsThread if indexing a change would take long, unless it runs in a thread.
 
     A character beyond ASCII counts more: NFKD makes up to six words of it.
     """
@@ -49,7 +49,7 @@ def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> Non
 
 
 def text_differs(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Return whether the words of the text differ, or whether they are those of a published post."""
+    """Return whether the words of the text differ, or the post became published or unpublished."""
     is_published = [post.get("status") == "published" for post in (old, new)]
     return is_published[0] != is_published[1] or any(old.get(name) != new.get(name) for name in TEXT_FIELDS)
 
@@ -60,7 +60,7 @@ def labels_differ(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def text_words(post: dict[str, Any]) -> str:
-    """Return the words of the text of a post; none of {}."""
+    """Return the words of the text of a post; nothing for {}."""
     if not post:
         return ""
     title = words(post["title"])
@@ -69,7 +69,7 @@ def text_words(post: dict[str, Any]) -> str:
 
 
 def label_words(post: dict[str, Any]) -> str:
-    """Return the words of the labels of a post; none of {}."""
+    """Return the words of the labels of a post; nothing for {}."""
     if not post:
         return ""
     found: list[str] = []
@@ -80,7 +80,7 @@ def label_words(post: dict[str, Any]) -> str:
 
 
 def _starts(found: list[str]) -> list[str]:
-    """Return what finds words by their first letter. One that stands alone begins no other."""
+    """Return the words that find others by their first letter. A character that is a word by itself begins no other."""
     letters = {word[0] for word in found} - {BETWEEN}
     return [START + letter for letter in letters if letter.isascii() or not STANDS_ALONE.match(letter)]
 
@@ -92,7 +92,7 @@ def marked(post: dict[str, Any], *parts: str) -> str:
 
 
 def all_words(post: dict[str, Any]) -> str:
-    """Return all words of a post as SQLite has them; none of {}."""
+    """Return all words of a post as SQLite has them; nothing for {}."""
     return marked(post, text_words(post), label_words(post)) if post else ""
 
 
@@ -101,9 +101,9 @@ def tag_label(tag: str) -> str:
     return TAG + tag.encode().hex()
 
 
-# What a search looks for
+# The terms of a search
 
-Wanted = list[tuple[tuple[str, ...], bool]]  # sequences, and whether the last word is only the beginning of one
+Wanted = list[tuple[tuple[str, ...], bool]]  # sequences, each with whether its last word is a prefix
 
 
 def wanted(q: str) -> Wanted:
@@ -116,12 +116,12 @@ def wanted(q: str) -> Wanted:
 
 
 def phrase(sequence: tuple[str, ...], mark: str) -> str:
-    """Return a sequence as the index has it, of the texts that a mark stands for."""
+    """Return a sequence as the index has it, in the texts with a mark."""
     return " ".join(mark + word for word in sequence)
 
 
 def has(found: str, looked_for: Wanted, by_title: bool | None, tag: str | None) -> bool:
-    """Return whether the words of a post, as SQLite has them, have all sequences, and a tag if one is asked for.
+    """Return whether the words of a post, as SQLite has them, have all sequences, and a tag if given.
 
     With `by_title`, whether those of the title alone do, or do not.
     """
@@ -147,12 +147,12 @@ def _padded(sequence: tuple[str, ...], by_start: bool, mark: str) -> str:
 
 
 def is_made(connection: sqlite3.Connection) -> bool:
-    """Return whether the words in the index are those that this program would make."""
+    """Return whether this program would write the same words to the index."""
     return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Rebuild the index in the transaction that is open, without damaged posts."""
+    """Rebuild the index in the open transaction, without damaged posts."""
     connection.execute("DELETE FROM recent")
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
     (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
@@ -164,7 +164,7 @@ def make(connection: sqlite3.Connection) -> None:
             pass
         if number % PROGRESS == 0:
             log.warning("%s of %s posts are indexed", f"{number:,}", f"{count:,}")
-    # SQLite fails to remove more words than it has counted, such as those of a damaged post. Nothing else asks for it.
+    # SQLite fails to remove more words than it has counted, such as a damaged post's. The count has no other use.
     connection.execute("SAVEPOINT counted")  # With this, the number is written.
     connection.execute("UPDATE search_data SET block = ? WHERE id = 1", (PLENTY,))
     connection.execute("RELEASE counted")

@@ -1,6 +1,6 @@
-"""The search in PostgreSQL: by patterns of the words that SQLite's index has, too, found by their trigrams.
+"""The search in PostgreSQL: patterns of the words that SQLite's index has, found by their trigrams.
 
-A tsvector would hold no more than a megabyte, and know no place in a text beyond 16,383.
+A tsvector holds at most a megabyte, and no positions beyond 16,383.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,14 +28,14 @@ from blogapi.storage.search.index import (
     text_words,
 )
 
-FIRST = 200  # posts, which are read in 2 ms or so before the index is asked
+FIRST = 200  # posts, read in about 2 ms before the index is used
 COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of patterns, and the marks of their words
 
 Words = Table("search")  # with post_id, text, labels and published
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Let a post be found as it is, and no longer as it was."""
+    """Update the words of a changed post."""
     if not new:
         tx.defer(_remove, id=post_id)
     elif text_differs(old, new) or labels_differ(old, new):
@@ -45,7 +45,7 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
 
 
 def settle(tx: Transaction) -> None:
-    """Nothing: PostgreSQL has lists of its own of what its index does not have yet."""
+    """Do nothing: PostgreSQL's index keeps a pending list of its own."""
 
 
 # A space before and after each word
@@ -80,7 +80,7 @@ def latest(
 
 
 def recent(*arguments: Any) -> list[tuple[int, str]]:
-    """Return the posts that are found, but not by the index: none."""
+    """Return the matching posts that the index does not find yet: none."""
     return []
 
 
@@ -97,10 +97,10 @@ def _page(
     status: str | None,
     values: dict[str, Any],
 ) -> Iterator[tuple]:
-    """Return the rows that are found among the first posts of the order, or, if these are too few, among all.
+    """Return the matching rows among the first posts of the order or, if these are too few, among all posts.
 
-    The index gives all that are found, in no order: for a word in half of the posts, half of the posts. It is asked at
-    once for titles, as few have all words.
+    The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
+    used at once, as few have all words.
     """
     filters = len(looked_for), by_title, status, values["tag"] is not None
     values = values | _patterns(looked_for) | {"label": f"% {tag_label(values['tag'] or '')} %"}
@@ -109,7 +109,7 @@ def _page(
 
 
 def _patterns(looked_for: Wanted) -> dict[str, str]:
-    """Return the patterns of LIKE for each sequence: words have no character with a meaning there."""
+    """Return the LIKE patterns of each sequence: words have no characters that are special there."""
     return {
         f"{name}{number}": f"% {phrase(sequence, mark)}{'' if by_start else ' '}%"
         for number, (sequence, by_start) in enumerate(looked_for)
@@ -130,7 +130,7 @@ def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool,
 
 @cache
 def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
-    """Return the same by time, with the parameters now, time, id, after, limit, first, label and patterns."""
+    """Return the query of a page by time, with now, time, id, after, limit, first, label and patterns."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()
     lists = [
@@ -140,13 +140,13 @@ def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: b
     merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
     first = Select([merged], [merged.c.id]) if among_first else None
     found = _found(first, count, by_title, status, by_tag)
-    is_earlier = _earlier(fn.NULLIF(time, ""))  # no index has this: the ids find the posts
+    is_earlier = _earlier(fn.NULLIF(time, ""))  # keeps PostgreSQL from an index: the ids find the posts
     query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), is_earlier)
     return Prepared(bounded(query.order_by(*order).limit(Param("limit")), sort))
 
 
 def _earlier(time: Node) -> Node:
-    """Return the condition that a post is before a cursor. By its first part, PostgreSQL sees that an index has all."""
+    """Return the condition that a post is before a cursor. Its first part lets PostgreSQL use an index."""
     return time.between(Param("after"), Param("time")) & (Tuple(time, Post.id) < Tuple(Param("time"), Param("id")))
 
 
@@ -158,13 +158,13 @@ def _with_status(status: str | None) -> Iterator[Node]:
 
 
 def _found(first: Select | None, count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Node:
-    """Return the condition that a post is found: one of `first` that has the words, or one that the index gives."""
+    """Return the condition that a post matches: one of `first` that has the words, or one from the index."""
     conditions = [_has(number, by_title) for number in range(count)]
     if by_title is False:
         conditions.append(~reduce(and_, [_has(number, True) for number in range(count)]))
     if by_tag:
         conditions.append(Expression(Words.c.labels, "LIKE", Param("label")))
-    if first is not None:  # The words are looked for in each post: EXISTS could look for them in all.
+    if first is not None:  # This searches each post for the words; EXISTS could search all posts.
         has_words = Post.id == Words.select(Words.c.post_id).where(Words.c.post_id == Post.id, *conditions)
         return _is_one_of(first) & has_words
     scopes = ["published"] if status == "published" else ["NOT published"] if status else ["published", "NOT published"]
@@ -173,7 +173,7 @@ def _found(first: Select | None, count: int, by_title: bool | None, status: str 
 
 
 def _is_one_of(ids: Select) -> Node:
-    """Return the condition that a post is one of these, found first: PostgreSQL could go through all posts."""
+    """Return the condition that a post is one of these, which are found first: PostgreSQL could scan all posts."""
     return Post.id == fn.ANY(fn.ARRAY(ids))
 
 

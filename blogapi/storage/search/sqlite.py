@@ -1,7 +1,7 @@
 """The search in SQLite, by an FTS5 index that keeps no text.
 
-The words of a post whose text changes wait in `recent` until they are many, when triggers move them to the index: to
-write them one by one would take half of the time of a creation. Until then a search looks through them.
+The words of changed texts wait in `recent` until there are many; then triggers move them to the index, as writing them
+one by one would take half of the time of a creation. Until then, a search scans them.
 """
 
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ from blogapi.storage.search.index import (
     text_differs,
 )
 
-SORTED_POSTS = 20_000  # If more are found, the latest are met soon on the way through all posts.
+SORTED_POSTS = 20_000  # If more match, a scan of all posts soon finds the latest of them.
 # Bytes of a database in which a search for plain words, and one for beginnings or sequences, takes some 20 ms at most
 QUICK_WORDS = 3
 QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Let a post be found as it is, and no longer as it was."""
+    """Update the words of a changed post."""
     if text_differs(old, new):
         tx.defer(_remember, id=post_id, removed=all_words(old), added=all_words(new))
     elif labels_differ(old, new):
@@ -48,7 +48,7 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
 
 
 def settle(tx: Transaction) -> None:
-    """Move all words that wait to the index."""
+    """Move all waiting words to the index."""
     tx.defer(_settle)
 
 
@@ -97,8 +97,8 @@ def latest(
 ) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
-    `values` has now, tag, limit and after. The index does not have this order: the posts are sorted, or, if they are
-    many, met on the way through all.
+    `values` has now, tag, limit and after. The index does not have this order: the matches are sorted or, if there
+    are many, found by a scan of all posts.
     """
     words = expression(looked_for, status, values["tag"])
     if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
@@ -134,17 +134,17 @@ def recent(
 
 @cache
 def _recent(sort: str, status: str | None) -> Prepared:
-    """Return the query of the posts whose words wait. Those of a post that is not looked for are not read."""
+    """Return the query of matching posts whose words wait. The words of other posts are not read."""
     time = Post.published_at if sort == "published_at" else Post.updated_at
-    query = Recent.select(Post.id, Recent.c.added, time, Post.published_at).join(Post, JOIN.CROSS)  # first the few
+    query = Recent.select(Post.id, Recent.c.added, time, Post.published_at).join(Post, JOIN.CROSS)  # the few first
     query = query.where(Post.id == Recent.c.post_id)
     return Prepared(query if status is None else query.where(Post.status == status))
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
-    """Return whether a search takes no longer than a few lists; `in_order`: in the order that the index has, of all.
+    """Return whether a search takes no longer than a few lists; `in_order`: of all posts, by creation.
 
-    What it reads grows with the text that there is.
+    It reads more in a larger database.
     """
     count = sum(len(sequence) for sequence, _ in looked_for)
     is_plain = in_order and count == len(looked_for) and not any(by_start for _, by_start in looked_for)
@@ -158,7 +158,7 @@ _size = Statement("SELECT page_count * page_size FROM pragma_page_count, pragma_
 
 
 def expression(looked_for: Wanted, status: str | None, tag: str | None, by_title: bool | None = None) -> str:
-    """Return what SQLite looks for: only words of ours, in quotes, so that nothing has a meaning of SQLite's."""
+    """Return the search expression for SQLite: our words in quotes, so that none has a special meaning."""
     scopes = ["", PUBLISHED] if status is None else [PUBLISHED if status == "published" else ""]
 
     def either(sequence: tuple[str, ...], by_start: bool, *marks: str) -> str:

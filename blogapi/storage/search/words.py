@@ -1,4 +1,4 @@
-"""The words of a text, of a post as well as of a search.
+"""The words of a text: of a post, or of a search.
 
 A word is a run of letters and digits, with the marks that belong to them; case and diacritics make no difference. In
 scripts that write no spaces between words each character is a word.
@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-UNICODE = unicodedata.unidata_version  # of the tables that decide about words
+UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
 # Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
 WITHOUT_SPACES = [
     *(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1100, 0x1200), range(0x1780, 0x1800)),
@@ -20,9 +20,9 @@ LARGE = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ff
 BEYOND = "\U00010000"  # the first character that takes more than 16 bits
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
 OF_LETTERS = {7, 8, 9, 84, 91, *range(103, 133)}
-MAX_MARKS = 4  # of these in a run, for a run takes NFKD time that grows with the square of its length
-LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD makes 18 characters of it, and takes seconds for a million
-# A large text is split part by part, from space to space if possible, so that other threads have their turn
+MAX_MARKS = 4  # of these in a run, as NFKD takes quadratic time for a run
+LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
+# A large text is split part by part, from space to space if possible, so that other threads can run
 PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
 
@@ -65,7 +65,7 @@ RUN = re.compile(f"([{_sorted}]{{{MAX_MARKS}}})[{_sorted}]+")
 HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
 WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT}]+[^\W_{ALONE}]*)*|[{ALONE}]")
 STANDS_ALONE = re.compile(f"[{ALONE}]")
-# What is in quotes, or a run of words, perhaps with a star at its end
+# Text in quotes, or a run of words, perhaps with a star at its end
 SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 
 

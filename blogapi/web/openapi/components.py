@@ -53,7 +53,7 @@ OWN_ERRORS = {  # with an example of their messages
         "If-Match: the post has been changed since; get it again",
     ),
 }
-# Enumerations that recur, by name: their words, and a description
+# Enumerations that several schemas use, by name: their words, and a description
 SHAPES = {
     "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
     "EventType": (EVENT_TYPES, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),

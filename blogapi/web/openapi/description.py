@@ -31,7 +31,7 @@ from blogapi.web.request import JSON, MARKDOWN
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
 
-API_VERSION = "1.0.0"  # of the contract under /v1; the version of the program is another
+API_VERSION = "1.0.0"  # of the contract under /v1, not of the program
 INTRODUCTION = """\
 Manage the posts of a blog. Every request under `/v1` needs `Authorization: Bearer <API_KEY>`. The command line creates
 keys (`blogapi keys create NAME`); each has a number of requests in each minute. A key created with `--read-only` may
@@ -48,8 +48,8 @@ TAGS = {
     "posts": "Posts, each named by its id or by its slug.",
     "tags": "The tags of all posts. A tag exists while a post carries it; letter case does not matter.",
     "trash": "Deleted posts, which can be restored.",
-    "webhooks": "Addresses that are told of events (Standard Webhooks), and the deliveries to them.",
-    "events": "The events that webhooks are sent.",
+    "webhooks": "Addresses that receive events (Standard Webhooks), and the deliveries to them.",
+    "events": "The events that webhooks receive.",
 }
 MARKDOWN_FILE = {
     "schema": {"type": "string", "description": "A Markdown file, perhaps with front matter."},
@@ -59,7 +59,7 @@ PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
 class Converter(OpenAPIConverter):
-    """apispec's converter, with descriptions and examples of schemas, and names for enumerations that recur."""
+    """apispec's converter, with descriptions and examples of schemas, and names for shared enumerations."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
         own = {"description": type(schema).__doc__, "example": schema.example}
@@ -69,7 +69,7 @@ class Converter(OpenAPIConverter):
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        described.pop("default", None)  # With it, generators require the field; the words say it.
+        described.pop("default", None)  # With it, generators require the field; the description says it.
         for name, (words, what) in SHAPES.items():
             if described.get("enum") == list(words):
                 return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}
@@ -142,7 +142,7 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
     described = {
         "operationId": rule.endpoint.rpartition(".")[2],
         "summary": getdoc(view).partition("\n")[0],
-        "description": getdoc(view),  # It repeats the summary: some programs show nothing else.
+        "description": getdoc(view),  # The description repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation)),
         "responses": responses(operation),

@@ -1,4 +1,4 @@
-"""The declaration of an operation, which stands on its view and has all that its description says."""
+"""The declaration of an operation, on its view: everything that its description says."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Operation:
     body: Schema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
     request_headers: tuple[str, ...] = ()  # names of components
-    errors: tuple[int, ...] = ()  # besides those that any operation may answer
+    errors: tuple[int, ...] = ()  # in addition to those that any operation may answer
     scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
 
 
@@ -47,7 +47,7 @@ def operation(
 ) -> Callable[[Callable], Callable]:
     """Register a view for a rule such as "GET /v1/posts", and declare its Operation.
 
-    `also` is the name and the path of another way to the same operation. The view gets the request, whose `query` is
+    `also` is the name and the path of a second route to the same operation. The view gets the request, whose `query` is
     loaded: a parameter that is not declared is refused, as a typo must not delete every post.
     """
     method, path = rule.split()

@@ -11,7 +11,7 @@ from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
-from blogapi.web.access import OWNER, PUBLIC
+from blogapi.web.access import PUBLIC
 from blogapi.web.owner.forms import load_form
 from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie, current_request
 from blogapi.web.service import database, service
@@ -32,14 +32,14 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-blueprint = Blueprint(OWNER, __name__, url_prefix=ROOT, template_folder="templates")
+blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templates")
 
 
 @blueprint.before_request
 def check_request() -> None:
     """Demand a session, and for a change the token of its own form: no view has to remember it.
 
-    Without a session the form of a post is read all the same, so that the error's page can keep what was typed.
+    The form of a post is read even without a session, so that the error page can keep what was typed.
     """
     is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
     token = cookie(request, cookie_name())
@@ -87,12 +87,12 @@ def address(path: str = "", root: str = ROOT) -> str:
 
 
 def form_token(action: str) -> str:
-    """Return the token that a form for `action` has in this session, and no other form has."""
+    """Return the token of the form for `action` in this session; no other form has it."""
     return hmac.digest(g.session.encode(), action.encode(), "sha256").hex() if "session" in g else ""
 
 
 def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
-    """Redirect to a page that says once what was done.
+    """Redirect to a page that shows once what was done.
 
     `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
     4 KiB, so that the server keeps no secret that is shown once.
@@ -117,7 +117,7 @@ def read_notice() -> dict[str, Any]:
 @blueprint.route("/", methods=["GET", *CHANGES])
 @blueprint.route("/<path:path>", methods=["GET", *CHANGES])
 def unknown(path: str = "") -> None:
-    """Answer every other path, so that these are behind the session, too."""
+    """Answer all other paths, so that they need a session, too."""
     raise NotFound("There is no such page.")
 
 
@@ -130,7 +130,7 @@ def context() -> dict[str, Any]:
 
 @blueprint.after_request
 def finish(response: Response) -> Response:
-    """Turn an error into a page that keeps what was typed; let no answer be stored, framed or told to other pages."""
+    """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
     if response.mimetype == JSON:
         template = "write" if "content" in g.get("form", {}) else "error"
         action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.

@@ -22,7 +22,7 @@ ITEM = re.compile(r"^(\w+)s\[(\d+)\]")  # of a list: tags[1] is tag 2
 def load_form(max_bytes: int) -> MultiDict[str, str]:
     """Return the fields of the form that was sent; raise the HTTP error that says what is wrong.
 
-    As `multipart/form-data` (RFC 7578): a megabyte of Cyrillic would take 0.3 s to parse if it were percent-encoded.
+    As `multipart/form-data` (RFC 7578): a megabyte of percent-encoded Cyrillic would take 0.3 s to parse.
     Browsers send every line break as CRLF.
     """
     check_content_type(request, ("multipart/form-data",))
@@ -41,7 +41,7 @@ def load_form(max_bytes: int) -> MultiDict[str, str]:
 
 
 def shows_errors(show: Callable[..., str]) -> Callable:
-    """Let a view of a form answer a field that is wrong with the page that has the form: `show` is its view.
+    """Make a view answer an invalid field with the page that has the form: `show` is the view of that page.
 
     It gets `wrong`, the messages by the names of the fields.
     """
@@ -64,6 +64,6 @@ def shows_errors(show: Callable[..., str]) -> Callable:
 
 
 def _sentence(name: str, text: str) -> str:
-    """Return a message as it stands next to its field, whose name it need not repeat."""
+    """Return a message to show next to its field, without the field's name."""
     text = ITEM.sub(lambda match: f"{match[1]} {int(match[2]) + 1}", text.removeprefix(f"{name}: "))
     return f"{text[0].upper()}{text[1:]}."

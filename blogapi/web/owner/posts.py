@@ -32,11 +32,11 @@ def index() -> Response:
 def show_posts() -> str:
     """Show the posts by latest change, and how many have each status.
 
-    `newer` in the query has where the pages began that lie between the first and this one.
+    `newer` in the query has the starts of the pages between the first and this one.
     """
     asked = {name: value for name, value in request.args.items() if value}
     trail = asked.pop("newer", "").split()
-    query = list_query.load(asked | {"sort": "published_at"})  # another order whose pages begin at a time
+    query = list_query.load(asked | {"sort": "published_at"})  # an order whose pages begin at a time
     page = find_page(database(), query | {"sort": "updated_at", "limit": SHOWN, "fields": LISTED}, client="owner")
     start = asked.pop("before", None)
     passed = [*trail, start][-MAX_TRAIL:] if start else []
@@ -60,7 +60,7 @@ def show_post(post_id: int, **shown: Any) -> str:
     return render_template("owner/post.html", post=post, is_kept=bool(author()), **shown)
 
 
-# What becomes of a post
+# Changes of a post
 
 
 @blueprint.post("/posts/<id:post_id>/status")
@@ -80,7 +80,7 @@ def change_status(post_id: int) -> Response:
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
     title = ""
-    with suppress(Damaged):  # It can be deleted all the same.
+    with suppress(Damaged):  # A damaged post can be deleted, too.
         title = documents.load(posts.find(database(), post_id))["title"]
     database().write(posts.delete, post_id, no_check, author())
     if not author():

@@ -23,7 +23,7 @@ new_webhook = WebhookInputSchema()
 @blueprint.get("/owner.css")
 @blueprint.get("/owner.js")
 def send_file() -> Response:
-    """Send a file of the page, which everybody may have."""
+    """Send a static file of the page; it needs no session."""
     return page(request, STATIC / request.path.rpartition("/")[2])
 
 
@@ -37,7 +37,7 @@ def offer_session() -> str:
 
 @blueprint.post("/open")
 def open_session() -> Response:
-    """Open a session by a link. Its cookie is strict, which is why the link itself shows a form.
+    """Open a session by a link. Its cookie is SameSite=Strict, which is why the link itself shows a form.
 
     The link is checked before the write: anybody can send this form, and writers would wait for it.
     """
@@ -96,7 +96,7 @@ def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
     latest = webhooks.latest_deliveries(database(), DELIVERIES)
     rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(database())]
-    events = [event for event in EVENTS if event != "ping"]  # A ping is sent whether it is chosen or not.
+    events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 
 

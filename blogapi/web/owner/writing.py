@@ -29,7 +29,7 @@ new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 def show_form(post_id: int | None = None, **shown: Any) -> str:
     """Show the form of a post.
 
-    After an error it has what was typed; if the post was changed meanwhile, the page shows what saving would change.
+    After an error it has what was typed; if the post was changed elsewhere, the page shows what saving would change.
     """
     new = {"status": "draft", "nonce": secrets.token_urlsafe(16)}
     post = new if post_id is None else as_typed(posts.find(database(), post_id))
@@ -77,7 +77,7 @@ def change_with_undo(post_id: int, text: str, operation: Callable, *arguments: A
 
 
 def with_version(tx: Transaction, operation: Callable, post_id: int, *arguments: Any) -> tuple[bytes, int | None]:
-    """Change a post; return its document, and the version that was kept of it, if it became another one."""
+    """Change a post; return its document, and the number of the version before, if a new one was created."""
     before = newest_version(tx, post_id)
     document = operation(tx, post_id, *arguments)
     version = newest_version(tx, post_id)
@@ -91,7 +91,7 @@ def newest_version(reader: Reader, post_id: int) -> int | None:
 
 
 def author() -> str:
-    """Return what the history of posts calls this page; "" if it is not kept."""
+    """Return the name of this page in the history of posts; "" if no history is kept."""
     return service().config.author("settings")
 
 

@@ -1,4 +1,4 @@
-"""The fields of queries, and the schemas that are not about anything in particular."""
+"""Fields of queries, and schemas that belong to no subject."""
 
 import re
 from collections.abc import Sequence

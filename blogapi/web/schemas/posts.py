@@ -27,7 +27,7 @@ OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; goes with `sort=p
 
 
 def has_words(text: str) -> None:
-    """Validate that there is something to look for."""
+    """Validate that the search has a word."""
     if not words(text):
         raise ValidationError("must have a letter or a digit")
 
@@ -68,7 +68,7 @@ class ListQuerySchema(NoQuerySchema):
 
     @validates_schema
     def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """Refuse what the order does not go with."""
+        """Refuse parameters that the order does not support."""
         sort = data.get("sort")
         if sort == "relevance" and "q" not in data:
             raise ValidationError("relevance goes with q", "sort")

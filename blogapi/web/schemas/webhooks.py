@@ -1,4 +1,4 @@
-"""Schemas of webhooks, their deliveries, and the events that receivers are sent."""
+"""Schemas of webhooks, their deliveries, and the events that receivers get."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The views: each loads what the request carries, calls one function of the storage, and answers."""
+"""The views: each loads its input, calls one function of the storage, and answers."""
 
 from blogapi.web.blueprint import blueprint
 from blogapi.web.views import history, pages, posts, tags, webhooks

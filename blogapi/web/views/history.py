@@ -11,7 +11,7 @@ from blogapi.storage.history import Kept
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import READERS
 from blogapi.web.openapi.operation import Answer, operation
-from blogapi.web.request import JSON, MARKDOWN, Request
+from blogapi.web.request import JSON, MARKDOWN, Request, precondition
 from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
 from blogapi.web.schemas.history import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema
 
@@ -54,14 +54,15 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
     Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
     also=("restore_revision_by_slug", "/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore"),
-    errors=(404,),
+    request_headers=("If-Match",),
+    errors=(404, 412),
 )
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
     Title, content, excerpt, tags and cover image become what they were; slug, status and dates stay.
     """
-    document = request.database.write(history.restore, post, revision, request.author)
+    document = request.database.write(history.restore, post, revision, request.author, precondition(request))
     return post_response(request, document)
 
 
@@ -97,7 +98,8 @@ def get_trashed_post(request: Request, post: int) -> Response:
 @operation(
     "POST /v1/trash/<id:post>/restore",
     Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
-    errors=(404,),
+    request_headers=("If-Match",),
+    errors=(404, 412),
 )
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
@@ -105,18 +107,24 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
     slug now, it gets a new one.
     """
-    return post_response(request, request.database.write(history.restore_deleted, post, request.author))
+    document = request.database.write(history.restore_deleted, post, request.author, precondition(request))
+    return post_response(request, document)
 
 
-@operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), errors=(404,))
+@operation(
+    "DELETE /v1/trash/<id:post>",
+    Answer(204, "The post is gone."),
+    request_headers=("If-Match",),
+    errors=(404, 412),
+)
 def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash for good, with its revisions."""
-    request.database.write(history.forget, post)
+    request.database.write(history.forget, post, precondition(request))
     return no_content(request)
 
 
 def kept_json(kept: Iterable[Kept], number: str | None, time: str) -> bytes:
-    """Return the JSON of what is kept: the number of each version, and until when it lasted, by these names."""
+    """Return the JSON of versions; `number` and `time` name the fields for the number and the end of each."""
     found = []
     for each in kept:
         known = {number: str(each.version)} if number else {}

@@ -29,7 +29,7 @@ ADDRESSES = {
 }
 STATIC = Path(__file__).resolve().parent.parent / "static"
 SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
-# Only what the service itself sends. Swagger UI draws its icons from data: addresses.
+# Only files that the service itself sends. Swagger UI draws its icons from data: addresses.
 PAGE_HEADERS = [
     (
         "Content-Security-Policy",

@@ -59,7 +59,7 @@ def list_posts(request: Request) -> Response:
 
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
-    """Return a page of a list. A search that may take long runs in a thread: others are answered meanwhile."""
+    """Return a page of a list. A search that may take long runs in a thread, so that other requests are answered."""
     if "q" not in query:
         return pages.page(db, **query)
     if search.is_quick(db, query):
@@ -140,7 +140,7 @@ def put_post(request: Request, post: str) -> Response:
     if not is_slug(post):
         raise NotFound(NO_SLUG)
     body, check = parse_body(request), precondition(request)
-    same = posts.find_same(request.database, post, body)  # which is valid, then: most files of a folder take this way
+    same = posts.find_same(request.database, post, body)  # so it is valid: this is the path of most files of a folder
     if same:
         check(same)
         return post_response(request, same)

@@ -95,7 +95,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a webhook a ping.
 
-    It gets the ping whatever its events are, unless it is turned off.
+    It gets the ping even if `ping` is not among its events, unless it is turned off.
     """
     return json_response(request, delivery_json(request.database.write(webhooks.ping, webhook_id)), 202)
 
@@ -141,7 +141,7 @@ def delivery_json(delivery: KnownDelivery) -> dict[str, Any]:
 def check_address(service: Service, url: str) -> None:
     """Raise ValidationError for a URL whose host has only addresses that webhooks must not call.
 
-    A host that is not found now, or not within LOOKUP_SECONDS, may be found later: every delivery looks again.
+    A host that is not found now, or not within LOOKUP_SECONDS, is accepted: every delivery looks it up again.
     """
     try:
         target = urlsplit(url)
