@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import closing
 from pathlib import Path
 
@@ -85,13 +85,18 @@ def events_are_whole(rows):
 
 
 def history_is_true(rows):
-    """What is in the trash is nowhere else; what was replaced is older than the post, and not too much."""
+    """What is in the trash is nowhere else; the versions of a post follow each other, the last one is not too old."""
     present = dict(rows("SELECT id, version FROM post"))
     kept = rows("SELECT post_id, version, state, post FROM revision")
     assert all(json.loads(post)["id"] == str(number) for number, _, _, post in kept)
     assert present.keys().isdisjoint(number for number, _, state, _ in kept if state == "deleted")
     assert all(version < present.get(number, MAX_ID) for number, version, _, _ in kept)
-    assert max(Counter(number for number, *_ in kept).values(), default=0) <= MAX_REVISIONS + 1  # the one in the trash
+    versions = defaultdict(list)
+    for number, version, *_ in sorted(kept):
+        versions[number].append(version)
+    for number in present.keys() & versions.keys():
+        assert versions[number] == [*range(present[number] - len(versions[number]), present[number])]
+    assert max(map(len, versions.values()), default=0) <= MAX_REVISIONS + 1  # the one in the trash
 
 
 def ids_are_known(rows, last):

@@ -18,6 +18,7 @@ UPDATED_AT = '"updated_at":"'
 TAGS = '"tags":'
 TIME_LENGTH = len("2026-11-20T10:10:00Z")
 DECODER = json.JSONDecoder()
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _name(field: str) -> tuple[bytes, Callable[[bytes, bytes], int]]:
@@ -44,7 +45,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 
 def dump(value: dict[str, Any] | list[Any]) -> str:
     """Return compact JSON: of a post in order, its document."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return ENCODER.encode(value)
 
 
 def etag(document: bytes) -> str:

@@ -56,7 +56,7 @@ class IdempotencyKey(NamedTuple):
 
 def find(reader: Reader, ref: PostRef) -> bytes:
     """Return the document of a post. Raises NotFound."""
-    _, status, document = stored.find(reader, ref)
+    _, _, status, document = stored.find(reader, ref)
     return documents.as_of(reader.now, status, document)
 
 
@@ -256,7 +256,7 @@ def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, ev
         if event:
             webhooks.record(tx, new, event)
         return post
-    return stored.write(tx, old, new | {"updated_at": tx.now}, event, by)
+    return stored.write(tx, old, new | {"updated_at": tx.now}, event, by, post.version)
 
 
 def delete(tx: Transaction, ref: PostRef, check: Check, by: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from blogapi.storage import documents, search, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import DOCUMENT, Post, Revision, Schedule
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Revision, Schedule
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
@@ -24,45 +24,55 @@ Document = dict[str, Any]
 
 
 class StoredPost(NamedTuple):
-    """A post: its id, and its JSON."""
+    """A post: its id, its JSON, and the number of its version if that is known."""
 
     id: int
     document: bytes
+    version: int = MAX_ID
 
 
-def find(reader: Reader, ref: PostRef) -> tuple[int, str, bytes]:
-    """Return the id, status and document of a post. Raises NotFound."""
+def find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
+    """Return the id, version, status and document of a post. Raises NotFound."""
     found = reader.row(_post_with_slug if isinstance(ref, str) else _post_with_id, ref=ref)
     if found is None:
         raise NotFound("post")
     return found
 
 
-_one = Post.select(Post.id, Post.status, DOCUMENT)
+_one = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
 _post_with_id = Prepared(_one.where(Post.id == Param("ref")))
 _post_with_slug = Prepared(_one.where(Post.slug == Param("ref")))
 
 
 def current(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post, which is published first if its time has come."""
-    post_id, status, document = find(tx, ref)
+    post_id, version, status, document = find(tx, ref)
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
         index.check_size(tx, old, new)
         write(tx, old, new, "post.published")
-    return StoredPost(post_id, shown)
+    return StoredPost(post_id, shown, version)
 
 
-def write(tx: Transaction, old: Document, new: Document, event: str | None, by: str | None = None) -> StoredPost:
+def write(
+    tx: Transaction,
+    old: Document,
+    new: Document,
+    event: str | None,
+    by: str | None = None,
+    version: int = MAX_ID,
+) -> StoredPost:
     """Replace the post `old` by `new`, with its tags, events and words; {} stands for no post.
 
     The event is recorded, and the publication of a post that becomes published. `by` is the author of the new version,
-    "" to keep no version, None for a publication at its time.
+    "" to keep no version, None for a publication at its time. Up to a `version` of MAX_REVISIONS none is dropped.
     """
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
         _keep(tx, post_id, old, "replaced" if new else "deleted", by)
+        if new and version > MAX_REVISIONS:
+            tx.defer(_drop_oldest, id=post_id)
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     if new:
         values = {name: new.get(name) for name in COPIES} | {"version": 1, "since": tx.now, "author": by or ""}
@@ -109,12 +119,11 @@ _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_i
 
 
 def _keep(tx: Transaction, post_id: int, post: Document, state: str, by: str) -> None:
-    """Keep the version of a post that is in the database, and drop its oldest one if there are too many."""
-    summary = documents.dump({name: value for name, value in post.items() if name != "content"})
-    values = {"now": tx.now, "by": by, "state": state, "post": summary, "content": post["content"]}
+    """Keep the version of a post that is in the database."""
+    summary = post.copy()
+    content = summary.pop("content")
+    values = {"now": tx.now, "by": by, "state": state, "post": documents.dump(summary), "content": content}
     tx.defer(_insert_revision, id=post_id, **values)
-    if state == "replaced":
-        tx.defer(_drop_oldest, id=post_id)
 
 
 def forget(tx: Transaction, post_id: int) -> None:

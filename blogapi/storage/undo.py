@@ -14,7 +14,7 @@ from blogapi.storage.stored import Document
 
 BY = "undo"
 STEP_POSTS = 100
-STEP_SECONDS = 0.025  # in one transaction
+STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
 
 
@@ -47,6 +47,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         else:
             step = [post_id for post_id, turn in waiting[:STEP_POSTS] if turn == waiting[0][1]]
             results = _write_patiently(database, step, leaving, since, key)
+            database.engine.shrink()  # or the next write of a server would, and keep others waiting
             time.sleep(PAUSE_SECONDS)
         done = zip(waiting, results, strict=False)
         again = [(post_id, turn + 1) for (post_id, turn), each in done if each and not each.action]

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -32,14 +32,15 @@ def shown(post):
 
 
 class Editor:
-    """Creates, changes, schedules and deletes posts of its own, one request after another."""
+    """Creates, changes, schedules, deletes and restores posts of its own, one request after another."""
 
     def __init__(self, number):
         self.name = f"editor {number}"
         self.made = 0  # creations begun
         self.posts = {}  # as they were last acknowledged
         self.scheduled = {}  # those that wait for their time, and are left alone
-        self.deleted = set()
+        self.deleted = {}  # those in the trash, as they were
+        self.deletions, self.restored, self.restored_published = Counter(), Counter(), Counter()
         self.born_published = set()
         self.doubt = None  # what the request that got no answer was to do
 
@@ -50,7 +51,8 @@ class Editor:
                 attempt, *arguments = self.doubt
                 attempt(service, *arguments)
             while not stopped.is_set():
-                random.choice([self.create, self.create, self.change, self.schedule, self.delete])(service)
+                actions = self.change, self.schedule, self.delete, self.restore, self.restore_revision
+                random.choice([self.create, self.create, *actions])(service)
         except LOST:
             pass
 
@@ -103,6 +105,48 @@ class Editor:
         assert service.request("DELETE", f"/v1/posts/{number}")[0] == 204
         self.forget(number)
 
+    def restore(self, service):
+        if not self.deleted:
+            return
+        number = random.choice([*self.deleted])
+        self.doubt = self.look_in_trash, number
+        status, _, post = service.request("POST", f"/v1/trash/{number}/restore")
+        assert status == 200, post
+        self.take_back(post)
+
+    def take_back(self, post):
+        before = self.deleted.pop(post["id"])
+        assert shown(post) == shown(before)
+        self.restored[post["id"]] += 1
+        self.restored_published[post["id"]] += post["status"] == "published"
+        self.posts[post["id"]] = post
+        self.doubt = None
+
+    def look_in_trash(self, service, number):
+        """Find out what became of a restoration that got no answer."""
+        status, _, post = service.request("GET", f"/v1/posts/{number}")
+        if status == 200:
+            self.take_back(post)
+        else:
+            assert service.request("GET", f"/v1/trash/{number}")[0] == 200
+            self.doubt = None
+
+    def restore_revision(self, service):
+        if not self.posts:
+            return
+        number = random.choice([*self.posts])
+        status, _, revisions = service.request("GET", f"/v1/posts/{number}/revisions")
+        assert status == 200, revisions
+        if not revisions:
+            return
+        revision = random.choice(revisions)
+        changes = {name: revision["post"][name] for name in ("title", "tags")}
+        self.doubt = self.look_at, number, changes
+        status, _, post = service.request("POST", f"/v1/posts/{number}/revisions/{revision['revision']}/restore")
+        assert status == 200, post
+        assert shown(post) == shown(self.posts[number] | changes)
+        self.keep(post, changes)
+
     def keep(self, post, changes):
         """Remember a post as it is; one that has the time of a schedule is scheduled, or was until that came."""
         del self.posts[post["id"]]
@@ -111,8 +155,8 @@ class Editor:
         self.doubt = None
 
     def forget(self, number):
-        del self.posts[number]
-        self.deleted.add(number)
+        self.deleted[number] = self.posts.pop(number)
+        self.deletions[number] += 1
         self.doubt = None
 
     def look_at(self, service, number, changes):
@@ -128,10 +172,10 @@ class Editor:
 
     def check(self, stored):
         """Compare what was acknowledged with the posts of the file."""
-        doubtful = self.doubt[1] if self.doubt and self.doubt[0] == self.look_at else None
+        doubtful = self.doubt[1] if self.doubt and self.doubt[0] in (self.look_at, self.look_in_trash) else None
         for number, post in (self.posts | self.scheduled).items():
             assert number == doubtful or shown(stored[number]) == shown(post)
-        assert not self.deleted & set(stored)
+        assert (self.deleted.keys() & set(stored)) <= {doubtful}
 
 
 class Renamer:
@@ -236,10 +280,12 @@ def check(service, workers):
 
 
 def each_was_told_once(editor, stored, told):
-    assert editor.deleted
+    assert editor.deletions
+    assert editor.restored
     assert editor.scheduled
     for number in {*editor.posts, *editor.scheduled, *editor.deleted}:
         came_due = number in editor.scheduled and stored[number]["status"] == "published"
-        assert len(told["post.created", number]) == 1
-        assert len(told["post.published", number]) == (number in editor.born_published) + came_due
-        assert len(told["post.deleted", number]) == (number in editor.deleted)
+        publications = (number in editor.born_published) + came_due + editor.restored_published[number]
+        assert len(told["post.created", number]) == 1 + editor.restored[number]
+        assert len(told["post.published", number]) == publications
+        assert len(told["post.deleted", number]) == editor.deletions[number]
