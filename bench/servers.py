@@ -14,8 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from blogapi.storage import posts
-from blogapi.storage.engine import Database, Transaction, engine_for
+from blogapi.storage import engine_for, posts
+from blogapi.storage.engine import Database, Transaction
 from tests.service import free_port
 
 HERE = Path(__file__).resolve().parent

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from blogapi.storage import keys
-from blogapi.storage.engine import Database, engine_for
+from blogapi.storage import engine_for, keys
+from blogapi.storage.engine import Database
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

@@ -12,9 +12,10 @@ import click
 
 from blogapi.config import Config
 from blogapi.server.start import become_server, refuse_taken_address
+from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
-from blogapi.storage.engine import Database, engine_for
+from blogapi.storage.engine import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 

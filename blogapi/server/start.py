@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from blogapi.config import Config
-from blogapi.storage.engine import engine_for
+from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 
 SETTINGS = "python:blogapi.gunicorn_conf"

@@ -1,6 +1,5 @@
 """The database: reads, transactions, and commits that concurrent writes share."""
 
-import importlib
 import threading
 import time
 from collections import defaultdict
@@ -8,11 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
-from blogapi.loop import PLAIN, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.query import Each, Query
 
@@ -94,22 +91,6 @@ class Transaction(Reader):
 
     def recover(self, error: BaseException) -> None:
         """Roll back the transaction that an error has left open."""
-
-
-def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:
-    """Return the engine of a database: a file of SQLite, or the URL of a database of PostgreSQL.
-
-    Raises ValueError for anything else.
-    """
-    if isinstance(database, Path):
-        return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
-    try:  # Only the engine in use is imported: SQLite needs no psycopg.
-        postgresql = importlib.import_module("blogapi.storage.postgresql")
-    except ImportError as error:
-        raise ValueError(
-            f"BLOGAPI_DATABASE: {error}; for PostgreSQL, make postgresql, or install blogapi[postgresql]"
-        ) from error
-    return postgresql.Postgresql(database, connections, loop=loop)
 
 
 class Database(Reader):

@@ -75,14 +75,30 @@ def write(
             tx.defer(_drop_oldest, id=post_id)
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     if new:
-        values = {name: new.get(name) for name in COPIES} | {"version": 1, "since": tx.now, "author": by or ""}
-        tx.defer(
-            _update(*changed, is_version=by is not None) if old else _insert, id=post_id, document=document, **values
-        )
+        _write_row(tx, old, new, changed, by, document)
     else:
         tx.defer(_delete, id=post_id)
         if not by:
             forget(tx, post_id)
+    _write_copies(tx, post_id, old, new, changed)
+    if event:
+        is_publication = new.get("status") == "published" != old.get("status")
+        webhooks.record(tx, new or old, *dict.fromkeys([event, "post.published"] if is_publication else [event]))
+    search.reindex(tx, post_id, old, new)
+    return StoredPost(post_id, document.encode())
+
+
+def _write_row(
+    tx: Transaction, old: Document, new: Document, changed: list[str], by: str | None, document: str
+) -> None:
+    """Insert or update the row of a post."""
+    values = {name: new.get(name) for name in COPIES} | {"version": 1, "since": tx.now, "author": by or ""}
+    statement = _update(*changed, is_version=by is not None) if old else _insert
+    tx.defer(statement, id=int(new["id"]), document=document, **values)
+
+
+def _write_copies(tx: Transaction, post_id: int, old: Document, new: Document, changed: list[str]) -> None:
+    """Write the tags and the schedule of a post, if they differ."""
     dated = {"status", "published_at"}.intersection(changed)
     if dated or old.get("tags") != new.get("tags"):
         if old:
@@ -93,11 +109,6 @@ def write(
         tx.defer(_unschedule, post_id=post_id)
     if dated and new.get("status") == "scheduled":
         tx.defer(_schedule, post_id=post_id, published_at=new["published_at"])
-    if event:
-        is_publication = new.get("status") == "published" != old.get("status")
-        webhooks.record(tx, new or old, *dict.fromkeys([event, "post.published"] if is_publication else [event]))
-    search.reindex(tx, post_id, old, new)
-    return StoredPost(post_id, document.encode())
 
 
 @cache

@@ -9,7 +9,8 @@ from flask import current_app
 
 from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage.engine import Database, engine_for
+from blogapi.storage import engine_for
+from blogapi.storage.engine import Database
 from blogapi.web.limiter import FixedWindow
 from blogapi.web.metrics import Metrics
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from blogapi.storage.engine import Database, engine_for
+from blogapi.storage import engine_for
+from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.postgresql import WRITER

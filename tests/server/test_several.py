@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.storage.engine import engine_for
+from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER

@@ -7,9 +7,8 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import keys, posts, webhooks
+from blogapi.storage import engine_for, keys, posts, webhooks
 from blogapi.storage.copy import copy
-from blogapi.storage.engine import engine_for
 from blogapi.storage.errors import Unavailable
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from blogapi.post import STATUSES
-from blogapi.storage import keys, pages, posts
+from blogapi.storage import engine_for, keys, pages, posts
 from blogapi.storage.copy import SCHEMAS, VERSION
-from blogapi.storage.engine import Database, engine_for
+from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
 from blogapi.storage.query import Param, Prepared, Statement
