@@ -48,6 +48,9 @@ class Worker(GeventWorker):
             super().init_process()
         except (OSError, Unavailable) as error:
             self.log.error("cannot serve: %s", error)
+            if retry_after := getattr(error, "retry_after", None):  # The service has started: PostgreSQL comes back.
+                time.sleep(retry_after)
+                sys.exit(1)
         except Exception:
             self.log.exception("unexpected error outside requests")
         else:

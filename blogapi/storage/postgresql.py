@@ -58,7 +58,8 @@ class Postgresql:
             with closing(self.connections.connect()) as connection:
                 return _set_up(connection, create)
         except (psycopg.Error, Unavailable) as error:
-            raise Unavailable(f"cannot use the database {self.name}: {reason(error)}") from error
+            retry_after = getattr(error, "retry_after", None)
+            raise Unavailable(f"cannot use the database {self.name}: {reason(error)}", retry_after) from error
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own, for another thread, which can wait for the lock."""

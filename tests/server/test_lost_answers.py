@@ -17,7 +17,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.postgresql import WRITER
 from tests.postgresql import PROGRAMS
-from tests.service import Server, add_key, free_port
+from tests.service import Server, add_key, eventually, free_port
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
@@ -94,6 +94,8 @@ def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(postgresql_
 def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, ask):
     service = serve_together(WEB_CONCURRENCY=1)
     assert service.request("GET", "/v1/posts")[0] == 200
+    busy = "SELECT FROM pg_stat_activity WHERE application_name = 'blogapi' AND state <> 'idle'"
+    eventually(lambda: ask(busy) == [])  # The sender's first transaction has ended, with its lock.
     hanging = [pid for (pid,) in ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'blogapi'")]
     for pid in hanging:
         os.kill(pid, signal.SIGSTOP)

@@ -240,6 +240,15 @@ def test_a_crash_of_postgresql_loses_nothing_and_all_is_well_again_by_itself(own
         assert "Traceback" not in service.log
 
 
+def test_a_worker_that_starts_while_postgresql_is_away_starts_again(own_server, tmp_path):
+    with Server(own_server.create("blog"), log_file=tmp_path / "log", WEB_CONCURRENCY=1) as service:
+        own_server.stop(signal.SIGQUIT)
+        os.kill(int(service.worker), signal.SIGKILL)
+        eventually(lambda: "cannot serve" in service.log)
+        own_server.start()
+        eventually(service.answers)
+
+
 def test_a_promoted_standby_has_all_that_was_acknowledged(own_server, tmp_path):
     own_server.create("blog")
     with own_server.standby() as standby:
