@@ -24,6 +24,7 @@ BIN = Path(sys.executable).parent
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
+START_SECONDS = 30  # to the first answer
 POST = "/v1/posts/1"
 LIST = "/v1/posts?limit=20"
 NEW = {"title": "A new post, NUMBER", "content": CONTENT, "tags": ["tag3", "new", "all"], "status": "published"}
@@ -72,6 +73,8 @@ class Server:
                 self.request("GET", "/v1/posts?limit=1")
                 return time.perf_counter() - begun
             except OSError:
+                if self.process.poll() is not None or time.perf_counter() > begun + START_SECONDS:
+                    sys.exit(f"bench: a server did not start: {self.log.name}\n{Path(self.log.name).read_text()}")
                 time.sleep(0.005)
 
     def stop(self) -> None:
