@@ -229,7 +229,8 @@ class GroupCommit:
         self.waiting: list[tuple[Callable[[Transaction], Any], Future]] = []
         self._engine = engine
         self._clock = clock
-        self._lock = threading.Lock()
+        self._ended = threading.Condition()
+        self._is_running = False
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
         """Run `operation` in a transaction; return its result once that is on disk.
@@ -240,10 +241,14 @@ class GroupCommit:
         future: Future = Future()
         self.waiting.append((operation, future))
         try:
-            with self._lock:
-                while not future.done():
+            while not self._wait(future):
+                try:
                     self._gather()
                     self._commit(deadline)
+                finally:
+                    with self._ended:
+                        self._is_running = False
+                        self._ended.notify_all()
         finally:
             if future.cancel():  # It was interrupted, and its operation does not run.
                 self.waiting.remove((operation, future))
@@ -251,6 +256,14 @@ class GroupCommit:
             return future.result()
         finally:
             del future  # The error refers to this frame: a cycle would keep the operation's arguments for a while.
+
+    def _wait(self, future: Future) -> bool:
+        """Return True once an operation is done, or False if its request has to run the next transaction."""
+        with self._ended:
+            self._ended.wait_for(lambda: future.done() or not self._is_running)
+            if not future.done():
+                self._is_running = True
+            return future.done()
 
     def _gather(self) -> None:
         """Wait for requests that have arrived, so that they can join."""
