@@ -19,6 +19,7 @@ from blogapi.files.sources import open_sources
 from blogapi.post import URL
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import undo
+from blogapi.storage.errors import KeyName
 from blogapi.storage.posts import slug_of
 
 
@@ -109,6 +110,11 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     would_be = "would be " if dry_run else ""
     counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
     with opened() as database:
+        try:
+            if key is not None:
+                undo.check_author(database, key)
+        except KeyName as error:
+            raise click.BadParameter(str(error), param_hint="'--key'") from None
         try:
             for undone in undo.undo(database, since, key, dry_run):
                 counts[undone.action] += 1
