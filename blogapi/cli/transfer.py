@@ -106,7 +106,7 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     an interruption, repeat the command. An undo can be undone.
     """
     if not Config.from_environ(os.environ).keep_days:
-        raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use")
+        raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
     would_be = "would be " if dry_run else ""
     counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
     with opened() as database:

@@ -135,5 +135,5 @@ def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "0")
     before = words(at(0))
     status, output, error = run("undo", "--since", SINCE)
-    assert (status, output, error) == (1, [], ["Error: BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use"])
+    assert (status, output, error) == (1, [], ["Error: BLOGAPI_KEEP_DAYS is 0: there is no history to undo from"])
     assert words(at(0)) == before
