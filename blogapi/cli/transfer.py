@@ -22,7 +22,7 @@ from blogapi.post import URL, PutPostSchema, sentences
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import posts, undo
 from blogapi.storage.engine import Database, Reader, Transaction
-from blogapi.storage.errors import Conflict, Damaged, Unavailable
+from blogapi.storage.errors import Conflict, Damaged, KeyName, Unavailable
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise
@@ -283,10 +283,15 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     an interruption, repeat the command. An undo can be undone.
     """
     if not Config.from_environ(os.environ).keep_days:
-        raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: nothing is kept that an undo could use")
+        raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
     would_be = "would be " if dry_run else ""
     counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
     with opened() as database:
+        try:
+            if key is not None:
+                undo.check_author(database, key)
+        except KeyName as error:
+            raise click.BadParameter(str(error), param_hint="'--key'") from None
         try:
             for undone in undo.undo(database, since, key, dry_run):
                 counts[undone.action] += 1

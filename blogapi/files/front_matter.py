@@ -199,7 +199,7 @@ def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         last = text.rstrip("\n").count("\n") + 2
         raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
-        raise MarkdownError("not valid TOML: nested too deep, or a number with too many digits", 2) from None
+        raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     return values, {name: lines.get(name, 2) for name in values}
 
 

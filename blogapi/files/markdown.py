@@ -174,7 +174,7 @@ def render(post: Mapping[str, Any]) -> bytes:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be one text")
+        raise ValueError("must be a single text")
     return value
 
 
