@@ -165,10 +165,10 @@ class RequestBody:
 
     def _ask(self) -> None:
         self._asked = True
+        self._connection.set_keyed(self._environ[REQUEST].is_known)
         length = getattr(self._request.body.reader, "length", 0)
         if length > KEPT_BYTES:
             reserve(self._connection, length)
-        self._connection.set_keyed(self._environ[REQUEST].key is not None)
         self._connection.expect_body()
         if self._request._expected_100_continue:
             self._connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
