@@ -66,7 +66,7 @@ class Config:
         known = cls.variables()
         for variable, value in environ.items():
             if variable.startswith(PREFIX) and variable not in known:
-                raise ValueError(f"{variable}: there is no such setting; {_meant(variable, value, list(known))}")
+                raise ValueError(f"{variable}: unknown setting; {_meant(variable, value, list(known))}")
         given = {variable: field for variable, field in known.items() if variable in environ}
         values = {field.name: _convert(variable, environ[variable], field.type) for variable, field in given.items()}
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):

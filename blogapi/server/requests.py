@@ -148,14 +148,14 @@ class RequestBody:
                 self._ask()
             return self._request.body.read(size)
         except TimeoutError:
-            raise RequestTimeout("body: did not come in time") from None
+            raise RequestTimeout("body: did not arrive in time") from None
         except ParseException:
-            raise BadRequest("body: broken chunk, or too many of them") from None
+            raise BadRequest("body: invalid chunk, or too many chunks") from None
         except OSError:
             if self._connection.stopped:
                 message = "the service was stopped while the body was being sent; nothing was changed"
                 raise ServiceUnavailable(message, retry_after=RETRY_SECONDS) from None
-            raise BadRequest("body: broken off") from None
+            raise BadRequest("body: incomplete") from None
 
     @property
     def complete(self) -> bool:

@@ -262,7 +262,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> None:
-    raise BadRequest(f"body: must be JSON, which has no {name}")
+    raise BadRequest(f"body: must be JSON, which does not allow {name}")
 
 
 # Preconditions (RFC 9110, section 13.1)
@@ -283,7 +283,7 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
             missing, other = "there is no such post", "the post has been changed since; get it again"
             raise PreconditionFailed(f"If-Match: {missing if document is None else other}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
-            there = "the post exists already" if none_match.star_tag else "the post still has this entity tag"
+            there = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
             raise PreconditionFailed(f"If-None-Match: {there}")
 
     return check
