@@ -35,7 +35,7 @@ class ClientConnection:
         self.sock = sock
         self.address = address  # for the turns of requests without a key
         self.client = address  # whose turns it takes: an address, or an API key
-        self.keyed = False  # whether that is a key
+        self.keyed = False  # whether it has a key, or a session
         self.had_turn = False  # for this request
         self.shared = shared
         self.reading = False  # waiting for the client, without a complete request
@@ -69,13 +69,13 @@ class ClientConnection:
         self._moving = moving
         self._left = size  # bytes that may still arrive
 
-    def identify(self, key: str) -> None:
+    def identify(self, key: str, known: bool = False) -> None:
         """Take turns, and count the following bytes, by an API key if that is known to be valid, else by address."""
-        keyed = key in self.shared.keys
-        if keyed != self.keyed:
+        valid = key in self.shared.keys
+        self.client = key if valid else self.address
+        if self.keyed != (valid or known):
             self.release()
-            self.keyed = keyed
-        self.client = key if keyed else self.address
+            self.keyed = valid or known
 
     def take_turn(self, key: str) -> None:
         """Wait for a turn by the key of a request, unless it has had that already."""
@@ -119,7 +119,7 @@ class ClientConnection:
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
         if self._reads > 1:  # Most requests arrive in one piece.
-            if self not in self.shared.large.held:
+            if self not in self.shared.large[self.keyed].held:
                 self.shared.small[self.keyed].add(self, len(data) + self._first)
             self._first = 0
         elif not self._moving:
@@ -129,7 +129,7 @@ class ClientConnection:
 
     def release(self) -> None:
         """Forget the bytes that have arrived."""
-        self.shared.large.release(self)
+        self.shared.large[self.keyed].release(self)
         self.shared.small[self.keyed].release(self)
 
     def send(self, head: bytes, content: bytes = b"") -> None:
@@ -218,9 +218,9 @@ class Shared:
         self.header_seconds = config.header_seconds
         self.body_seconds = config.body_seconds
         self.turns = turns
-        self.large = ReceiveBudget(24 * MB)  # for bodies that are reserved before they are read
-        # For headers and small bodies of clients without a key, which cannot end requests with one, and with a key
-        self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)
+        # Each for clients without a key, which cannot end requests with one, and for clients with a key
+        self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
+        self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
         self.sending = SendBudget(64 * MB)
         self.keys: dict[str, None] = {}  # the one that was used last is last
 
@@ -250,8 +250,8 @@ class ReceiveBudget:
         """Reserve memory; return False if too little is left and no client occupies more places than this one."""
         while self.left < size:
             places = Counter(other.client for other in self.held)
-            client, most = places.most_common(1)[0]
-            if most <= places[connection.client] + 1:
+            client = max(places, key=places.__getitem__, default=connection.client)
+            if places[client] <= places[connection.client] + 1:
                 return False
             self._end(next(other for other in self.held if other.client == client))
         self.add(connection, size)

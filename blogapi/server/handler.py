@@ -131,7 +131,8 @@ class Handler:
         else:
             self.shared.keys.pop(key, None)  # It was revoked.
         keep = request.complete and not request.wants_close and not self.closing
-        needed = request.method not in ("GET", "HEAD")  # A client must learn that its change was committed.
+        # A client must learn that its change was committed.
+        needed = known.is_known and request.method not in ("GET", "HEAD")
         if len(content) > KEPT_BYTES and not self.shared.sending.reserve(connection, content, needed):
             known.cause = with_id(BUSY[1])
             kept = [field for field in headers if field[0].startswith(("X-RateLimit-", "Access-Control-", "Vary"))]

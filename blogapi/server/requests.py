@@ -141,19 +141,20 @@ class Request(message.Request):
                 self._ask()
             return self.body.read(size)
         except TimeoutError:
-            raise RequestTimeout("body: did not come in time") from None
+            raise RequestTimeout("body: did not arrive in time") from None
         except ParseException:
-            raise BadRequest("body: broken chunk, or too many of them") from None
+            raise BadRequest("body: invalid chunk, or too many chunks") from None
         except OSError:
             if self.connection.stopped:
                 raise unavailable("the service was stopped while the body was being sent") from None
-            raise BadRequest("body: broken off") from None
+            raise BadRequest("body: incomplete") from None
 
     def _ask(self) -> None:
         self.asked = True
-        if self.environ[REQUEST].key:
+        known = self.environ[REQUEST]
+        if known.key:
             self.connection.shared.remember(self.key)
-        self.connection.identify(self.key)
+        self.connection.identify(self.key, known.is_known)
         length = getattr(self.body.reader, "length", 0)
         if length > KEPT_BYTES:
             reserve(self.connection, length)
@@ -199,7 +200,7 @@ class Request(message.Request):
 
 def reserve(connection: ClientConnection, size: int) -> None:
     """Reserve memory for a large body, or raise ServiceUnavailable."""
-    if not connection.shared.large.reserve(connection, size):
+    if not connection.shared.large[connection.keyed].reserve(connection, size):
         raise unavailable("too many large requests at the same time")
 
 
