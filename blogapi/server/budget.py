@@ -12,7 +12,7 @@ class Client(Protocol):
     """A connection, as budgets see it."""
 
     progress_at: float  # monotonic time
-    keyed: bool  # whether it has an API key
+    keyed: bool  # whether it has an API key, or a session
 
     def give_up(self) -> None:
         """End the wait for the client soon."""
@@ -22,20 +22,20 @@ class ReceiveBudget:
     """Bounds the bytes of requests that have not arrived completely.
 
     A large body must be reserved before it is read. Headers and small bodies are always accepted: if they are too
-    many, the oldest is ended. Clients without a key cannot end requests with one.
+    many, the oldest is ended. Clients without a key cannot end requests with one, and leave them their memory.
     """
 
-    def __init__(self, large: int = 24 * MB, small: int = 8 * MB):
-        self.large = large  # bytes that are left
+    def __init__(self, large: tuple[int, int] = (2 * MB, 24 * MB), small: int = 8 * MB):
+        self.large = [*large]  # bytes that are left to clients without a key, and to those with one
         self.reserved: dict[Client, int] = {}
-        self.small = [small, small]  # bytes that are left to clients without a key, and to those with one
+        self.small = [small, small]  # the same
         self.kept: tuple[dict[Client, int], dict[Client, int]] = {}, {}  # the one that began first is first
 
     def reserve(self, client: Client, size: int) -> bool:
         """Reserve memory for a large body; return False if too little is left."""
-        if self.large < size:
+        if self.large[client.keyed] < size:
             return False
-        self.large -= size
+        self.large[client.keyed] -= size
         self.reserved[client] = size
         return True
 
@@ -53,7 +53,7 @@ class ReceiveBudget:
 
     def release(self, client: Client) -> None:
         """Forget the bytes of a client. Its `keyed` must not have changed since they were counted."""
-        self.large += self.reserved.pop(client, 0)
+        self.large[client.keyed] += self.reserved.pop(client, 0)
         self.small[client.keyed] += self.kept[client.keyed].pop(client, 0)
 
 

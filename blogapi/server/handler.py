@@ -145,7 +145,8 @@ class Handler:
         if known.key:
             self.shared.remember(key)
         keep = not self.closing and body.complete and not wants_close(request)
-        needed = request.method not in ("GET", "HEAD")  # A client must learn that its change was committed.
+        # A client must learn that its change was committed.
+        needed = known.is_known and request.method not in ("GET", "HEAD")
         if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
             known.cause = with_id(BUSY[1])
             status, headers, content = busy(headers, known.cause)

@@ -148,14 +148,14 @@ class RequestBody:
                 self._ask()
             return self._request.body.read(size)
         except TimeoutError:
-            raise RequestTimeout("body: did not come in time") from None
+            raise RequestTimeout("body: did not arrive in time") from None
         except ParseException:
-            raise BadRequest("body: broken chunk, or too many of them") from None
+            raise BadRequest("body: invalid chunk, or too many chunks") from None
         except OSError:
             if self._connection.stopped:
                 message = "the service was stopped while the body was being sent; nothing was changed"
                 raise ServiceUnavailable(message, retry_after=RETRY_SECONDS) from None
-            raise BadRequest("body: broken off") from None
+            raise BadRequest("body: incomplete") from None
 
     @property
     def complete(self) -> bool:
@@ -165,10 +165,10 @@ class RequestBody:
 
     def _ask(self) -> None:
         self._asked = True
+        self._connection.set_keyed(self._environ[REQUEST].is_known)
         length = getattr(self._request.body.reader, "length", 0)
         if length > KEPT_BYTES:
             reserve(self._connection, length)
-        self._connection.set_keyed(self._environ[REQUEST].key is not None)
         self._connection.expect_body()
         if self._request._expected_100_continue:
             self._connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -96,7 +96,7 @@ class Connections:
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
         except psycopg.Error:  # its message may contain the password
-            raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with what libpq knows") from None
+            raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         self.name = "postgresql://{user}@{host}/{dbname}".format(
             **{"user": "", "host": "", "dbname": ""} | parameters
         ).replace("//@", "//")

@@ -43,7 +43,7 @@ ERRORS = {
     413: "The body has more than 4 MiB.",
     415: "The `Content-Type` is not supported; `Accept` or `Accept-Patch` names those that are.",
     429: "The key has no requests left in this minute; `Retry-After` says how many seconds to wait.",
-    500: "An error on the server's side; the log has the id in the message.",
+    500: "An internal error; the log has the id in the message.",
     503: "The database is busy, or cannot be used; `Retry-After` says after how many seconds to try again.",
 }
 OWN_ERRORS = {  # with an example of their messages

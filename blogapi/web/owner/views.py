@@ -77,7 +77,7 @@ def create_key() -> Response:
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
     database().write(keys.add, name, key, scope)
-    return done("/keys", "It is shown only this once.", name, key=key)
+    return done("/keys", "It is shown only once.", name, key=key)
 
 
 @blueprint.post("/keys/regenerate")
@@ -85,7 +85,7 @@ def regenerate_key() -> Response:
     """Replace a key by a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
     database().write(keys.replace, name, key)
-    return done("/keys", "The old key no longer works. The new one is shown only this once.", name, key=key)
+    return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
 # Webhooks
@@ -107,7 +107,7 @@ def create_webhook() -> Response:
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
     check_address(service(), fields["url"])
     webhook, secret = database().write(webhooks.add, **fields)
-    return done("/webhooks", "It is shown only this once.", without_password(webhook.url), secret=secret)
+    return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
 
 
 @blueprint.app_template_filter()

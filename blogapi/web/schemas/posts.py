@@ -23,7 +23,7 @@ Q = (
     "else has a meaning. In scripts that write no spaces between words each character is a word, and a run of them a "
     "sequence."
 )
-OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; goes with `sort=published_at`."
+OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 
 
 def has_words(text: str) -> None:
@@ -71,10 +71,10 @@ class ListQuerySchema(NoQuerySchema):
         """Refuse parameters that the order does not support."""
         sort = data.get("sort")
         if sort == "relevance" and "q" not in data:
-            raise ValidationError("relevance goes with q", "sort")
+            raise ValidationError("relevance needs q", "sort")
         for name in ("published_after", "published_before"):
             if name in data and sort != "published_at":
-                raise ValidationError("goes with sort=published_at", name)
+                raise ValidationError("needs sort=published_at", name)
 
 
 class DeleteQuerySchema(NoQuerySchema):

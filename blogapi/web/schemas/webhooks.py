@@ -44,7 +44,7 @@ def url(**kwargs: Any) -> Text:
 
 def events(**kwargs: Any) -> Distinct:
     event = choice(*EVENTS, **about("An event."))
-    description = "The events that are sent there, at least one; a new webhook without them is sent all."
+    description = "The events that are sent there, at least one. By default, a new webhook gets all of them."
     return Distinct(event, length(1, len(EVENTS), "events"), **about(description), **kwargs)
 
 
@@ -177,5 +177,5 @@ EVENT_SCHEMAS = {
             "The tag as it was.",
         ),
     ),
-    "ping": event("Ping", "A ping that was asked for.", ["ping"], {}),
+    "ping": event("Ping", "A ping, sent on request.", ["ping"], {}),
 }

@@ -146,7 +146,7 @@ def put_post(request: Request, post: str) -> Response:
         return post_response(request, same)
     fields = load_parsed(request, body)
     if fields.pop("slug", post) != post:
-        raise ValidationError("must be the one in the path, or left out", "slug")
+        raise ValidationError("must match the path, or be left out", "slug")
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, check, by=request.author)
     return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
 
