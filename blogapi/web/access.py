@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from typing import Any
+from urllib.parse import unquote
 
-from flask import Flask, Response, current_app
+from flask import Response, current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.storage import keys
@@ -33,16 +34,13 @@ PUBLIC = {
 OWNER = "api.owner"  # the blueprint that demands a session instead of a key
 TAGS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
+# The path of a target, which can be an absolute URL, up to its first percent-encoded slash
+BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://[^/?]*)?([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
     PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
 }
-
-
-def init_app(app: Flask) -> None:
-    """Run the guard before every request of the application."""
-    app.before_request(guard)
 
 
 def guard() -> Response | None:
@@ -115,8 +113,8 @@ def check_request(request: Request) -> None:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
         raise NotFound from None
-    uri = request.environ.get("RAW_URI", "").removeprefix(request.address(""))
-    if "%" in uri and not uri.startswith(TAGS) and "%2f" in uri.partition("?")[0].lower():
+    start = BEFORE_ENCODED_SLASH.match(request.environ["RAW_URI"])
+    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAGS):
         raise NotFound
 
 

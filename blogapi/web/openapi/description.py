@@ -14,7 +14,7 @@ from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
 from blogapi.post import LISTED, PostSchema, StrictSchema
-from blogapi.web.blueprint import CONVERTERS
+from blogapi.web.application import CONVERTERS
 from blogapi.web.openapi.components import (
     ERRORS,
     EVENT_HEADERS,
