@@ -28,9 +28,9 @@ from blogapi.server.requests import (
     wants_close,
 )
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import REQUEST
+from blogapi.web.responses import cors_headers
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
@@ -211,7 +211,7 @@ class Handler:
             message = with_id(message)
         content = error_body(status, message)
         headers = [*error_headers(content), *self.limiter.peek().headers]
-        headers += headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
+        headers += cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.append(("Retry-After", str(RETRY_SECONDS)))
         if request.method == "HEAD":
