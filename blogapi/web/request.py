@@ -49,6 +49,7 @@ class Request(flask.Request):
     key: KnownKey | None = None  # its valid API key
     digest = b""  # the SHA-256 of that key
     quota: Quota | None = None  # what is left of that key's limit
+    session = ""  # the token of its valid session of the owner's page
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
     file: Document | None = None  # the Markdown file in the body
@@ -87,6 +88,11 @@ class Request(flask.Request):
     def author(self) -> str:
         """The client's name in the history."""
         return self.service.config.author(self.key.name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has a valid key, or a session."""
+        return self.key is not None or self.session != ""
 
     @property
     def published_only(self) -> bool:

@@ -3,16 +3,17 @@
 import gevent
 import pytest
 
-from blogapi.server.budget import ReceiveBudget
+from blogapi.config import Config
+from blogapi.server.connection import ReceiveBudget, Shared
 from blogapi.server.loop import Turns
 from blogapi.server.requests import network
 
 
-class Client:
+class Connection:
     """A connection, as a budget knows it."""
 
-    def __init__(self, keyed):
-        self.keyed = keyed
+    def __init__(self, client=""):
+        self.client = client
         self.ended = False
 
     def give_up(self):
@@ -72,12 +73,27 @@ def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
 
 
 def test_clients_without_a_key_cannot_end_requests_with_one():
-    budget = ReceiveBudget(small=100)
-    keyed, others = Client(keyed=True), [Client(keyed=False) for _ in range(3)]
-    budget.add(keyed, 60)
+    without_key, with_key = Shared(Config(), Turns()).small
+    size = with_key.left
+    keyed, others = Connection(), [Connection() for _ in range(3)]
+    with_key.add(keyed, size * 6 // 10)
     for other in others:
-        budget.add(other, 60)
-    assert [client.ended for client in (keyed, *others)] == [False, True, True, False]
-    for client in (keyed, *others):
-        budget.release(client)
-    assert budget.small == [100, 100]
+        without_key.add(other, size * 6 // 10)
+    assert [connection.ended for connection in (keyed, *others)] == [False, True, True, False]
+    for connection in (keyed, *others):
+        with_key.release(connection)
+        without_key.release(connection)
+    assert without_key.left == with_key.left == size
+
+
+def test_a_client_with_most_of_the_places_for_large_bodies_gives_one_to_another():
+    budget = ReceiveBudget(60)
+    slow = [Connection("slow") for _ in range(7)]
+    assert [budget.reserve(connection, 10) for connection in slow] == [True] * 6 + [False]
+    others = [Connection("other") for _ in range(4)]
+    assert [budget.reserve(connection, 10) for connection in others] == [True] * 3 + [False]
+    assert [connection.ended for connection in slow] == [True] * 3 + [False] * 4
+    assert not any(connection.ended for connection in others)
+    for connection in slow + others:
+        budget.release(connection)
+    assert budget.left == 60
