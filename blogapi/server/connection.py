@@ -11,6 +11,7 @@ import gevent
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
 from blogapi.config import Config
+from blogapi.loop import CLIENT
 from blogapi.server.loop import Turns
 
 MB = 1024 * 1024
@@ -86,6 +87,7 @@ class ClientConnection:
 
     def wait_turn(self) -> None:
         """Wait for a turn."""
+        CLIENT.set((self.client, self.keyed))
         self.shared.turns.wait(self.client, self.keyed)
         self.had_turn = True
 

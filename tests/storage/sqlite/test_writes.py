@@ -136,7 +136,7 @@ def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkey
 def test_writes_return_when_their_transaction_ends_though_another_follows_at_once(database, monkeypatch):
     """Otherwise some would be overtaken again and again by those that arrive later."""
     monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 5)
-    returned = threading.Semaphore(0)
+    begun, returned = threading.Event(), threading.Semaphore(0)
     following = []
 
     def wait_until_waiting(count):
@@ -153,7 +153,8 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
         returned.release()
 
     with ThreadPoolExecutor(10) as pool:
-        pool.submit(database.write, lambda tx: wait_until_waiting(8))
+        pool.submit(database.write, lambda tx: (begun.set(), wait_until_waiting(8)))
+        begun.wait(20)
         for each in [pool.submit(write) for _ in range(8)]:
             each.result(20)
         assert following[0].result(20)
