@@ -21,7 +21,7 @@ from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 ITEMS_A_LINE = 1000  # of progress
 WELCOME = """\
-{database} is set up, with a first key that is shown only now:
+{database} is ready. Its first key, which is shown only once:
 
     {key}
 
@@ -123,7 +123,7 @@ def copy_database(target: str) -> None:
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
     with opened() as database:
         copy(database.engine, to, with_progress)
-    click.echo(f"{database.engine.name} is copied to {to.name}")
+    click.echo(f"copied {database.engine.name} to {to.name}")
 
 
 @click.group()
@@ -136,7 +136,7 @@ def keys() -> None:
 @click.option("--read-only", is_flag=True, help="It may only read posts and tags.")
 @click.option("--published-only", is_flag=True, help="It may only read published posts and their tags.")
 def create_key(name: str, read_only: bool, published_only: bool) -> None:
-    """Create a key called NAME and print it. It is shown only now."""
+    """Create a key called NAME and print it. It is shown only once."""
     scope = PUBLISHED_ONLY if published_only else READ_ONLY if read_only else FULL
     with opened() as database:
         api_keys.check_free(database, name)

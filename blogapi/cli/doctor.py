@@ -17,7 +17,7 @@ from blogapi.cli.commands import opened
 from blogapi.config import Config
 from blogapi.storage import stored
 from blogapi.storage.errors import Unavailable
-from blogapi.web.openapi.description import describe
+from blogapi.web.openapi import describe
 from blogapi.web.views import blueprint
 
 ROOM_BYTES = 100 * 1024 * 1024
@@ -63,10 +63,10 @@ def _database(config: Config) -> str:
 
 def _permissions(config: Config) -> str:
     if config.database.stat().st_mode & OTHERS:
-        raise ValueError(f"others may read the database: chmod 600 {config.database}")
+        raise ValueError(f"other users can read the database: chmod 600 {config.database}")
     for path in (config.database, config.database.absolute().parent):
         if not os.access(path, os.R_OK | os.W_OK):
-            raise ValueError(f"this user may not write {path}")
+            raise ValueError(f"this user cannot write {path}")
     return "the database is for its owner only"
 
 
@@ -100,7 +100,7 @@ def _proxies(config: Config) -> str:
         return "trusted" if config.trusted_proxies else "none"
     if url.scheme == "http":
         raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
-    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address in place of the clients'")
+    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
 
 
 FILE_CHECKS = {"permissions": _permissions, "free space": _space}

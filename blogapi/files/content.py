@@ -86,7 +86,7 @@ def markdown_of(html: str, *, bare: bool = False) -> str:
         _prepare(soup)
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
     except RecursionError:
-        raise MarkdownError("its HTML is nested too deep") from None
+        raise MarkdownError("its HTML is nested too deeply") from None
     except ValueError:  # for example of <ol start="²">
         raise MarkdownError("its HTML is malformed") from None
     return f"{text}\n" if text else ""

@@ -53,7 +53,7 @@ def on_starting(server: Any) -> None:
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
     if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
-        server.log.warning("others may read the database: chmod 600 %s", config.database)
+        server.log.warning("other users can read the database: chmod 600 %s", config.database)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # Every connection needs a file descriptor.
 
 
@@ -67,6 +67,7 @@ def when_ready(server: Any) -> None:
         signal.signal(number, ignore)
     gc.collect()
     gc.freeze()  # A garbage collection would write to all objects that the worker shares with this process.
+    gc.disable()  # until the worker has loaded the application
 
 
 def refuse_taken_address(host: str, port: int) -> None:

@@ -1,10 +1,10 @@
 """The database: reads, transactions, and commits that concurrent writes share."""
 
+import math
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -218,19 +218,32 @@ def _held(lock: threading.Lock, until: float) -> Iterator[None]:
         lock.release()
 
 
+class Part:
+    """An operation of a shared transaction, and its result or error once that has ended."""
+
+    result: Any = None
+    error: BaseException | None = None
+    is_done = False
+    leads = False  # Its request runs the next transaction.
+
+    def __init__(self, operation: Callable[[Transaction], Any]):
+        self.operation = operation
+        self.called = threading.Event()  # set once it is done, or leads
+
+
 class GroupCommit:
     """Runs operations in transactions on one connection, one transaction at a time.
 
-    Operations that arrive during a transaction wait for its end. The first of them then runs all of them, each in its
-    own savepoint: one that raises is rolled back, and does not affect the others.
+    Operations that arrive during a transaction wait for its end. The request of the first of them then leads: it runs
+    all of them, each in its own savepoint: one that raises is rolled back, and does not affect the others.
     """
 
     def __init__(self, engine: Any, clock: Clock):
-        self.waiting: list[tuple[Callable[[Transaction], Any], Future]] = []
+        self.waiting: list[Part] = []
         self._engine = engine
         self._clock = clock
-        self._ended = threading.Condition()
-        self._is_running = False
+        self._mutex = threading.Lock()  # of `waiting` and `_has_leader`
+        self._has_leader = False
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
         """Run `operation` in a transaction; return its result once that is on disk.
@@ -238,32 +251,36 @@ class GroupCommit:
         Raises its errors, and Unavailable if another program holds the lock for BUSY_SECONDS, or the database fails.
         """
         deadline = time.monotonic() + BUSY_SECONDS
-        future: Future = Future()
-        self.waiting.append((operation, future))
+        part = Part(operation)
+        with self._mutex:
+            self.waiting.append(part)
+            part.leads = not self._has_leader
+            self._has_leader = True
         try:
-            while not self._wait(future):
-                try:
-                    self._gather()
-                    self._commit(deadline)
-                finally:
-                    with self._ended:
-                        self._is_running = False
-                        self._ended.notify_all()
+            if not part.leads:
+                part.called.wait()
+            while not part.is_done:
+                self._gather()
+                self._commit(deadline)
         finally:
-            if future.cancel():  # It was interrupted, and its operation does not run.
-                self.waiting.remove((operation, future))
+            self._leave(part)
         try:
-            return future.result()
+            if part.error:
+                raise part.error
+            return part.result
         finally:
-            del future  # The error refers to this frame: a cycle would keep the operation's arguments for a while.
+            del part  # The error refers to this frame: a cycle would keep the operation's arguments for a while.
 
-    def _wait(self, future: Future) -> bool:
-        """Return True once an operation is done, or False if its request has to run the next transaction."""
-        with self._ended:
-            self._ended.wait_for(lambda: future.done() or not self._is_running)
-            if not future.done():
-                self._is_running = True
-            return future.done()
+    def _leave(self, part: Part) -> None:
+        """Let the next request lead. The operation of an interrupted one does not run."""
+        with self._mutex:
+            if part in self.waiting:
+                self.waiting.remove(part)
+            if part.leads:
+                self._has_leader = bool(self.waiting)
+                for following in self.waiting[:1]:
+                    following.leads = True
+                    following.called.set()
 
     def _gather(self) -> None:
         """Wait for requests that have arrived, so that they can join."""
@@ -278,26 +295,22 @@ class GroupCommit:
         except Busy:
             raise
         except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
-            _fail([future for _, future in self.waiting], error)
+            _end(self.waiting, error)
             self.waiting.clear()
             return
-        taken: list[Future] = []
+        taken: list[Part] = []
         try:
-            results = self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
+            self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
             tx.commit()
         except Exception as error:
             tx.recover(error)
-            _fail(taken, error)
+            _end(taken, error)
         except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
             tx.recover(error)
-            _fail(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS))
+            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS))
             raise
         else:
-            for future, (result, error) in zip(taken, results, strict=True):
-                if error is None:
-                    future.set_result(result)
-                else:
-                    future.set_exception(error)
+            _end(taken)
 
     def _begin(self, deadline: float) -> Transaction:
         while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
@@ -306,35 +319,32 @@ class GroupCommit:
             time.sleep(POLL_SECONDS)
         return tx
 
-    def _run(self, tx: Transaction, taken: list[Future]) -> list[tuple[Any, Exception | None]]:
-        """Run waiting operations until the transaction is full; return the result or the error of each."""
-        results: list[tuple[Any, Exception | None]] = []
+    def _run(self, tx: Transaction, taken: list[Part]) -> None:
+        """Run waiting operations until the transaction is full."""
         count = len(self.waiting)
-        until = time.monotonic() + SHARED_SECONDS
-        while self.waiting and len(taken) < count and not (taken and self._is_full(tx, until)):
-            operation, future = self.waiting.pop(0)
-            future.set_running_or_notify_cancel()
-            taken.append(future)
-            del future  # as in `run`
-            # Alone it needs no savepoint: an error ends the transaction.
-            results.append((operation(tx), None) if count == 1 else self._run_part(tx, operation))
-        return results
+        until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
+        while self.waiting and len(taken) < count and (not taken or time.monotonic() < until):
+            part = self.waiting.pop(0)
+            taken.append(part)
+            if count == 1:  # It needs no savepoint: an error ends the transaction.
+                part.result = part.operation(tx)
+            else:
+                self._run_part(tx, part)
 
-    def _is_full(self, tx: Transaction, until: float) -> bool:
-        return time.monotonic() > until and not self._engine.waits_cooperatively
-
-    def _run_part(self, tx: Transaction, operation: Callable[[Transaction], Any]) -> tuple[Any, Exception | None]:
+    def _run_part(self, tx: Transaction, part: Part) -> None:
         tx.savepoint()
         try:
-            result = operation(tx), None
+            part.result = part.operation(tx)
         except Exception as error:
             if tx.is_fatal(error):
                 raise
-            result = None, error
-        tx.release(undo=result[1] is not None)
-        return result
+            part.error = error
+        tx.release(undo=part.error is not None)
 
 
-def _fail(futures: list[Future], error: Exception) -> None:
-    while futures:
-        futures.pop().set_exception(error)
+def _end(parts: list[Part], error: Exception | None = None) -> None:
+    """Wake the requests of operations whose transaction has ended; with `error`, none of them is written."""
+    for part in parts:
+        part.error = error or part.error
+        part.is_done = True
+        part.called.set()

@@ -141,7 +141,7 @@ def check_free(reader: Reader, name: str) -> None:
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise KeyName(f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible")
     if _is_known(reader, name):
-        raise KeyName(f"there is a key called {name!r} already")
+        raise KeyName(f"a key called {name!r} already exists")
 
 
 def check_known(reader: Reader, name: str) -> None:

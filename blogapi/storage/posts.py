@@ -131,7 +131,7 @@ def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: 
     try:
         return StoredPost(post_id, find(tx, post_id))
     except NotFound:
-        raise IdempotencyKeyUsed("the post it created has been deleted") from None
+        raise IdempotencyKeyUsed("the post that it created was deleted") from None
 
 
 def forget_idempotency_keys(tx: Transaction) -> None:

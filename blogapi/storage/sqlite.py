@@ -272,10 +272,10 @@ class Sqlite:
                 return
             raise Unavailable("the database file is not at its path") from error
         if not same and not self._replaced:
-            log.error("another file is in the place of the database or its -wal: writes are refused until a restart")
+            log.error("another file has replaced the database or its -wal: writes are refused until a restart")
         self._replaced |= not same
         if self._replaced:
-            raise Unavailable("another file is in the place of the database or its -wal")
+            raise Unavailable("another file has replaced the database or its -wal")
         if not os.access(self.path, os.W_OK):
             raise Unavailable("the database file is not writable")
 

@@ -21,7 +21,7 @@ from blogapi.web.request import JSON, Request, current_request
 from blogapi.web.responses import respond
 
 MAX_MESSAGE = 500
-MESSAGES = {404: "no such path", 500: "an error on the server's side; its log says more"}
+MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
 POSTS = "/v1/posts/"
 
 log = logging.getLogger(__name__)
@@ -103,18 +103,18 @@ def unavailable(error: storage.Unavailable) -> Response:
     """Answer 503 if the database fails; the request's line in the log says why."""
     current_request().cause = str(error)
     if error.maybe_changed:
-        message = "the database failed at the end; it may have been changed: look before you try again"
+        message = "the commit failed and may have been carried out: check before you try again"
     elif error.retry_after:
         message = "the database is busy; nothing was changed"
     else:
-        message = "the database cannot do this now; nothing was changed"
+        message = "the database is not available; nothing was changed"
     return error_response(ServiceUnavailable(message, retry_after=error.retry_after))
 
 
 def out_of_memory(error: MemoryError) -> Response:
     """Answer 503: memory may be free again soon. What was done before that is unknown."""
     current_request().cause = "out of memory"
-    message = "the service has too little memory for this now; after a change, look before you try again"
+    message = "the service is out of memory; a change may have been carried out: check before you try again"
     return error_response(ServiceUnavailable(message, retry_after=storage.RETRY_SECONDS))
 
 

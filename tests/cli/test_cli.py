@@ -130,7 +130,7 @@ def test_list_has_a_line_for_each_key(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("create", "taken"), "there is a key called 'taken' already"),
+        (("create", "taken"), "a key called 'taken' already exists"),
         (("create", ""), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
         (("create", " "), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
         (("create", "a\nb"), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
@@ -166,7 +166,7 @@ def test_a_key_that_cannot_be_shown_is_not_created(run, arguments, redirection, 
 def test_init_makes_a_first_key_only_with_the_database(run, tmp_path, names, known):
     status, output, _ = run("init")
     assert status == 0
-    assert output.startswith(f"{tmp_path / 'blog.db'} is set up")
+    assert output.startswith(f"{tmp_path / 'blog.db'} is ready")
     assert known(KEY.search(output)[0])
     assert run("init") == (0, "", "")
     assert len(names()) == 1
@@ -203,7 +203,7 @@ def test_a_typo_in_a_setting_ends_the_command_line_too(run, monkeypatch):
     assert run("keys", "list") == (
         1,
         "",
-        "BLOGAPI_DATABSE: there is no such setting; did you mean BLOGAPI_DATABASE?",
+        "BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?",
     )
 
 

@@ -37,9 +37,18 @@ def test_the_url_defaults_to_the_address_of_the_service(environ, url):
     assert Config.from_environ(environ).url == url
 
 
-@pytest.mark.parametrize(("url", "prefix"), [("https://a", ""), ("https://a/", ""), ("https://a:1/b/c.d/", "/b/c.d")])
+@pytest.mark.parametrize(
+    ("url", "prefix"),
+    [("https://a", ""), ("https://a/", ""), ("https://a:1/b/c.d/", "/b/c.d"), ("https://a/v10", "/v10")],
+)
 def test_the_path_of_the_url_is_the_prefix_of_every_address(url, prefix):
     assert Config.from_environ({"BLOGAPI_URL": url}).prefix == prefix
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/blog/v1", "/v1/posts", "/docs", "/settings/keys"])
+def test_the_path_of_the_url_is_not_one_of_the_service_itself(path):
+    with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be the address of the service, not of its API"):
+        Config.from_environ({"BLOGAPI_URL": f"https://example.org{path}"})
 
 
 URLS = [
@@ -160,12 +169,12 @@ def test_an_origin_is_written_as_browsers_send_it(origin):
     ],
 )
 def test_a_setting_that_there_is_not_is_refused_with_the_one_that_was_meant(variable, meant):
-    with pytest.raises(ValueError, match=f"^{variable}: there is no such setting; did you mean {meant}\\?$"):
+    with pytest.raises(ValueError, match=f"^{variable}: unknown setting; did you mean {meant}\\?$"):
         Config.from_environ({variable: "1"})
 
 
 def test_a_setting_like_no_other_is_refused_with_all_that_there_are():
-    with pytest.raises(ValueError, match=r"^BLOGAPI_X: there is no such setting; there are HOST, PORT, BLOGAPI_DAT"):
+    with pytest.raises(ValueError, match=r"^BLOGAPI_X: unknown setting; there are HOST, PORT, BLOGAPI_DAT"):
         Config.from_environ({"BLOGAPI_X": "1"})
 
 
@@ -179,5 +188,5 @@ def test_a_setting_like_no_other_is_refused_with_all_that_there_are():
     ],
 )
 def test_variables_that_kubernetes_sets_are_named_as_such(variable, value):
-    with pytest.raises(ValueError, match=f"^{variable}: there is no such setting; Kubernetes sets it for a Service"):
+    with pytest.raises(ValueError, match=f"^{variable}: unknown setting; Kubernetes sets it for a Service"):
         Config.from_environ({variable: value})

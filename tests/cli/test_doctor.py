@@ -38,7 +38,7 @@ def test_each_fault_has_a_line(path, run, folder):
         connection.execute("""UPDATE post SET document = replace(document, '"created_at":"20', '"created_at":"29')""")
     status, found = checks(BLOGAPI_URL="http://blog.invalid:1")
     assert status == 1
-    assert found["permissions"] == f"WRONG: others may read the database: chmod 600 {path}"
+    assert found["permissions"] == f"WRONG: other users can read the database: chmod 600 {path}"
     assert re.fullmatch("WRONG: it is 20.{18}, but a post is from 29.{18}", found["clock"])
     assert found["BLOGAPI_URL"].startswith("WRONG: http://blog.invalid:1/healthz: ")
     assert found["proxies"].startswith("WRONG: BLOGAPI_URL is http: ")

@@ -143,7 +143,7 @@ def test_a_file_that_is_not_an_export_of_ghost_is_refused(tmp_path, text, reason
         ({"markdown": 5}, "`markdown` must be text"),
         ({"html": 5}, "`html` must be text"),
         ({"html": "<![<!["}, "its HTML is malformed"),
-        ({"html": "<b>" * 5000}, "its HTML is nested too deep"),
+        ({"html": "<b>" * 5000}, "its HTML is nested too deeply"),
         ({"html": f"&#{'1' * 5000};"}, "its HTML is malformed"),
         ({"html": '<ol start="²"><li>a</li></ol>'}, "its HTML is malformed"),
         ({"mobiledoc": "[]"}, "its fields are not those of a post"),
@@ -215,7 +215,7 @@ def test_posts_that_cannot_be_converted_are_named(tmp_path):
     rows = [{"id": number, "title": f"A {number}", "html": html} for number, html in enumerate(htmls)]
     (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
     refused, item = read(tmp_path / "a.json")
-    assert str(refused) == f"{tmp_path}/a.json (a-0): its HTML is nested too deep"
+    assert str(refused) == f"{tmp_path}/a.json (a-0): its HTML is nested too deeply"
     assert item.fields == {"title": "A 1", "slug": "a-1", "status": "draft", "content": "**b**\n"}
 
 

@@ -89,9 +89,15 @@ def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, name
     assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
 
 
-def test_a_slug_that_two_files_of_a_folder_have_is_refused_for_the_later(tmp_path):
+def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(tmp_path):
     for name, day in (("a", 2), ("b", 1)):
-        (tmp_path / f"{name}.md").write_text(f"---\nslug: x\ntitle: A\ndate: 2020-01-0{day}\n---\n")
+        (tmp_path / f"{name}.md").write_text(f"---\npath: 2020/01/0{day}/x\ntitle: A\n---\n")
+    assert [item.fields["slug"] for item in read(tmp_path)] == ["2020-01-01-x", "2020-01-02-x"]
+
+
+def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_later(tmp_path):
+    for name, hour in (("a", 2), ("b", 1)):
+        (tmp_path / f"{name}.md").write_text(f"---\nslug: x\ntitle: A\ndate: 2020-01-01 0{hour}:00\n---\n")
     first, second = read(tmp_path)
     assert (first.source, first.fields["slug"]) == (f"{tmp_path}/b.md", "x")
     reason = f"{tmp_path}/b.md has the slug x, too: one of them needs a `slug` of its own"
@@ -207,15 +213,16 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
     ("text", "cover_image", "dropped"),
     [
         ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", ()),
-        ("image: /b.png", None, ("cover_image",)),
-        ("image: https://a.example/b c.png", None, ("cover_image",)),
+        ("image: /b.png", None, ("image",)),
+        ("cover_image: /b.png", None, ("cover_image",)),
+        ("image: https://a.example/b c.png", None, ("image",)),
         ("image: ['https://a.example/b', 'https://a.example/c']", "https://a.example/b", ("further image",)),
         ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", ()),
         ("image: []", None, ()),
         ("excerpt: A\ndescription: B", None, ("description (not the excerpt)",)),
         ("image: https://a.example/b\ncover: c.png", "https://a.example/b", ("cover (not the image)",)),
         ("date: 2027-01-01\ndraft: true", None, ("published_at in the future",)),
-        ("image: b.png\nlayout: c", None, ("layout", "cover_image")),
+        ("image: b.png\nlayout: c", None, ("layout", "image")),
         ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),
         ("cover: {image: '', alt: B}", None, ()),
         ("taxonomies: {authors: [a]}", None, ("taxonomies",)),
@@ -291,7 +298,7 @@ def test_relative_images_become_absolute_below_a_base_url(tmp_path, text, conten
 def test_a_cover_that_is_not_an_address_is_dropped_below_a_base_url(tmp_path):
     (tmp_path / "a.md").write_text("---\nimage: 'x://['\n---\nA")
     (item,) = read(tmp_path, site="https://a.example")
-    assert ("cover_image" in item.fields, item.dropped) == (False, ("cover_image",))
+    assert ("cover_image" in item.fields, item.dropped) == (False, ("image",))
 
 
 @pytest.mark.parametrize(

@@ -113,22 +113,22 @@ CHUNKED = "\r\n".join([REQUEST, HOST, KEY, JSON, "Transfer-Encoding: chunked", "
 
 # what comes after a head that says chunked, whether nothing more comes, the status and the message it gets
 BROKEN_CHUNKS = [
-    (b"x\r\n", False, 400, "body: broken chunk, or too many of them"),
-    (b"-1\r\n", False, 400, "body: broken chunk, or too many of them"),
-    (b"1e\r\n" + BODY.encode() + b"XX", False, 400, "body: broken chunk, or too many of them"),
-    (b"1e;a=\0\r\n", False, 400, "body: broken chunk, or too many of them"),
-    (b"1e\r\n" + BODY.encode() + b"\r\n", True, 400, "body: broken off"),
-    (b"1e\r\n" + BODY.encode(), True, 400, "body: broken chunk, or too many of them"),
-    (b"ff\r\n" + BODY.encode(), True, 400, "body: broken off"),
-    (b"1e\r\n" + BODY.encode() + b"\r\n0\r\n", True, 400, "body: broken chunk, or too many of them"),
+    (b"x\r\n", False, 400, "body: invalid chunk, or too many chunks"),
+    (b"-1\r\n", False, 400, "body: invalid chunk, or too many chunks"),
+    (b"1e\r\n" + BODY.encode() + b"XX", False, 400, "body: invalid chunk, or too many chunks"),
+    (b"1e;a=\0\r\n", False, 400, "body: invalid chunk, or too many chunks"),
+    (b"1e\r\n" + BODY.encode() + b"\r\n", True, 400, "body: incomplete"),
+    (b"1e\r\n" + BODY.encode(), True, 400, "body: invalid chunk, or too many chunks"),
+    (b"ff\r\n" + BODY.encode(), True, 400, "body: incomplete"),
+    (b"1e\r\n" + BODY.encode() + b"\r\n0\r\n", True, 400, "body: invalid chunk, or too many chunks"),
     (
         b"1e\r\n" + BODY.encode() + b"\r\n0\r\nHost: a\r\n\r\n",
         False,
         400,
-        "body: broken chunk, or too many of them",
+        "body: invalid chunk, or too many chunks",
     ),
     (b"400001\r\n" + b" " * 0x400001 + b"\r\n0\r\n\r\n", False, 413, "body: must be at most 4,194,304 bytes"),
-    (b"10000\r\n" + b" " * 0x10000 + b"\r\n", True, 400, "body: broken off"),
+    (b"10000\r\n" + b" " * 0x10000 + b"\r\n", True, 400, "body: incomplete"),
 ]
 
 
@@ -153,7 +153,7 @@ def many_small_chunks(server):
             assert server.request("GET", "/healthz")[0] == 200
             slowest = max(slowest, time.perf_counter() - begun)
         sender.join()
-        assert read_answer(sock)[2]["message"] == "body: broken chunk, or too many of them"
+        assert read_answer(sock)[2]["message"] == "body: invalid chunk, or too many chunks"
     assert slowest < 0.5
 
 

@@ -128,7 +128,7 @@ def fill(service):
         if status != 201:
             assert (status, without_id(body["message"])) == (
                 503,
-                "the database cannot do this now; nothing was changed",
+                "the database is not available; nothing was changed",
             )
             return acknowledged
         acknowledged.add(body["id"])
@@ -202,7 +202,7 @@ def test_a_file_moved_away_takes_no_writes_until_it_is_back(service):
     assert write(service)[:2] == (503, None)
     assert service.request("DELETE", "/v1/posts/1")[0] == 503
     status, _, error = service.request("GET", "/healthz")
-    assert (status, without_id(error["message"])) == (503, "the database cannot do this now; nothing was changed")
+    assert (status, without_id(error["message"])) == (503, "the database is not available; nothing was changed")
     assert len(service.request("GET", "/v1/posts")[2]) == 1
     assert not service.database.exists()
     away.rename(service.database)

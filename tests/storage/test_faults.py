@@ -95,7 +95,7 @@ def test_where_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp
         switch.touch()
         status, _, body = create(service)
         assert status == 503
-        failed = "the database failed at the end; it may have been changed: look before you try again"
+        failed = "the commit failed and may have been carried out: check before you try again"
         assert without_id(body["message"]) == failed
         assert service.request("GET", "/healthz")[0] == 503
         switch.unlink()

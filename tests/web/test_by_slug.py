@@ -119,7 +119,7 @@ def test_null_is_refused(client, put, field):
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
-        ({"slug": "b"}, "slug: must be the one in the path, or left out"),
+        ({"slug": "b"}, "slug: must match the path, or be left out"),
         ({"slug": "B"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
         ({"title": " "}, "title: must have 1 to 255 characters"),
         ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
@@ -312,7 +312,7 @@ def test_if_none_match_with_a_star_only_makes(put):
     assert put({"If-None-Match": "*"}).status_code == 201
     for fields in ({}, {"title": "Other"}):
         answer = put({"If-None-Match": "*"}, **fields)
-        assert message(answer, 412) == "If-None-Match: the post exists already"
+        assert message(answer, 412) == "If-None-Match: the post already exists"
 
 
 def test_if_match_only_replaces(client, put, count):

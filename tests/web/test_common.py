@@ -226,7 +226,7 @@ def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog, monkeypatch)
     monkeypatch.setitem(app.view_functions, "api.list_posts", lambda: 1 / 0)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/v1/posts")
-    assert without_id(message(answer, 500)) == "an error on the server's side; its log says more"
+    assert without_id(message(answer, 500)) == "internal error; the log says more"
     assert "ZeroDivisionError" in caplog.text
     assert answer.json["message"] in caplog.text
     assert quota(answer)[0] == 1_000_000

@@ -114,8 +114,8 @@ def test_what_is_deleted_for_good_is_nowhere(client, changed, post):
         ("/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),
         ("/v1/posts/1/revisions?limit=x", "limit: must be a whole number from 1"),
         ("/v1/posts/1/revisions?status=draft", '"status": unknown parameter; there are limit, before'),
-        ("/v1/trash?before=7", "before: must be what Link gave, for it goes with deleted_at"),
-        ("/v1/trash?before=title_7", "before: must be what Link gave, for it goes with deleted_at"),
+        ("/v1/trash?before=7", "before: must be the value that Link gave for deleted_at"),
+        ("/v1/trash?before=title_7", "before: must be the value that Link gave for deleted_at"),
         ("/v1/trash/1?limit=1", '"limit": unknown parameter; there are none'),
     ],
 )

@@ -317,7 +317,7 @@ def test_other_preconditions_hold_as_well(client, patch, post):
     post()
     tag = client.get("/v1/posts/1").headers["ETag"]
     assert client.get("/v1/posts/1", headers={"If-Match": '"x"'}).status_code == 412
-    for wanted, reason in (("*", "the post exists already"), (tag, "the post still has this entity tag")):
+    for wanted, reason in (("*", "the post already exists"), (tag, "the post still has this entity tag")):
         answer = patch({"If-None-Match": wanted}, title="B")
         assert message(answer, 412) == f"If-None-Match: {reason}"
     assert patch({"If-None-Match": '"x"'}, title="B").status_code == 200

@@ -14,9 +14,9 @@ from tests.web.test_list import walk
 NOON = "2026-11-20T12:00:00Z"
 LATER = "2026-11-20T13:00:00Z"
 BY_DATE = "/v1/posts?sort=published_at"
-PLACE = "before: must be what Link gave, for it goes with sort=published_at"
+PLACE = "before: must be the value that Link gave for sort=published_at"
 ID = "before: must be a post's id, a whole number from 1"
-NAMES = f"fields: must be names with commas between them, each once; there are {', '.join(FIELDS)}"
+NAMES = f"fields: must be names separated by commas, each once, from: {', '.join(FIELDS)}"
 
 
 def titles(client, path):

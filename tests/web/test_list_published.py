@@ -47,16 +47,16 @@ TIME = "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z"
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("published_after=2021-01-01", "published_after: goes with sort=published_at"),
-        ("sort=created_at&published_before=2021-01-01", "published_before: goes with sort=published_at"),
+        ("published_after=2021-01-01", "published_after: needs sort=published_at"),
+        ("sort=created_at&published_before=2021-01-01", "published_before: needs sort=published_at"),
         ("sort=published_at&published_after=", f"published_after: {TIME}"),
         ("sort=published_at&published_after=2021-02-30", f"published_after: {TIME}"),
         ("sort=published_at&published_before=2021", f"published_before: {TIME}"),
         ("sort=published_at&published_before=2021-01-01T00:00:00", f"published_before: {TIME}"),
-        ("sort=relevance", "sort: relevance goes with q"),
-        ("sort=relevance&q=a&before=7", "before: must be what Link gave, for it goes with sort=relevance"),
-        ("sort=relevance&q=a&before=other_7", "before: must be what Link gave, for it goes with sort=relevance"),
-        ("sort=published_at&before=title_7", "before: must be what Link gave, for it goes with sort=published_at"),
+        ("sort=relevance", "sort: relevance needs q"),
+        ("sort=relevance&q=a&before=7", "before: must be the value that Link gave for sort=relevance"),
+        ("sort=relevance&q=a&before=other_7", "before: must be the value that Link gave for sort=relevance"),
+        ("sort=published_at&before=title_7", "before: must be the value that Link gave for sort=published_at"),
         ("before=title_7", "before: must be a post's id, a whole number from 1"),
     ],
 )

@@ -157,7 +157,7 @@ def test_put_takes_a_file_and_a_second_time_changes_nothing(client):
         "content": "# Hello",
         "tags": [],
     }
-    wrong = "slug: must be the one in the path, or left out (line 2)"
+    wrong = "slug: must match the path, or be left out (line 2)"
     assert message(put(b"---\nslug: other\n---\n# Hello")) == wrong
 
 

@@ -10,20 +10,19 @@ from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
 from itsdangerous import BadSignature, URLSafeSerializer
-from markupsafe import escape
 from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import BadRequest, Forbidden, NotFound
+from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
-from blogapi.storage.errors import Conflict, KeyName
+from blogapi.storage.errors import Conflict, KeyName, Unavailable
 from blogapi.web.access import PUBLIC
 from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie, read_body
 
 ROOT = "/settings"
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post
-MAX_KEPT = 1_200_000  # characters of HTML that a stranger gets back
+MAX_STRANGER_BYTES = 1024 * 1024  # of a post without a session: its page is up to five times as long
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
@@ -44,22 +43,31 @@ blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templ
 def check_request() -> None:
     """Demand a session, and for a change the token of its own form: no view has to remember it.
 
-    The form is read first, so that the page of any error can keep what was typed.
+    A form is read even if there is no session, so that the page of the error can keep what was typed.
     """
-    g.session, g.form = "", MultiDict()
+    g.form = MultiDict()
     is_public, is_change = request.path in PUBLIC, request.method not in READS
-    session = cookie(request, cookie_name())
     try:
-        if is_change:
-            g.form = load_form()
-    finally:  # Without a session, that is said, whatever is wrong with the form.
         if not is_public:
-            if not keys.is_valid(request.database, keys.SESSION, session):
-                raise Forbidden(NO_SESSION)
-            g.session = session
-    token = g.form.get("form_token", "")
-    if is_change and not is_public and not hmac.compare_digest(token.encode(), form_token(path()).encode()):
-        raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+            request.session = find_session()
+    except (Forbidden, Unavailable):
+        if is_change:
+            with suppress(HTTPException):
+                g.form = load_form()
+        raise
+    if is_change:
+        g.form = load_form()
+        token = g.form.get("form_token", "")
+        if not is_public and not hmac.compare_digest(token.encode(), form_token(path()).encode()):
+            raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+
+
+def find_session() -> str:
+    """Return the token of the session. Raises Forbidden."""
+    token = cookie(request, cookie_name())
+    if keys.is_valid(request.database, keys.SESSION, token):
+        return token
+    raise Forbidden(NO_SESSION)
 
 
 def load_form() -> MultiDict[str, str]:
@@ -71,8 +79,10 @@ def load_form() -> MultiDict[str, str]:
     if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
     check_content_type(request, ("multipart/form-data",))
-    has_post = request.path.endswith(("/posts/new", "/edit"))
-    body = read_body(request, MAX_BODY_BYTES if has_post else MAX_FORM_BYTES)
+    max_bytes = MAX_BODY_BYTES if request.session else MAX_STRANGER_BYTES
+    if not request.path.endswith(("/posts/new", "/edit")):
+        max_bytes = MAX_FORM_BYTES
+    body = read_body(request, max_bytes)
     boundary = b"\r\n--" + request.mimetype_params.get("boundary", "").encode()
     _, *parts = (b"\r\n" + body).split(boundary, MAX_FIELDS + 1)
     form: MultiDict[str, str] = MultiDict()
@@ -89,13 +99,13 @@ def load_form() -> MultiDict[str, str]:
 
 def form_token(action: str) -> str:
     """Return the token of the form for `action` in this session; no other form has it."""
-    return hmac.digest(g.session.encode(), action.encode(), "sha256").hex() if g.session else ""
+    return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
 
 
 def form_secret() -> bytes:
     """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
-    return hmac.digest(g.session.encode(), repr(sent).encode(), "sha256")
+    return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
 def cookie_name(suffix: str = "") -> str:
@@ -128,15 +138,15 @@ def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
     """
     response = redirect(address(path), 303)
     notice = {"text": text, "title": title[:MAX_TITLE]} | shown
-    set_cookie(response, URLSafeSerializer(g.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
+    set_cookie(response, URLSafeSerializer(request.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
     return response
 
 
 def read_notice() -> dict[str, Any]:
     """Return the notice that the redirect left, or an empty one."""
-    content = cookie(request, cookie_name(NOTICE)) if g.session else ""
+    content = cookie(request, cookie_name(NOTICE)) if request.session else ""
     with suppress(BadSignature):
-        notice = URLSafeSerializer(g.session, NOTICE).loads(content)
+        notice = URLSafeSerializer(request.session, NOTICE).loads(content)
         g.was_noticed = True
         return notice
     return {}
@@ -189,15 +199,10 @@ def context() -> dict[str, Any]:
 
 @blueprint.after_request
 def finish(response: Response) -> Response:
-    """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers.
-
-    Anybody can send a post without a session, so the size of what they get back is bounded.
-    """
+    """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
     if response.is_json:
-        typed = "".join(g.form.values())[:MAX_KEPT]
-        is_kept = "content" in g.form and (g.session or len(escape(typed)) < MAX_KEPT)
         action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
-        template = f"owner/{'write' if is_kept else 'error'}.html"
+        template = f"owner/{'write' if 'content' in g.form else 'error'}.html"
         response.set_data(render_template(template, action=action, **response.json))
         response.mimetype = "text/html"
         del response.headers["Cache-Control"]

@@ -46,7 +46,7 @@ def open_session() -> str | Response:
 @blueprint.post("/end")
 def end_session() -> Response:
     """End the session."""
-    request.database.write(keys.end_session, g.session)
+    request.database.write(keys.end_session, request.session)
     return redirect(address(), 303)
 
 
@@ -72,7 +72,7 @@ def create_key() -> Response:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
     key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
     request.database.write(keys.add, name, key, scope)
-    return done("/keys", "It is shown only this once.", name, key=key)
+    return done("/keys", "It is shown only once.", name, key=key)
 
 
 @blueprint.post("/keys/regenerate")
@@ -80,7 +80,7 @@ def regenerate_key() -> Response:
     """Replace a key by a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
     request.database.write(keys.replace, name, key)
-    return done("/keys", "The old key no longer works. The new one is shown only this once.", name, key=key)
+    return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
 # Webhooks
@@ -102,7 +102,7 @@ def create_webhook() -> Response:
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
     check_address(request.service, fields["url"])
     webhook, secret = request.database.write(webhooks.add, **fields, secret=form_secret())
-    return done("/webhooks", "It is shown only this once.", without_password(webhook.url), secret=secret)
+    return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
 
 
 @blueprint.app_template_filter()

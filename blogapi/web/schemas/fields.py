@@ -95,7 +95,7 @@ class PostId(fields.String):
 class Before(PostId):
     """The start of a page. Loads as the id of a post or, in another order than that of creation, as a Cursor."""
 
-    default_error_messages = {"cursor": "must be what Link gave, for it goes with {order}"}
+    default_error_messages = {"cursor": "must be the value that Link gave for {order}"}
 
     def __init__(self, order: str = "", **kwargs: Any):
         super().__init__(**kwargs)
@@ -117,7 +117,7 @@ class Before(PostId):
 class Names(fields.String):
     """Names separated by commas, each once. Loads as such a text, in order, with those that are `always` there."""
 
-    default_error_messages = {"invalid": "must be names with commas between them, each once; there are {names}"}
+    default_error_messages = {"invalid": "must be names separated by commas, each once, from: {names}"}
 
     def __init__(self, names: Sequence[str], always: Sequence[str], description: str):
         pattern = f"^({'|'.join(names)})(,({'|'.join(names)}))*$"
