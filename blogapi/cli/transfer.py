@@ -4,22 +4,57 @@ import os
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, NamedTuple
+from urllib.parse import quote, unquote
 
 import click
+from marshmallow import ValidationError
 
 from blogapi.cli.commands import opened, with_progress
-from blogapi.cli.importer import Report, counted, foresee, redirects, store
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.front_matter import rfc3339_of, shown
-from blogapi.files.sources import open_sources
-from blogapi.post import URL
+from blogapi.files.sources import Item, Refused, open_sources
+from blogapi.post import URL, PutPostSchema, sentences
 from blogapi.storage import pages as storage_pages
-from blogapi.storage import undo
-from blogapi.storage.posts import slug_of
+from blogapi.storage import posts, undo
+from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.errors import Conflict, Damaged, KeyName, Unavailable
+
+BATCH_POSTS = 100  # read and checked before a transaction begins
+BATCH_CHARACTERS = 1_000_000  # of content, likewise
+TRANSACTION_SECONDS = 0.025  # after which it takes no more posts; the last post and the disk come on top
+PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
+BUSY_SECONDS = 60.0  # the longest wait for a server that writes all the time
+EXAMPLES = 3
+CLEAR_LINE = "\r\x1b[K"  # of a progress bar
+# What an import notes, in the order in which it is printed, and the remedy for each.
+REMEDIES = {
+    "relative images": "--base-url URL makes them absolute",
+    "shortcodes": "only the old site knows them: replace them",
+    "wiki links": "only the old site knows them: replace them",
+    "links to files": "they should lead to slugs",
+    "HTML": "it stays in the Markdown",
+    "other slugs": "--redirects FILE lists the old ones",
+    "old addresses": "--redirects FILE lists them",
+}
+SUMMARY = {"created": "made", "updated": "changed"}  # how a summary calls these outcomes, for scripts that read it
+
+schema = PutPostSchema()
+
+
+class Result(NamedTuple):
+    """The result for a source: its item, or the reasons why it was refused."""
+
+    outcome: posts.Outcome | Literal["refused"]
+    item: Item | None = None
+    reasons: list[Refused] = []
+
+
+Checked = Item | Result  # a post whose fields are valid, or a refusal
 
 
 def given_path(value: str) -> Path:
@@ -67,7 +102,8 @@ def import_posts(
     and the exit status is 1. After an interruption, repeat the command.
     """
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
-    with opened() as database, open_sources(paths, now=time.time(), slug_of=slug_of, pages=pages, site=site) as sources:
+    found = open_sources(paths, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
+    with opened() as database, found as sources:
         results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
@@ -77,6 +113,148 @@ def import_posts(
         finally:
             report.print(+sources.left_out)
     sys.exit(1 if report.outcomes["refused"] else 0)
+
+
+def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[Result]:
+    """Create or update the posts of the sources; yield each result once it is on disk.
+
+    No transaction is open while a result is handled. Raises Unavailable.
+    """
+    for batch in _batches(sources):
+        while batch:
+            results = _write_patiently(database, batch, events, by)
+            batch = batch[len(results) :]
+            yield from results
+            time.sleep(PAUSE_SECONDS)
+
+
+def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
+    """Yield the results that `store` would yield, without writing."""
+    for source in sources:
+        yield _result(_checked(source), lambda item: posts.would_put(reader, item.fields["slug"], item.fields))
+
+
+def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
+    batch: list[Checked] = []
+    size = 0
+    for source in sources:
+        batch.append(_checked(source))
+        size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
+        if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _checked(source: Item | Refused) -> Checked:
+    if isinstance(source, Refused):
+        return Result("refused", reasons=[source])
+    try:
+        return source._replace(fields=schema.load(source.fields))
+    except ValidationError as error:
+        reasons = [
+            Refused(source.source, source.document.line_of(field), sentence)
+            for field, messages in error.normalized_messages().items()
+            for sentence in sentences({field: messages})
+        ]
+        return Result("refused", reasons=reasons)
+
+
+def _write_patiently(database: Database, batch: list[Checked], events: bool, by: str) -> list[Result]:
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return database.write(_put_some, batch, events, by)
+        except Unavailable as error:
+            if error.retry_after is None or time.monotonic() > deadline:
+                raise
+
+
+def _put_some(tx: Transaction, batch: list[Checked], events: bool, by: str) -> list[Result]:
+    """Put the first posts of a batch, at least one, until the time is over."""
+
+    def put(item: Item) -> posts.Outcome:
+        slug, fields = item.fields["slug"], item.fields
+        return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
+
+    deadline = time.monotonic() + TRANSACTION_SECONDS
+    results: list[Result] = []
+    for checked in batch:
+        results.append(_result(checked, put))
+        if time.monotonic() > deadline:
+            break
+    return results
+
+
+def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
+    if isinstance(checked, Result):
+        return checked
+    try:
+        return Result(put(checked), checked)
+    except (Conflict, Damaged) as error:  # raised before anything is written
+        line = checked.document.line_of(error.field) if isinstance(error, Conflict) else None
+        return Result("refused", reasons=[Refused(checked.source, line, str(error))])
+
+
+class Report:
+    """The counts of an import, and what is left to do."""
+
+    def __init__(self, dry_run: bool):
+        self.dry_run = dry_run
+        self.outcomes = Counter(created=0, updated=0, unchanged=0, refused=0)
+        self.dropped: Counter[str] = Counter()
+        self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
+
+    def add(self, result: Result) -> None:
+        """Count a result; print why it was refused, or what a dry run foresees."""
+        self.outcomes[result.outcome] += 1
+        for reason in result.reasons:
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
+        if item := result.item:
+            self.dropped.update(item.dropped)
+            for what, line in item.notes:
+                self.places[what].append(f"{item.source}:{line}" if line else item.source)
+            if any(redirects(item)):
+                self.places["old addresses"].append(item.source)
+            if self.dry_run:
+                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item)}"))
+
+    def print(self, left_out: Mapping[str, int]) -> None:
+        """Print the counts, with those of what is not imported."""
+        would_be = "would be " if self.dry_run else ""
+        lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
+        if left_out:
+            hint = " (--pages imports pages)" if "page" in left_out else ""
+            lines.append(f"{would_be}left out: {counted(left_out)}{hint}")
+        if self.dropped:
+            lines.append(f"{would_be}dropped: {counted(dict(self.dropped.most_common()))}")
+        for what, remedy in REMEDIES.items():
+            if places := self.places[what]:
+                more = ", …" if len(places) > EXAMPLES else ""
+                lines.append(f"{what} {len(places)} ({remedy}): {', '.join(places[:EXAMPLES])}{more}")
+        for line in lines:
+            click.echo(shown(line))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as a line of output."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def redirects(item: Item) -> Iterator[str]:
+    """Yield a line for each old address of a post that is not its slug."""
+    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
+        if path not in ("", item.fields["slug"]):
+            yield f"/{path} /{item.fields['slug']}\n"
+
+
+def _foreseen(item: Item) -> str:
+    fields = item.fields
+    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
+    parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
+    parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
+    parts += [f"{what} in line {line}" if line else what for what, line in item.notes]
+    return "; ".join(filter(None, parts))
 
 
 @click.command("export")
@@ -109,6 +287,11 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     would_be = "would be " if dry_run else ""
     counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
     with opened() as database:
+        try:
+            if key is not None:
+                undo.check_author(database, key)
+        except KeyName as error:
+            raise click.BadParameter(str(error), param_hint="'--key'") from None
         try:
             for undone in undo.undo(database, since, key, dry_run):
                 counts[undone.action] += 1

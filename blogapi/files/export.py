@@ -18,14 +18,14 @@ class Summary(NamedTuple):
     written: int
     unchanged: int
     deleted: int
-    failed: tuple[str, ...] = ()  # the reasons why files could not be written
+    failed: tuple[str, ...] = ()  # the reasons why files could not be written or removed
 
 
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> Summary:
     """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
-    A file with the same bytes is not touched; any other is replaced atomically. If a file cannot be written, the
-    others still are. With `delete`, the files of posts that are gone are removed: regular files SLUG.md whose front
+    A file with the same bytes is not touched; any other is replaced atomically. If a file cannot be written or removed,
+    the others still are. With `delete`, the files of posts that are gone are removed: regular files SLUG.md whose front
     matter has that slug and all that an export writes.
     """
     try:
@@ -33,8 +33,8 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
     except OSError as error:
         raise OSError(f"cannot create the folder {folder}: {error.strerror}") from error
     kept: set[str] = set()
-    written = 0
     failed: list[str] = []
+    written = deleted = 0
     for post in posts:
         name = f"{post['slug']}.md"
         kept.add(name)
@@ -46,10 +46,15 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
             written += 1
         except OSError as error:
             failed.append(f"cannot write {folder / name}: {error.strerror}")
-    gone = [path for path in sorted(folder.iterdir()) if delete and path.name not in kept and _is_exported(path)]
-    for path in gone:
-        path.unlink()
-    return Summary(written, len(kept) - written - len(failed), len(gone), tuple(failed))
+    unchanged = len(kept) - written - len(failed)
+    for path in sorted(folder.iterdir()) if delete else ():
+        try:
+            if path.name not in kept and _is_exported(path):
+                path.unlink()
+                deleted += 1
+        except OSError as error:
+            failed.append(f"cannot remove {path}: {error.strerror}")
+    return Summary(written, unchanged, deleted, tuple(failed))
 
 
 def _bytes_of(path: Path, size: int) -> bytes | None:

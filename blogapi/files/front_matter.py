@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_tz
@@ -107,74 +108,83 @@ def _decode(data: bytes, first_line: int) -> str:
         raise MarkdownError("must be UTF-8", first_line + data.count(b"\n", 0, error.start)) from None
 
 
+class YamlReader:
+    """Reads a mapping event by event; each is checked before a value is built from it."""
+
+    def __init__(self, text: str):
+        self.breaks = [match.start() for match in re.finditer("\n", text)]
+        self.next = Loader(text).get_event
+
+    def line(self, mark: yaml.Mark) -> int:
+        """Return the line in the file; marks count more kinds of line breaks. The text begins in the second line."""
+        return bisect_left(self.breaks, mark.index) + 2
+
+    def entries(self) -> list[tuple[str, Any, int]]:
+        """Read the names with their values and lines."""
+        self.next()  # the stream begins
+        if isinstance(self.next(), yaml.StreamEndEvent):
+            return []
+        event = self.next()
+        if not isinstance(event, yaml.MappingStartEvent):
+            raise self._error("the front matter must be names with values, such as `title: Hello`", event)
+        self._check(event, 0)
+        entries = list(self._pairs(1))
+        self.next()  # the document ends
+        if not isinstance(event := self.next(), yaml.StreamEndEvent):
+            raise self._error("the front matter must be one document", event)
+        return entries
+
+    def _error(self, reason: str, event: yaml.Event) -> MarkdownError:
+        return MarkdownError(reason, self.line(event.start_mark))
+
+    def _check(self, event: yaml.Event, depth: int) -> None:
+        if event.anchor is not None:
+            raise self._error("anchors and aliases (& and *) are not allowed", event)
+        if event.tag is not None:
+            raise self._error("tags (!) are not allowed", event)
+        if depth > MAX_DEPTH:
+            raise self._error(f"must be nested at most {MAX_DEPTH} deep", event)
+
+    def _node(self, event: yaml.Event, depth: int) -> Any:
+        self._check(event, depth)
+        if isinstance(event, yaml.ScalarEvent):
+            return event.value
+        if isinstance(event, yaml.MappingStartEvent):
+            return {name: value for name, value, _ in self._pairs(depth + 1)}
+        items = []
+        while not isinstance(event := self.next(), yaml.SequenceEndEvent):
+            items.append(self._node(event, depth + 1))
+        return items
+
+    def _pairs(self, depth: int) -> Iterator[tuple[str, Any, int]]:
+        names = set()
+        while not isinstance(event := self.next(), yaml.MappingEndEvent):
+            name = self._node(event, depth)
+            if not isinstance(name, str):
+                raise self._error("a name must be text", event)
+            if name in names:
+                raise self._error(f"{shortened(name)} is given twice", event)
+            names.add(name)
+            yield name, self._node(self.next(), depth), self.line(event.start_mark)
+
+
 def _read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     if unusable := NOT_PRINTABLE.search(text):
         raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
-    loader = Loader(text)
+    reader = YamlReader(text)
     try:
-        loader.get_event()  # the stream begins
-        if isinstance(loader.get_event(), yaml.StreamEndEvent):
-            return {}, {}
-        event = loader.get_event()
-        if not isinstance(event, yaml.MappingStartEvent):
-            raise MarkdownError("the front matter must be names with values, such as `title: Hello`", _line(event))
-        _check(event, 0)
-        entries = list(_pairs(loader, 1))
-        loader.get_event()  # the document ends
-        if not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
-            raise MarkdownError("the front matter must be one document", _line(event))
-        return {name: value for name, value, _ in entries}, {name: line for name, _, line in entries}
+        entries = reader.entries()
     except yaml.MarkedYAMLError as error:
-        raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", _line(error)) from None
+        # A quotation is named by its start, and not by the end of the file.
+        is_quotation = (error.context or "").startswith("while scanning")
+        mark = (is_quotation and error.context_mark) or error.problem_mark
+        raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
+    return {name: value for name, value, _ in entries}, {name: line for name, _, line in entries}
 
 
 def _hinted(problem: str) -> str:
     """Return the message of a parser with a hint, if there is one."""
     return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
-
-
-def _line(at: Any) -> int:
-    """Return the line in the file: the first of the front matter is its second."""
-    if not isinstance(at, yaml.MarkedYAMLError):
-        mark = at.start_mark
-    elif at.context and at.context.startswith("while scanning"):
-        mark = at.context_mark or at.problem_mark  # the start of the quotation, not the end of the file
-    else:
-        mark = at.problem_mark
-    return mark.line + 2
-
-
-def _check(event: Any, depth: int) -> None:
-    if event.anchor is not None:
-        raise MarkdownError("anchors and aliases (& and *) are not allowed", _line(event))
-    if event.tag is not None:
-        raise MarkdownError("tags (!) are not allowed", _line(event))
-    if depth > MAX_DEPTH:
-        raise MarkdownError(f"must be nested at most {MAX_DEPTH} deep", _line(event))
-
-
-def _node(loader: Any, event: Any, depth: int) -> Any:
-    _check(event, depth)
-    if isinstance(event, yaml.ScalarEvent):
-        return event.value
-    if isinstance(event, yaml.MappingStartEvent):
-        return {name: value for name, value, _ in _pairs(loader, depth + 1)}
-    items = []
-    while not isinstance(event := loader.get_event(), yaml.SequenceEndEvent):
-        items.append(_node(loader, event, depth + 1))
-    return items
-
-
-def _pairs(loader: Any, depth: int) -> Iterator[tuple[str, Any, int]]:
-    names = set()
-    while not isinstance(event := loader.get_event(), yaml.MappingEndEvent):
-        name, line = _node(loader, event, depth), _line(event)
-        if not isinstance(name, str):
-            raise MarkdownError("a name must be text", line)
-        if name in names:
-            raise MarkdownError(f"{shortened(name)} is given twice", line)
-        names.add(name)
-        yield name, _node(loader, loader.get_event(), depth), line
 
 
 def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:

@@ -22,14 +22,17 @@ ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 # Front matter of other programs that is not read, and the remedy.
-NOT_READ = {
-    re.compile(r'\{\s*"'): "front matter in JSON is not read: `hugo convert toYAML` converts it",
-    re.compile(
-        r';;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;'
-    ): "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
-    re.compile(r"(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]"): "the headers of Pelican are not read: "
-    "put a line --- before and after them",
-}
+NOT_READ = (
+    (re.compile(r'\{\s*"'), "front matter in JSON is not read: `hugo convert toYAML` converts it"),
+    (
+        re.compile(r';;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;'),
+        "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
+    ),
+    (
+        re.compile(r"(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]"),
+        "the headers of Pelican are not read: put a line --- before and after them",
+    ),
+)
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
 # Words that YAML 1.1 or 1.2 does not take for text.
@@ -38,27 +41,24 @@ WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "in
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def line_of(field: str, fields: dict[str, Any], lines: Mapping[str, int], content_line: int) -> int | None:
-    """Return the line of a field in a file whose content begins in `content_line`, 0 for no file of its own."""
-    if field != "content" or not content_line:
-        return lines.get(field)
-    control = CONTROL.search(fields["content"])
-    return control and content_line + fields["content"].count("\n", 0, control.start())
-
-
 class Document(NamedTuple):
     """A parsed Markdown file."""
 
     fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
-    created_at: str | None  # the text of `created_at`, as written
-    number: int  # the former `id`; 0 if it has none
-    unknown: dict[str, Any]  # the values of other names: texts, and lists and mappings of them
-    lines: dict[str, int]  # the lines of the fields and of the other names
-    content_line: int = 1  # the line in which the content begins
+    created_at: str | None = None  # the text of `created_at`, as written
+    number: int = 0  # the former `id`; 0 if it has none
+    unknown: Mapping[str, Any] = {}  # the values of other names: texts, and lists and mappings of them
+    sources: Mapping[str, str] = {}  # the name that stands for each field
+    lines: Mapping[str, int] = {}  # the lines of all names
+    content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field, if it is known; of the content, that of its first control character."""
-        return line_of(field, self.fields, self.lines, self.content_line)
+        if field != "content" or not self.content_line:
+            return self.lines.get(self.sources.get(field, field))
+        content = self.fields["content"]
+        control = CONTROL.search(content)
+        return control and self.content_line + content.count("\n", 0, control.start())
 
     @property
     def is_exported(self) -> bool:
@@ -72,7 +72,7 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
     Unless it is `strict`, the first of several images counts, and front matter of other forms is refused.
     """
     marks, text, content, line = split(data)
-    for opening, reason in NOT_READ.items() if not marks and not strict else ():
+    for opening, reason in NOT_READ if not marks and not strict else ():
         if opening.match(content):
             raise MarkdownError(reason, 1)
     document = _read_short(marks, text, strict) if len(text) <= MAX_KEPT else _read(marks, text, strict)
@@ -98,17 +98,16 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
         field, value = _field(name, value, lines[name])
         if not value:
             continue
-        lines[field] = lines[name]
+        source = sources.setdefault(field, name)
         if field == "tags":
             fields[field] = fields.get(field, []) + value
-        elif fields.setdefault(field, value) != value and field in ("excerpt", "cover_image") and not strict:
-            values[f"{name} (not the {sources[field]})"] = value
-        elif fields[field] != value:
-            raise MarkdownError(f"`{name}` and `{sources[field]}` say different things", lines[name])
-        sources.setdefault(field, name)
+        elif fields.setdefault(field, value) != value:
+            if strict or field not in ("excerpt", "cover_image"):
+                raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
+            values[f"{name} (not the {source})"] = value
     number = ID.fullmatch(str(values.get("id", "")))
     unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
-    return Document(fields, values.get("created_at") or None, int(number[0]) if number else 0, unknown, lines)
+    return Document(fields, values.get("created_at"), int(number[0]) if number else 0, unknown, sources, lines)
 
 
 def _field(name: str, value: Any, line: int) -> tuple[str, Any]:

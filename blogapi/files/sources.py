@@ -17,7 +17,7 @@ from blogapi.clock import rfc3339
 from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
 from blogapi.files.exports import EXPORTS
 from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
-from blogapi.files.markdown import NAMES, Document, line_of, parse, path_of, read_other_names
+from blogapi.files.markdown import NAMES, Document, parse, path_of, read_other_names
 from blogapi.post import is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
@@ -39,15 +39,9 @@ class Item(NamedTuple):
     fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
     created_at: str | None  # RFC 3339; None: now
     dropped: tuple[str, ...] = ()  # the names of values that have no place in a post
-    lines: Mapping[str, int] = {}  # the lines of the fields in its file
-    number: int = 0  # the former id, which orders posts of the same second; 0 if unknown
-    content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
+    document: Document = Document({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
     notes: tuple[tuple[str, int | None], ...] = ()  # things for the author to look at, each with its line
-
-    def line_of(self, field: str) -> int | None:
-        """Return the line of a field, if it is known; of the content, that of its first control character."""
-        return line_of(field, self.fields, self.lines, self.content_line)
 
 
 class Refused(NamedTuple):
@@ -101,7 +95,7 @@ class Sources:
                 yield item
             elif found.slug in sources:
                 reason = f"{sources[found.slug]} has the slug {found.slug}, too: one of them needs a `slug` of its own"
-                yield Refused(item.source, item.line_of("slug"), reason)
+                yield Refused(item.source, item.document.line_of("slug"), reason)
             else:
                 sources[found.slug] = item.source
                 yield _looked_through(item, found.slug)
@@ -160,7 +154,7 @@ class Sources:
             when = item.created_at or item.fields.get("published_at") or LAST
             is_index = path.stem.partition(".")[0] == "index"
             read = partial(self._read_file, path, top)
-            yield Found(read, when, item.number, item.fields["slug"], parents[:-1] if is_index else parents)
+            yield Found(read, when, item.document.number, item.fields["slug"], parents[:-1] if is_index else parents)
 
     def _read_file(self, path: Path, top: Path) -> Item | Refused:
         try:
@@ -210,8 +204,7 @@ class Sources:
             fields.setdefault("status", "published")
         if tags:
             fields["tags"] = fields.get("tags", []) + tags
-        item = Item(shown(str(path)), fields, _created_at(document), dropped, document.lines, document.number)
-        item = item._replace(content_line=document.content_line, old_paths=(*paths, *aliases))
+        item = Item(shown(str(path)), fields, _created_at(document), dropped, document, (*paths, *aliases))
         return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
@@ -247,7 +240,7 @@ class Sources:
             if ABSOLUTE_URL.fullmatch(cover):
                 fields["cover_image"] = cover
             else:
-                dropped += ("cover_image",)
+                dropped += (item.document.sources.get("cover_image", "cover_image"),)
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         fields["slug"] = self.slug_of(old_slug)
         item = item._replace(created_at=created_at, dropped=dropped)
@@ -278,9 +271,10 @@ def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
 
 def _looked_through(item: Item, slug: str) -> Item:
     """Return an item with the slug that it gets, and notes for its author."""
-    notes = [("other slugs", item.line_of("slug"))] if item.notes or slug != item.fields["slug"] else []
+    notes = [("other slugs", item.document.line_of("slug"))] if item.notes or slug != item.fields["slug"] else []
     for name, line in not_portable(item.fields.get("content", "")).items():
-        notes.append((name, item.content_line and item.content_line + line - 1))
+        first = item.document.content_line
+        notes.append((name, first and first + line - 1))
     return item._replace(fields=item.fields | {"slug": slug}, notes=tuple(notes))
 
 

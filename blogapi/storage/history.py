@@ -137,13 +137,18 @@ def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     if post["status"] == "scheduled" and post["published_at"] <= tx.now:
         post = post | {"status": "draft", "published_at": None}
     if stored.is_taken(tx, post["slug"]):
-        post = post | {"slug": stored.free_slug(tx, post["slug"][:SLUG_LENGTH].rstrip("-"))}
+        post = post | {"slug": other_slug(tx, post["slug"])}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
     (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
     created = stored.write(tx, {}, documents.in_order(post | {"updated_at": tx.now}), "post.created", by)
     tx.execute(Post.update(version=version + 1).where(Post.id == created.id))
     tx.execute(Revision.update(state="restored").where(in_trash))
     return created.document
+
+
+def other_slug(reader: Reader, slug: str) -> str:
+    """Return a slug for a post whose own is taken."""
+    return stored.free_slug(reader, slug[:SLUG_LENGTH].rstrip("-"))
 
 
 def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:

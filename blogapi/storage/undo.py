@@ -1,14 +1,14 @@
 """Undo: returning every post to its state at a time."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
 from blogapi.storage.engine import BUSY_SECONDS, Database, Reader, Transaction
-from blogapi.storage.errors import Damaged, NotFound, Unavailable
-from blogapi.storage.models import Post, Revision
+from blogapi.storage.errors import Damaged, KeyName, NotFound, Unavailable
+from blogapi.storage.models import ApiKey, Post, Revision
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document
 
@@ -16,6 +16,8 @@ BY = "undo"
 STEP_POSTS = 100
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
+WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
+MAX_CHAIN = 10  # posts that wait for each other's slugs
 
 
 class Undone(NamedTuple):
@@ -23,7 +25,7 @@ class Undone(NamedTuple):
 
     post_id: int
     title: str
-    action: str  # changed back, restored, deleted, or left
+    action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
     reason: str = ""  # why it was left, or differs from what it was
 
 
@@ -34,25 +36,44 @@ class Change(NamedTuple):
     before: int | None
 
 
+class Plan(NamedTuple):
+    """A post as it is and as it was, {} for no post; or why it must be left."""
+
+    present: Document
+    target: Document
+    obstacle: str = ""
+
+
+def check_author(reader: Reader, name: str) -> None:
+    """Raise KeyName unless a key has this name, or an author of the history."""
+    names = [*_names(reader, ApiKey.name), "settings", "import", BY]
+    if name not in names:
+        for column in (Post.author, Revision.author, Revision.replaced_by):
+            names += filter(None, _names(reader, column))
+        if name not in names:
+            known = ", ".join(dict.fromkeys(names))
+            raise KeyName(f"there is no key called {name!r}, nor a change by one; there are {known}")
+
+
+def _names(reader: Reader, column: Any) -> list[str]:
+    return [name for (name,) in reader.rows(column.model.select(column).distinct().order_by(column))]
+
+
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
     """Undo all changes since a time, or only those of a key; yield the result for each post.
 
     A post that another key changed since is left. Others can write in between. After an interruption, run it again.
     """
-    waiting = [(post_id, 0) for post_id in _changed_since(database, since)]
-    while waiting:
-        leaving = None if waiting[0][1] == 0 else {post_id for post_id, turn in waiting if turn == 1}
-        if dry_run:
-            results = [_undo_one(database, waiting[0][0], leaving, since, key)]
-        else:
-            step = [post_id for post_id, turn in waiting[:STEP_POSTS] if turn == waiting[0][1]]
-            results = _write_patiently(database, step, leaving, since, key)
-            database.engine.shrink()  # or the next write of a server would, and keep others waiting
-            time.sleep(PAUSE_SECONDS)
-        done = zip(waiting, results, strict=False)
-        again = [(post_id, turn + 1) for (post_id, turn), each in done if each and not each.action]
-        waiting = waiting[len(results) :] + again
-        yield from (each for each in results if each and each.action)
+    waiting = _changed_since(database, since)
+    for turn in (WAIT, PARK, SETTLE):
+        again: list[int] = []
+        while waiting:
+            arguments = waiting[:STEP_POSTS], turn, since, key
+            results = _undo_some(database, *arguments) if dry_run else _write_patiently(database, *arguments)
+            again += [post_id for post_id, each in zip(waiting, results, strict=False) if each and not each.action]
+            waiting = waiting[len(results) :]
+            yield from (each for each in results if each and each.action)
+        waiting = again
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
@@ -67,36 +88,33 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 
 def _write_patiently(database: Database, *arguments: Any) -> list[Undone | None]:
+    """Undo a step in a transaction, then let others write."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            return database.write(_undo_some, *arguments)
+            results = database.write(_undo_some, *arguments)
+            database.engine.shrink()  # or the next write of a server would, and keep others waiting
+            time.sleep(PAUSE_SECONDS)
+            return results
         except Unavailable as error:
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
 
 
-def _undo_some(
-    tx: Transaction, step: list[int], leaving: Collection[int] | None, since: str, key: str | None
-) -> list[Undone | None]:
+def _undo_some(reader: Reader, step: list[int], turn: int, since: str, key: str | None) -> list[Undone | None]:
     """Undo the changes of the first posts of a step, at least one, until the time is over."""
     deadline = time.monotonic() + STEP_SECONDS
     results: list[Undone | None] = []
     for post_id in step:
-        results.append(_undo_one(tx, post_id, leaving, since, key))
+        plan = _plan(reader, post_id, since, key)
+        results.append(plan and _carry_out(reader, post_id, plan, turn, since, key))
         if time.monotonic() > deadline:
             break
     return results
 
 
-def _undo_one(
-    reader: Reader, post_id: int, leaving: Collection[int] | None, since: str, key: str | None
-) -> Undone | None:
-    """Undo what was done with a post; without a transaction, only say so. Returns None if there is nothing to undo.
-
-    Without an action if it waits until one of the posts that are `leaving` has left the slug that it had; None
-    stands for any post.
-    """
+def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
+    """Return what to do with a post, or None if there is nothing to undo."""
     changes = _changes(reader, post_id, since)
     first = next((number for number, change in enumerate(changes) if key in (None, change.by)), None)
     if first is None:
@@ -106,20 +124,15 @@ def _undo_one(
     except NotFound:
         present = {}
     except Damaged:
-        return Undone(post_id, "", "left", "it is damaged")
+        return Plan({"title": ""}, {}, "it is damaged")
     before = changes[first].before
     if before == 0:
-        return Undone(post_id, present.get("title", ""), "left", "more was changed since than is kept")
+        return Plan({"title": ""} | present, {}, "more was changed since than is kept")
     target = _as_of_now(history.find_version(reader, post_id, before), present, reader.now) if before else {}
     if _words(target) == _words(present):
         return None
-    title = (target or present)["title"]
     others = {change.by for change in changes[first:]} - {key, BY} if key else set()
-    if others:
-        return Undone(post_id, title, "left", f"{' and '.join(sorted(others))} changed it since")
-    if isinstance(reader, Transaction):
-        return _write(reader, post_id, present, target, leaving)
-    return Undone(post_id, title, "changed back" if target and present else "restored" if target else "deleted")
+    return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> list[Change]:
@@ -142,33 +155,58 @@ def _changes(reader: Reader, post_id: int, since: str) -> list[Change]:
     return changes
 
 
-def _write(
-    tx: Transaction, post_id: int, present: Document, target: Document, leaving: Collection[int] | None
-) -> Undone:
+def _carry_out(reader: Reader, post_id: int, plan: Plan, turn: int, since: str, key: str | None) -> Undone:
+    """Undo what was done with a post; without a transaction, only say so."""
+    present, target, obstacle = plan
+    tx = reader if isinstance(reader, Transaction) else None
+    title = (target or present)["title"]
+    if obstacle:
+        return Undone(post_id, title, "left", obstacle)
     if not target:
-        posts.delete(tx, post_id, lambda document: None, BY)
-        return Undone(post_id, present["title"], "deleted")
-    slug, title = target["slug"], target["title"]
-    other = None if slug == present.get("slug") else tx.row(Post.select(Post.id).where(Post.slug == slug))
-    if other and (leaving is None or other[0] in leaving):
-        if leaving and present:  # The other may wait for the slug of this one.
-            _change(tx, present, present | {"slug": stored.free_slug(tx, slug[: history.SLUG_LENGTH].rstrip("-"))})
-        return Undone(post_id, title, "")
-    action = "changed back" if present else "restored"
-    if not present:
-        new = documents.load(history.recreate(tx, target, BY))
-    else:
-        new = target | {"slug": present["slug"]} if other else target
-        if _words(new) == _words(present):
-            action = "left"
+        if tx:
+            posts.delete(tx, post_id, history.accept, BY)
+        return Undone(post_id, title, "deleted")
+    slug, reason = target["slug"], ""
+    if slug != present.get("slug") and stored.is_taken(reader, slug):
+        if turn == SETTLE or not _will_be_free(reader, post_id, slug, since, key):
+            target = target | {"slug": present.get("slug") or history.other_slug(reader, slug)}
+            reason = f"its slug {slug} is taken, it {'has' if tx else 'would have'} {target['slug']}"
+        elif tx:
+            if turn == PARK and present:  # The other may wait for the slug of this one.
+                _change(tx, post_id, present | {"slug": history.other_slug(tx, slug)})
+            return Undone(post_id, title, "")
+    if _words(target) == _words(present):
+        return Undone(post_id, title, "left", reason)
+    if tx:
+        if present:
+            _change(tx, post_id, target)
         else:
-            _change(tx, present, new)
-    return Undone(post_id, title, action, f"its slug {slug} is taken, it has {new['slug']}" if other else "")
+            history.recreate(tx, target, BY)
+    return Undone(post_id, title, "changed back" if present else "restored", reason)
 
 
-def _change(tx: Transaction, present: Document, new: Document) -> None:
-    index.check_size(tx, present, new)
-    stored.write(tx, present, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY)
+def _will_be_free(reader: Reader, post_id: int, slug: str, since: str, key: str | None) -> bool:
+    """Return whether the undo takes a slug from the post that has it, perhaps once others have left theirs."""
+    waiting = [post_id]
+    while len(waiting) <= MAX_CHAIN:
+        holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
+        if holder is None or holder[0] in waiting:
+            return True
+        plan = _plan(reader, holder[0], since, key)
+        if plan is None or plan.obstacle or plan.target.get("slug") == slug:
+            return False
+        if not plan.target:
+            return True
+        waiting.append(holder[0])
+        slug = plan.target["slug"]
+    return True
+
+
+def _change(tx: Transaction, post_id: int, new: Document) -> None:
+    post = stored.current(tx, post_id)
+    old = documents.load(post.document)
+    index.check_size(tx, old, new)
+    stored.write(tx, old, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY, post.version)
 
 
 def _words(post: Document) -> Document:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.cli import importer
+from blogapi.cli import transfer
 from blogapi.storage import pages, tags, webhooks
 from blogapi.storage.models import Event
 from tests.cli.conftest import many, stored
@@ -73,10 +73,10 @@ def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
 
 
 def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
-    monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
-    items = [importer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
+    monkeypatch.setattr(transfer, "TRANSACTION_SECONDS", 0)
+    items = [transfer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        for number, result in enumerate(importer.store(storage, items, events=False, by="import"), 1):
+        for number, result in enumerate(transfer.store(storage, items, events=False, by="import"), 1):
             assert result.outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)
@@ -89,9 +89,9 @@ def test_large_posts_are_not_all_held_in_memory():
     def items():
         for number in range(10):
             read.append(number)
-            yield importer.Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
+            yield transfer.Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
 
-    next(importer._batches(items()))
+    next(transfer._batches(items()))
     assert read == [0, 1]
 
 
@@ -118,7 +118,7 @@ def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, path,
     assert 200 < made < 2000
     if number == signal.SIGINT:
         counted = int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0\n", output)[1])
-        assert made - importer.BATCH_POSTS <= counted <= made  # It may end between a transaction and its count.
+        assert made - transfer.BATCH_POSTS <= counted <= made  # It may end between a transaction and its count.
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
     assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
@@ -137,7 +137,7 @@ def test_a_busy_database_is_waited_for(folder, path):
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
-    monkeypatch.setattr(importer, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(transfer, "BUSY_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])

@@ -24,7 +24,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "jekyll",
             3,
             [
-                "dropped: layout 3, cover_image 1",
+                "dropped: layout 3, image 1",
                 "shortcodes 1 (only the old site knows them: replace them): "
                 "{}/_posts/2019-05-04-rye-starter.markdown:12",
             ],

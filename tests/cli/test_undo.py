@@ -120,6 +120,17 @@ def test_a_time_must_be_one(run, since):
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--since': {hint}")
 
 
+def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):
+    run("keys", "create", "laptop")
+    status, output, error = run("undo", "--since", SINCE, "--key", "lap")
+    known = "laptop, settings, import, undo, bad, good"
+    hint = f"there is no key called 'lap', nor a change by one; there are {known}"
+    assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--key': {hint}")
+    assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset variable of the shell
+    for name in ("laptop", "settings", "import", "undo"):
+        assert run("undo", "--since", SINCE, "--key", name) == (0, [NOTHING.replace("10", "0")], [])
+
+
 def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "0")
     before = words(at(0))

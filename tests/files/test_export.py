@@ -1,6 +1,9 @@
 """The export: a folder with a Markdown file for each post."""
 
 import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -123,6 +126,24 @@ def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder
     assert export(POSTS[:1], folder, delete=True) == Summary(0, 1, 1)
     assert {path.name for path in folder.iterdir()} == {"a.md", *not_ours}
     assert (folder / "sub/b-2.md").exists()
+
+
+def test_a_leftover_that_cannot_be_read_is_named_and_the_others_are_removed(folder):
+    export([*POSTS, POSTS[0] | {"slug": "c"}], folder)
+    (folder / "a.md").chmod(0)
+    program = (
+        "import sys, pathlib, blogapi.files.export as e; print(e.export([], pathlib.Path(sys.argv[1]), delete=True))"
+    )
+    command = [sys.executable, "-c", program, folder]
+    if not os.geteuid():  # Root may read everything, unless it gives that up.
+        if not shutil.which("setpriv"):
+            pytest.skip("root cannot give up its rights without setpriv")
+        rights = "-dac_override,-dac_read_search"
+        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    summary = Summary(0, 0, 2, (f"cannot remove {folder}/a.md: Permission denied",))
+    assert printed == f"{summary}\n"
+    assert [path.name for path in folder.iterdir()] == ["a.md"]
 
 
 def test_an_export_that_fails_removes_nothing(folder):

@@ -52,6 +52,8 @@ def error(data):
         ("title: @home", f"line 2: not valid YAML: {NO_TOKEN}"),
         ("title: 'A", "line 2: not valid YAML: found unexpected end of stream"),
         ("\ttitle: A", f"line 2: not valid YAML: {NO_TOKEN}"),
+        ('title: "A\u2028B\x85C"\nlayout: post', f"line 3: `layout` {UNKNOWN}"),
+        ('title: "A\u2029B"\r\nslug: b: c', f"line 3: not valid YAML: {NO_MAPPING}"),
         ("title: A\nslug: \x08", "line 3: control characters are not allowed"),
         ("title: \uffff", "line 2: control characters are not allowed"),
         ("just text", "line 2: the front matter must be names with values, such as `title: Hello`"),

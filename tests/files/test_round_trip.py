@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogapi import create_app
-from blogapi.cli.importer import store
+from blogapi.cli.transfer import store
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.sources import open_sources

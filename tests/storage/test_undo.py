@@ -5,6 +5,7 @@ import pytest
 from blogapi.storage import documents, history, pages, posts
 from blogapi.storage.undo import undo
 from tests.conftest import NOON
+from tests.invariants import sound_posts
 from tests.service import add_key
 from tests.storage.test_history import anyhow
 
@@ -217,6 +218,44 @@ def test_a_slug_that_is_taken_is_told(blog):
     }
 
 
+def test_a_dry_run_tells_the_slug_that_a_post_would_get(blog):
+    changed, deleted, moved, exchanged = (blog.add(slug=slug) for slug in "abcd")
+    blog.later()
+    blog.change(changed, slug="e", content="two")
+    blog.delete(deleted)
+    for slug in "ab":
+        blog.add(by="good", slug=slug)
+    blog.change(moved, slug="f")
+    spam = blog.add(by="bad", slug="c")  # It goes, and leaves this slug.
+    blog.change(exchanged, slug="g")
+    blog.change(moved, slug="d")
+    blog.change(exchanged, slug="f")
+    before = blog.state()
+    told = {moved: CHANGED, exchanged: CHANGED, spam: DELETED}
+    assert blog.undo(key="bad", dry_run=True) == told | {
+        changed: ("changed back", "its slug a is taken, it would have e"),
+        deleted: ("restored", "its slug b is taken, it would have b-2"),
+    }
+    assert blog.state() == before
+    assert blog.undo(key="bad") == told | {
+        changed: ("changed back", "its slug a is taken, it has e"),
+        deleted: ("restored", "its slug b is taken, it has b-2"),
+    }
+
+
+def test_a_slug_stays_taken_by_a_post_that_is_left(blog):
+    mine, theirs = blog.add(slug="a"), blog.add(slug="b")
+    blog.later()
+    blog.change(mine, slug="c")
+    blog.change(theirs, slug="a")
+    blog.change(theirs, by="good", content="two")
+    for dry_run, has in ((True, "would have"), (False, "has")):
+        assert blog.undo(key="bad", dry_run=dry_run) == {
+            mine: ("left", f"its slug a is taken, it {has} c"),
+            theirs: ("left", "good changed it since"),
+        }
+
+
 def test_more_changes_than_are_kept_are_left_and_told(blog):
     post_id = blog.add()
     blog.later()
@@ -241,6 +280,15 @@ def test_a_post_that_was_scheduled_and_has_come_stays_published(blog, clock):
     assert blog.undo() == {post_id: CHANGED}
     ((post,), _) = blog.state()
     assert (post["title"], post["status"], post["published_at"]) == ("A", "published", "2026-11-20T12:20:00Z")
+
+
+def test_a_post_that_is_due_is_published_before_it_is_changed_back(blog, clock, config):
+    post_id = blog.add(status="scheduled", published_at="2026-11-20T12:20:00Z")
+    blog.later()
+    blog.change(post_id, title="B", tags=["b"])
+    clock.now = NOON + 1300
+    assert blog.undo() == {post_id: CHANGED}
+    assert sound_posts(config.database)[str(post_id)]["status"] == "published"
 
 
 # As a user would
