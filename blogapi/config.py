@@ -15,6 +15,8 @@ POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
 # http or https, a host, and optionally a port and a path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
+# A path that could be taken for one of the service itself, or that is the address of the API
+OWN_PATH = re.compile("^/(v1|docs|settings)(/|$)|/v1$")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
@@ -73,6 +75,11 @@ class Config:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
         if "url" in values:
             values["url"] = values["url"].rstrip("/")
+            if OWN_PATH.search(urlsplit(values["url"]).path):
+                raise ValueError(
+                    "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not "
+                    f"begin with /v1, /docs or /settings, or end in /v1, as in {values['url'][:80]!r}"
+                )
             if not BASE_URL.fullmatch(values["url"]):
                 raise ValueError(
                     "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "

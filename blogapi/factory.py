@@ -8,7 +8,7 @@ from flask import Flask
 
 from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
-from blogapi.web import access, errors
+from blogapi.web import errors
 from blogapi.web.application import Application
 from blogapi.web.owner import blueprint as owner
 from blogapi.web.service import EXTENSION, Service
@@ -28,6 +28,5 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = Service.open(config, clock, loop)
     errors.init_app(app)
-    access.init_app(app)
     app.register_blueprint(blueprint)
     return app

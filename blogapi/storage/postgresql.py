@@ -108,7 +108,7 @@ class Postgresql:
         is_usual = LOCK_SECONDS * 0.9 < seconds <= LOCK_SECONDS  # as the connection has it
         limit = "" if is_usual or seconds <= 0 else f"SET LOCAL lock_timeout = {max(1, int(1000 * seconds))};"
         while True:
-            connection, new = self.connections.take()
+            connection, new = self.connections.take_for_all()
             try:
                 cursor = connection.execute(f"BEGIN; {limit} {LOCK if seconds > 0 else TRY_LOCK}")
                 cursor.set_result(-1)

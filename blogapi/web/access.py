@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from typing import Any
+from urllib.parse import unquote
 
-from flask import Flask, Response, current_app
+from flask import Response, current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
-from blogapi.web import cors
 from blogapi.web.request import READS, Request, current_request
-from blogapi.web.responses import no_content
+from blogapi.web.responses import PREFLIGHT, is_preflight, no_content
 
 # The paths that need no key, all of them outside /v1
 PUBLIC = {
@@ -33,6 +33,8 @@ PUBLIC = {
 OWNER = "api.owner"  # the blueprint that demands a session instead of a key
 TAGS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
+# The path of a target, which can be an absolute URL, up to its first percent-encoded slash
+BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://[^/?]*)?([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
@@ -40,17 +42,11 @@ FORBIDDEN = {
 }
 
 
-def init_app(app: Flask) -> None:
-    """Run the guard before every request of the application."""
-    app.before_request(guard)
-
-
 def guard() -> Response | None:
     """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
     request = current_request()
-    origins = request.service.config.cors_origins
-    if request.method == "OPTIONS" and cors.is_preflight(request.environ, origins, request.path):
-        return no_content(request, cors.PREFLIGHT.items())
+    if request.method == "OPTIONS" and is_preflight(request):
+        return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.
     if request.path not in PUBLIC and request.blueprint != OWNER:
         check_request(request)
@@ -115,8 +111,8 @@ def check_request(request: Request) -> None:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
         raise NotFound from None
-    uri = request.environ.get("RAW_URI", "").removeprefix(request.address(""))
-    if "%" in uri and not uri.startswith(TAGS) and "%2f" in uri.partition("?")[0].lower():
+    start = BEFORE_ENCODED_SLASH.match(request.environ["RAW_URI"])
+    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAGS):
         raise NotFound
 
 

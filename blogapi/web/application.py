@@ -1,25 +1,58 @@
-"""The application: Flask without what an API never uses."""
+"""The application: Flask without what an API never uses, the blueprint of its views, and the converters of paths."""
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-from flask import Flask
+from flask import Blueprint, Flask, Response, request_finished, request_started, request_tearing_down
+from flask.blueprints import BlueprintSetupState
 from flask.ctx import RequestContext
+from flask.globals import request_ctx
 from flask.sessions import NullSession
-from werkzeug.routing import MapAdapter
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import BaseConverter, MapAdapter, Rule
 
-from blogapi.web.request import Request
+from blogapi.post import CONTROL_OR_BREAK, ID, SLUG, WHITE_SPACE, fold
+from blogapi.storage.models import MAX_ID
+from blogapi.web.access import guard
+from blogapi.web.request import Request, current_request
+from blogapi.web.schemas.webhooks import DELIVERY_ID
 from blogapi.web.service import EXTENSION
 
 NO_SESSION = NullSession()  # raises an error on any write
 
 
+@lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
+def find_route(routes: MapAdapter, path: str, method: str) -> tuple[Rule, dict[str, Any]]:
+    """Return the route of a path and a method, and its arguments; raise the HTTPException of a router."""
+    return routes.match(path, method, return_rule=True)
+
+
+class Context(RequestContext):
+    """The context of a request. Routes are remembered by path and method."""
+
+    def match_request(self) -> None:
+        request = self.request
+        try:
+            request.url_rule, arguments = find_route(self.url_adapter, request.path, request.method)
+            request.view_args = {**arguments}
+        except HTTPException as error:
+            request.routing_exception = error
+
+
 class Application(Flask):
-    """Flask without sessions, and without work that would be repeated for every request."""
+    """Flask without sessions, with the guard before every request. Unused hooks and signals cost nothing."""
 
     ensure_sync = lru_cache(maxsize=1024)(Flask.ensure_sync)
 
-    def request_context(self, environ: dict[str, Any]) -> RequestContext:
+    @cached_property
+    def routes(self) -> MapAdapter:
+        """The routes. None depends on Host, which Werkzeug would check."""
+        return self.url_map.bind("localhost")
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        return request and self.routes
+
+    def request_context(self, environ: dict[str, Any]) -> Context:
         """Return the context of a request, which knows the service.
 
         The prefix of its path is removed if a proxy has left it there.
@@ -28,12 +61,75 @@ class Application(Flask):
         prefix, path = service.config.prefix, environ["PATH_INFO"]
         if prefix and f"{path}/".startswith(f"{prefix}/"):
             environ["PATH_INFO"] = path[len(prefix) :]
-        request = Request(environ)
-        request.service = service
-        return RequestContext(self, environ, request, NO_SESSION)
+        return Context(self, environ, Request(environ, service), NO_SESSION)
 
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Bind the routes to path and method alone: no route depends on Host, which Werkzeug would check."""
-        if request is None:  # an application context of its own, which needs no routes
-            return None
-        return MapAdapter(self.url_map, "localhost", "/", "", "http", request.path, request.method)
+    def full_dispatch_request(self) -> Response:
+        """Answer the current request. Flask does it if there are hooks or receivers of its signals."""
+        names = {None, *current_request().blueprints}
+        hooks = (self.url_value_preprocessors, self.before_request_funcs, self.after_request_funcs)
+        if request_started.receivers or request_finished.receivers or not all(map(names.isdisjoint, hooks)):
+            return super().full_dispatch_request()
+        try:
+            answer = guard() or self.dispatch_request()
+        except Exception as error:
+            answer = self.handle_user_exception(error)
+        if isinstance(answer, Response) and not request_ctx._after_request_functions:
+            return answer
+        return self.finalize_request(answer)
+
+    def preprocess_request(self) -> Any:
+        return guard() or super().preprocess_request()
+
+    def do_teardown_request(self, *error: BaseException | None) -> None:
+        if self.teardown_request_funcs or request_tearing_down.receivers:
+            super().do_teardown_request(*error)
+
+
+# The views outside the owner's page
+
+blueprint = Blueprint("api", __name__)
+
+
+class IdConverter(BaseConverter):
+    """An id, only in the form that the service writes; anything else matches nothing."""
+
+    regex = ID
+    described = ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"})
+
+    def to_python(self, value: str) -> int:
+        return int(value) if int(value) <= MAX_ID else 0  # which nothing has
+
+
+class SlugConverter(BaseConverter):
+    """The slug of a post; any other text matches nothing."""
+
+    described = ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100})
+
+
+class DeliveryIdConverter(BaseConverter):
+    """The id of a delivery."""
+
+    described = (
+        "The id of the delivery, which is its `webhook-id`.",
+        {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
+    )
+
+
+class TagConverter(BaseConverter):
+    """A tag, which may have slashes. It is folded."""
+
+    regex = r"[\s\S]+"
+    part_isolating = False
+    described = ("The name, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1})
+
+    def to_python(self, value: str) -> str:
+        return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
+
+
+CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryIdConverter, "tag": TagConverter}
+
+
+@blueprint.record
+def add_converters(state: BlueprintSetupState) -> None:
+    """Register the converters."""
+    state.app.url_map.converters.update(CONVERTERS)

@@ -28,8 +28,7 @@ from blogapi.storage.engine import Database
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 from blogapi.storage.posts import IdempotencyKey
-from blogapi.web.limiter import Quota
-from blogapi.web.service import Service
+from blogapi.web.service import Quota, Service
 
 JSON, MARKDOWN = "application/json", "text/markdown"
 MERGE_PATCH = "application/merge-patch+json"  # RFC 7396
@@ -38,6 +37,7 @@ REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
+PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_addr", "shallow")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
 IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
@@ -46,18 +46,29 @@ IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 class Request(flask.Request):
     """A request, with its key, its loaded query and other state that later stages need."""
 
-    service: Service
     key: KnownKey | None = None  # its valid API key
     digest = b""  # the SHA-256 of that key
     quota: Quota | None = None  # what is left of that key's limit
+    session = ""  # the token of its valid session of the owner's page
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
     file: Document | None = None  # the Markdown file in the body
     cause = ""  # of an error, for the log
 
-    def __init__(self, environ: dict[str, Any]):
-        super().__init__(environ)
+    def __init__(self, environ: dict[str, Any], service: Service):
+        self.environ = environ
+        self.service = service
+        self.method = environ["REQUEST_METHOD"]
+        path = environ["PATH_INFO"].lstrip("/")
+        self.path = f"/{path if path.isascii() else path.encode('latin-1').decode(errors='replace')}"
         environ[REQUEST] = self
+
+    def __getattr__(self, name: str) -> Any:
+        """Have Werkzeug parse the rest the first time that something of it is asked for: few requests need it."""
+        if name not in PARSED:
+            raise AttributeError(f"a request has no {name}")
+        super().__init__(self.environ)
+        return getattr(self, name)
 
     @property
     def blueprints(self) -> list[str]:
@@ -77,6 +88,11 @@ class Request(flask.Request):
     def author(self) -> str:
         """The client's name in the history."""
         return self.service.config.author(self.key.name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has a valid key, or a session."""
+        return self.key is not None or self.session != ""
 
     @property
     def published_only(self) -> bool:
@@ -213,7 +229,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
         if text.startswith("\ufeff"):
             raise BadRequest("body: must not begin with a byte order mark")
         _check_size(text)
-        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        data = STRICT.decode(text)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
@@ -252,6 +268,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise BadRequest(f"body: must be JSON, which does not allow {name}")
+
+
+STRICT = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_constant)
 
 
 # Preconditions (RFC 9110, section 13.1)

@@ -109,6 +109,25 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     assert service.memory < MAX_MEMORY
 
 
+@pytest.mark.parametrize("mebibytes", [1, 4])
+def test_forms_of_strangers_are_bounded_and_keep_no_upload_out(service, opened, mebibytes):
+    """The form of a post is shown again without a session, too: each quote becomes five bytes."""
+    start = b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\n'
+    form = start + b"'" * (mebibytes * 2**20 - len(start) - 9) + b"\r\n--b--\r\n"
+    fields = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(form)}"
+    head = f"POST /settings/posts/new HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n".encode()
+    sockets = [send(service, opened, head + form[:-1]) for _ in range(12)]
+    post = {"title": "A", "content": "x" * 900_000}
+    assert service.request("POST", "/v1/posts", post)[0] == 201
+    assert service.request("GET", "/v1/posts")[0] == 200
+    for sock in sockets:
+        with suppress(OSError):
+            sock.sendall(form[-1:])
+    assert service.request("GET", "/v1/posts")[0] == 200
+    eventually(lambda: "" not in statuses(sockets))
+    assert service.memory < 150
+
+
 @pytest.mark.parametrize("kind", ["header", "body"])
 def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
     data = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))

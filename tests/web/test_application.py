@@ -1,7 +1,9 @@
 """The application is Flask with less work for each request: what others add to it goes on working."""
 
+import secrets
+
 import pytest
-from flask import g, session
+from flask import after_this_request, g, request_finished, request_started, request_tearing_down, session, url_for
 
 from blogapi import create_app
 from blogapi.config import Config
@@ -16,7 +18,7 @@ def app(tmp_path, clock):
 
 
 def get(app, path="/v1/posts"):
-    key = add_key(app.extensions["blogapi"].database, "tests")
+    key = add_key(app.extensions["blogapi"].database, f"tests-{secrets.token_hex(4)}")
     return app.test_client().get(path, headers={"Authorization": f"Bearer {key}"})
 
 
@@ -47,6 +49,33 @@ def test_a_hook_can_answer_itself(app):
     app.before_request(lambda: ("Elsewhere.", 503))
     answer = get(app)
     assert (answer.status_code, answer.text) == (503, "Elsewhere.")
+
+
+def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app):
+    def shout(response):
+        response.set_data(response.data.upper())
+        return response
+
+    @app.get("/greeting")
+    def greet():
+        after_this_request(shout)
+        return f"hello from {url_for('greet')}"
+
+    assert get(app, "/greeting").text == "HELLO FROM /GREETING"
+
+
+def test_a_hook_that_takes_arguments_away_does_so_in_each_request(app):
+    app.url_value_preprocessor(lambda endpoint, values: g.setdefault("name", values.pop("name")))
+    app.get("/greeting/<name>")(lambda: g.name)
+    assert [get(app, "/greeting/you").text, get(app, "/greeting/you").text] == ["you", "you"]
+
+
+@pytest.mark.parametrize("signal", [request_started, request_finished, request_tearing_down])
+def test_signals_are_sent(app, signal):
+    senders = []
+    with signal.connected_to(lambda sender, **more: senders.append(sender), app):
+        get(app)
+    assert senders == [app]
 
 
 def test_a_session_is_refused(app):

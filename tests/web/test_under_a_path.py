@@ -41,9 +41,15 @@ def test_nothing_is_without_a_key_because_of_the_path(stranger, path):
     assert stranger.get(path).status_code == 401
 
 
-def test_a_tag_can_have_slashes_here_too_and_a_post_cannot(client):
+@pytest.mark.parametrize("start", ["", "/", "/blog", "/blog/", "https://example.org", "https://example.org/blog/"])
+def test_a_tag_can_have_slashes_here_too_and_a_post_cannot(client, start):
     client.post("/v1/posts", json={"title": "A", "content": "B", "tags": ["a/b"]})
-    for prefix in ("", "/blog"):
-        assert client.get(f"{prefix}/v1/tags/a%2Fb").json == {"name": "a/b", "posts": 1}
-        raw = {"RAW_URI": f"{prefix}/v1/posts%2F1"}
-        assert client.get(f"{prefix}/v1/posts/1", environ_overrides=raw).status_code == 404
+    path = start.removeprefix("https://example.org")
+
+    def get(target, decoded):
+        return client.get("/", environ_overrides={"RAW_URI": start + target, "PATH_INFO": path + decoded})
+
+    assert get("/v1/tags/a%2Fb", "/v1/tags/a/b").json == {"name": "a/b", "posts": 1}
+    assert get("/v1/posts%2F1", "/v1/posts/1").status_code == 404
+    assert get("/v1%2ftags/a%2Fb", "/v1/tags/a/b").status_code == 404
+    assert get("/v1/tags%2fa", "/v1/tags/a").status_code == 404

@@ -18,6 +18,7 @@ from blogapi.web.service import database, service
 
 ROOT = "/settings"
 MAX_FORM_BYTES = 64 * 1024
+MAX_KEPT_FORM_BYTES = 1024 * 1024  # without a session: anybody can send it, and the page is up to five times as long
 NOTICE_SECONDS = 60
 SECTIONS = ("posts", "keys", "webhooks")
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
@@ -44,7 +45,7 @@ def check_request() -> None:
     is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
     token = cookie(request, cookie_name())
     if not is_public and keys.is_valid(database(), keys.SESSION, token):
-        g.session = token
+        g.session = current_request().session = token
     if request.method not in ("GET", "HEAD"):
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
             raise Forbidden("Another site sent this form. Nothing was changed.")
@@ -52,7 +53,7 @@ def check_request() -> None:
             g.form = load_form(MAX_BODY_BYTES if writes_post else MAX_FORM_BYTES)
         elif writes_post:
             with suppress(HTTPException):
-                g.form = load_form(MAX_BODY_BYTES)
+                g.form = load_form(MAX_KEPT_FORM_BYTES)
     if not is_public:
         check_session()
 

@@ -9,7 +9,7 @@ from flask import Response
 from marshmallow import Schema
 
 from blogapi.storage.models import FULL
-from blogapi.web.blueprint import blueprint
+from blogapi.web.application import blueprint
 from blogapi.web.request import JSON, current_request, load_query
 from blogapi.web.schemas.fields import NoQuerySchema
 
