@@ -1,13 +1,15 @@
-"""The WSGI application that gunicorn's worker loads, and the sender of its webhooks.
+"""The WSGI application that gunicorn's worker loads, the handler of its connections, and the sender of its webhooks.
 
 The worker has had gevent patch the standard library by now, as urllib3 needs: gunicorn's master must not import this.
 """
 
 from blogapi import create_app
+from blogapi.server.handler import Handler
 from blogapi.server.loop import EventLoop
 from blogapi.web.service import EXTENSION
 from blogapi.webhooks.sender import Sender
 
 app = create_app(loop=EventLoop())
 service = app.extensions[EXTENSION]
+app.extensions["handler"] = Handler(app)
 app.extensions["sender"] = Sender(service.database, service.clock, service.config, service.loop)

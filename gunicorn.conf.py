@@ -21,9 +21,4 @@ logger_class = "blogapi.server.log.ServerLogger"
 timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
 on_starting, when_ready, worker_exit = start.on_starting, start.when_ready, worker.worker_exit
 graceful_timeout = 5  # seconds; the worker itself gives up after 4
-limit_request_line = 8190  # bytes
 control_socket_disable = True  # it would be in the user's home, and two servers would fight over it
-# X-Forwarded headers mean nothing here. To trust every sender with none of them saves parsing the sender's address.
-forwarded_allow_ips = "*"
-forwarder_headers = ""
-secure_scheme_headers: dict = {}

@@ -101,15 +101,19 @@ class Sources:
                 yield _looked_through(item, found.slug)
 
     def _distinct(self, found: list[Found]) -> list[Found]:
-        """Put the last folders of their paths in front of slugs that several posts have, until they differ."""
+        """Put the last folders of their paths in front of slugs that several posts have, until they differ; or the day.
+
+        Posts that even then have the same slug have none in front.
+        """
         slugs = [each.slug for each in found]
-        for depth in range(1, 1 + max((len(each.parents) for each in found), default=0)):
+        for depth in range(1, 2 + max((len(each.parents) for each in found), default=0)):
             counts = Counter(filter(None, slugs))
             if max(counts.values(), default=1) == 1:
                 break
             for index, each in enumerate(found):
                 if counts[slugs[index]] > 1:
-                    slugs[index] = self.slug_of(" ".join((*each.parents[-depth:], each.slug)))
+                    front = each.parents[-depth:] if depth <= len(each.parents) else (each.when[:10],)
+                    slugs[index] = self.slug_of(" ".join((*front, each.slug)))
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 

@@ -1,24 +1,27 @@
-"""A client's connection: reads and sends that end at a deadline."""
+"""A client's connection: reads and sends that end at a deadline, in bounds on the memory of all clients together."""
 
 import re
 import socket
 import struct
 import time
-from collections import OrderedDict
+from collections import Counter
 from contextlib import suppress
 
 import gevent
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
 from blogapi.config import Config
-from blogapi.server.budget import KEPT_BYTES, ReceiveBudget, SendBudget
+from blogapi.loop import CLIENT
 from blogapi.server.loop import Turns
 
+MB = 1024 * 1024
+KEPT_BYTES = 64 * 1024  # of a message, which need no reservation
 BYTES_A_SECOND = 16 * 1024  # the lowest speed of sending a body and of reading a response, after the first seconds
 HEADER_BYTES = 64 * 1024
-BODY_BYTES = 8 * 1024 * 1024  # twice the largest body, as chunks have an overhead
-DISCARDED_BYTES = 64 * 1024 * 1024
+BODY_BYTES = 8 * MB  # twice the largest body, as chunks have an overhead
+DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
+STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
 MAX_KEYS = 1000
 KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
 NEVER = float("inf")
@@ -26,39 +29,16 @@ TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
 
 
-class Shared:
-    """State that connections share: budgets, turns, and known valid keys."""
-
-    def __init__(self, config: Config, turns: Turns):
-        self.header_seconds = config.header_seconds
-        self.body_seconds = config.body_seconds
-        self.turns = turns
-        self.receiving = ReceiveBudget()
-        self.sending = SendBudget()
-        self.keys: OrderedDict[str, None] = OrderedDict()  # the one that was used last is last
-
-    def remember(self, key: str) -> None:
-        """Remember a valid key."""
-        self.keys[key] = None
-        self.keys.move_to_end(key)
-        if len(self.keys) > MAX_KEYS:
-            self.keys.popitem(last=False)
-
-
 class ClientConnection:
     """The socket of a client; gunicorn's parser reads from it as from any socket."""
 
-    def __init__(self, sock: socket.socket, address: str, shared: Shared):
+    def __init__(self, sock: socket.socket, address: str, shared: "Shared"):
         self.sock = sock
         self.address = address  # for the turns of requests without a key
         self.client = address  # whose turns it takes: an address, or an API key
-        self.keyed = False  # whether that is a key
+        self.keyed = False  # whether it has a key, or a session
         self.had_turn = False  # for this request
         self.shared = shared
-        self.header_seconds = shared.header_seconds
-        self.body_seconds = shared.body_seconds
-        self.receiving = shared.receiving
-        self.sending = shared.sending
         self.reading = False  # waiting for the client, without a complete request
         self.ended = False  # it must make room for others
         self.stopped = False  # the service is stopping, and no longer waits for the client
@@ -68,35 +48,35 @@ class ClientConnection:
         self.progress_at = 0.0  # when the client last read a part of a response
         self._writing = False  # waiting for the client to read a response
         self._greenlet = gevent.getcurrent()
-        self._deadline = 0.0
-        self._slack = 0.0  # the deadline is never further away than this
-        self._seconds_a_byte = 0.0
-        self._left = 0  # bytes that may still arrive
         self._reads = 0
         self._first = 0  # bytes of the first read
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
         if self._reads > 1:
-            self.receiving.release(self)
+            self.release()
         self.started = started
-        self._deadline = time.monotonic() + self.header_seconds
-        self._seconds_a_byte = 0.0
-        self._left = HEADER_BYTES
-        self._reads = 0
         self.had_turn = False
+        self._reads = 0
+        self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
-    def identify(self, key: str) -> None:
-        """Take turns by an API key if that is known to be valid, else by address."""
-        keyed = key in self.shared.keys
-        self.client = key if keyed else self.address
-        self.set_keyed(keyed)
+    def expect_body(self) -> None:
+        """Start the deadline of the body, which moves with the bytes that arrive."""
+        self._expect(self.shared.body_seconds, BODY_BYTES)
 
-    def set_keyed(self, keyed: bool) -> None:
-        """Count the following bytes with those of clients that have a key, or that have none."""
-        if keyed != self.keyed:
-            self.receiving.release(self)
-            self.keyed = keyed
+    def _expect(self, seconds: float, size: int, moving: bool = True) -> None:
+        self._slack = seconds  # The deadline is never further away than this.
+        self._deadline = time.monotonic() + seconds
+        self._moving = moving
+        self._left = size  # bytes that may still arrive
+
+    def identify(self, key: str, known: bool = False) -> None:
+        """Take turns, and count the following bytes, by an API key if that is known to be valid, else by address."""
+        valid = key in self.shared.keys
+        self.client = key if valid else self.address
+        if self.keyed != (valid or known):
+            self.release()
+            self.keyed = valid or known
 
     def take_turn(self, key: str) -> None:
         """Wait for a turn by the key of a request, unless it has had that already."""
@@ -107,15 +87,9 @@ class ClientConnection:
 
     def wait_turn(self) -> None:
         """Wait for a turn."""
+        CLIENT.set((self.client, self.keyed))
         self.shared.turns.wait(self.client, self.keyed)
         self.had_turn = True
-
-    def expect_body(self) -> None:
-        """Start the deadline of the body, which moves with the bytes that arrive."""
-        self._slack = self.body_seconds
-        self._deadline = time.monotonic() + self._slack
-        self._seconds_a_byte = 1 / BYTES_A_SECOND
-        self._left = BODY_BYTES
 
     def recv(self, size: int) -> bytes:
         """Return the next bytes of the client, b"" at the end.
@@ -127,7 +101,7 @@ class ClientConnection:
         try:
             self.until = self._deadline
             # The parser copies the header at each read: most headers fit in the first read, the others in the second.
-            data = self.sock.recv(size if self._reads == 1 or self._seconds_a_byte else HEADER_BYTES)
+            data = self.sock.recv(size if self._reads == 1 or self._moving else HEADER_BYTES)
             self.until = NEVER
             self._count(data)
             self.wait_turn()
@@ -136,28 +110,34 @@ class ClientConnection:
         return data
 
     def _count(self, data: bytes) -> None:
-        if self._seconds_a_byte:
-            self._deadline = min(self._deadline + len(data) * self._seconds_a_byte, time.monotonic() + self._slack)
+        if self._moving:
+            self._deadline = min(self._deadline + len(data) / BYTES_A_SECOND, time.monotonic() + self._slack)
         self._left -= len(data)
         if self._left < 0:
             raise LimitRequestHeaders("too large")
         if not self.started:
             self.started = True
-            self._deadline = time.monotonic() + self.header_seconds
+            self._deadline = time.monotonic() + self._slack
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
         if self._reads > 1:  # Most requests arrive in one piece.
-            self.receiving.add(self, len(data) + self._first)
+            if self not in self.shared.large[self.keyed].held:
+                self.shared.small[self.keyed].add(self, len(data) + self._first)
             self._first = 0
-        elif not self._seconds_a_byte:
+        elif not self._moving:
             self._first = len(data)
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
 
+    def release(self) -> None:
+        """Forget the bytes that have arrived."""
+        self.shared.large[self.keyed].release(self)
+        self.shared.small[self.keyed].release(self)
+
     def send(self, head: bytes, content: bytes = b"") -> None:
         """Send a response; raise TimeoutError if the client does not read it, or reads too slowly."""
         self._writing = True
-        self.until = time.monotonic() + self.body_seconds
+        self.until = time.monotonic() + self.shared.body_seconds
         try:
             self._send(head, content)
         except OSError:
@@ -182,16 +162,16 @@ class ClientConnection:
 
     def _send_rest(self, data: bytes, sent: int) -> None:
         rest = memoryview(data)[sent:]
-        if not self.sending.reserve(self, data):
+        if not self.shared.sending.reserve(self, data):
             raise TimeoutError("too many clients do not take their responses")
         try:
             while rest:
                 sent = self.sock.send(rest)
                 rest = rest[sent:]
-                self.sending.progress(self)
-                self.until = min(self.until + sent / BYTES_A_SECOND, time.monotonic() + self.body_seconds)
+                self.shared.sending.progress(self)
+                self.until = min(self.until + sent / BYTES_A_SECOND, time.monotonic() + self.shared.body_seconds)
         finally:
-            self.sending.release(self)
+            self.shared.sending.release(self)
 
     def stop_reading(self) -> None:
         """End the connection if it is waiting for the client: its read then ends."""
@@ -219,21 +199,117 @@ class ClientConnection:
 
         Closing with unread input makes the kernel send a reset, which can destroy the response on its way.
         """
-        self.receiving.release(self)
+        self.release()
         try:
             if self.linger:
-                self._discard_input()
+                self.sock.shutdown(socket.SHUT_WR)
+                self._expect(DISCARD_SECONDS, DISCARDED_BYTES)
+                while self.recv(64 * 1024):
+                    self.release()
         except (OSError, ParseException):
             pass
         finally:
-            self.receiving.release(self)
+            self.release()
             self.sock.close()
 
-    def _discard_input(self) -> None:
-        self.sock.shutdown(socket.SHUT_WR)
-        self._slack = DISCARD_SECONDS
-        self._deadline = time.monotonic() + self._slack
-        self._seconds_a_byte = 1 / BYTES_A_SECOND
-        self._left = DISCARDED_BYTES
-        while self.recv(64 * 1024):
-            self.receiving.release(self)
+
+class Shared:
+    """State that connections share: budgets, turns, and known valid keys."""
+
+    def __init__(self, config: Config, turns: Turns):
+        self.header_seconds = config.header_seconds
+        self.body_seconds = config.body_seconds
+        self.turns = turns
+        # Each for clients without a key, which cannot end requests with one, and for clients with a key
+        self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
+        self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
+        self.sending = SendBudget(64 * MB)
+        self.keys: dict[str, None] = {}  # the one that was used last is last
+
+    def remember(self, key: str) -> None:
+        """Remember a valid key."""
+        self.keys.pop(key, None)
+        self.keys[key] = None
+        if len(self.keys) > MAX_KEYS:
+            del self.keys[next(iter(self.keys))]
+
+
+class ReceiveBudget:
+    """Bounds the bytes of requests that have not arrived completely."""
+
+    def __init__(self, size: int):
+        self.left = size
+        self.held: dict[ClientConnection, int] = {}  # the one that began first is first
+
+    def add(self, connection: ClientConnection, size: int) -> None:
+        """Count bytes that have arrived. If they are too many, the oldest requests are ended."""
+        self.left -= size
+        self.held[connection] = self.held.get(connection, 0) + size
+        while self.left < 0:
+            self._end(next(iter(self.held)))
+
+    def reserve(self, connection: ClientConnection, size: int) -> bool:
+        """Reserve memory; return False if too little is left and no client occupies more places than this one."""
+        while self.left < size:
+            places = Counter(other.client for other in self.held)
+            client = max(places, key=places.__getitem__, default=connection.client)
+            if places[client] <= places[connection.client] + 1:
+                return False
+            self._end(next(other for other in self.held if other.client == client))
+        self.add(connection, size)
+        return True
+
+    def release(self, connection: ClientConnection) -> None:
+        """Forget the bytes of a connection."""
+        self.left += self.held.pop(connection, 0)
+
+    def _end(self, connection: ClientConnection) -> None:
+        self.release(connection)
+        connection.give_up()
+
+
+class SendBudget:
+    """Bounds the bytes of responses that clients have not read yet; a response sent to many clients counts once."""
+
+    def __init__(self, size: int):
+        self.left = size
+        self.users: Counter[int] = Counter()  # of each content, by its id()
+        self.waiting: dict[ClientConnection, bytes] = {}  # the one that has read nothing for the longest time is first
+
+    def reserve(self, connection: ClientConnection, content: bytes, needed: bool = False) -> bool:
+        """Reserve memory for a response; return False if too little is left. A `needed` response ends others."""
+        if connection in self.waiting:
+            return True
+        if not self.users[id(content)]:
+            self._make_room(len(content), 0.0 if needed else STALLED_SECONDS)
+            if self.left < len(content) and not needed:
+                return False
+            self.left -= len(content)
+        self.users[id(content)] += 1
+        self.waiting[connection] = content
+        connection.progress_at = time.monotonic()
+        return True
+
+    def progress(self, connection: ClientConnection) -> None:
+        """Note that a client has read a part of its response."""
+        if connection in self.waiting:
+            self.waiting[connection] = self.waiting.pop(connection)
+            connection.progress_at = time.monotonic()
+
+    def release(self, connection: ClientConnection) -> None:
+        """Forget the response of a connection."""
+        content = self.waiting.pop(connection, None)
+        if content is not None:
+            self.users[id(content)] -= 1
+            if not self.users[id(content)]:
+                del self.users[id(content)]
+                self.left += len(content)
+
+    def _make_room(self, size: int, seconds: float) -> None:
+        before = time.monotonic() - seconds
+        while self.waiting and self.left < size:
+            connection = next(iter(self.waiting))
+            if connection.progress_at > before:
+                return
+            self.release(connection)
+            connection.give_up()

@@ -1,60 +1,46 @@
 """The handler of connections: it reads requests, calls the application, sends responses and logs them."""
 
+import logging
 import resource
 import sys
 import time
+from collections.abc import Iterable
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
 import gevent
 from flask import Flask
-from gunicorn.glogging import Logger
 from gunicorn.http.errors import NoMoreData, ParseException
+from gunicorn.http.unreader import SocketUnreader
 from gunicorn.util import unquote_to_wsgi_str
 
-from blogapi.server.budget import KEPT_BYTES
-from blogapi.server.connection import ClientConnection, Shared
+from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target
-from blogapi.server.requests import (
-    BUSY,
-    Request,
-    RequestBody,
-    RequestParser,
-    client_address,
-    network,
-    refusal_for,
-    refusal_of,
-    wants_close,
-)
+from blogapi.server.requests import BUSY, Request, client_address, network, refusal_for
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import REQUEST
+from blogapi.web.responses import cors_headers
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
-KEY_LENGTH = 48  # characters
 
 Headers = list[tuple[str, str]]
 
+log = logging.getLogger(__name__)
+
 
 class Handler:
-    """Serves connections.
+    """Serves connections. Once `closing` is set, none is kept for another request."""
 
-    `cfg` and `log` are gunicorn's. Once `closing` is set, no connection is kept for another request.
-    """
-
-    def __init__(self, wsgi: Flask, cfg: Any, log: Logger):
+    def __init__(self, wsgi: Flask):
         self.wsgi = wsgi
-        self.cfg = cfg
-        self.log = log
-        service = wsgi.extensions[EXTENSION]
-        self.config, self.limiter, self.metrics = service.config, service.limiter, service.metrics
+        self.service = wsgi.extensions[EXTENSION]
+        self.config = self.service.config
         self.connections: dict[ClientConnection, None] = {}  # oldest first
-        self.shared = Shared(self.config, service.loop.turns)
-        self.sending = self.shared.sending
+        self.shared = Shared(self.config, self.service.loop.turns)
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.closing = False
@@ -75,23 +61,20 @@ class Handler:
     def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side ends it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
-        parser = RequestParser(self.cfg, connection, address)
+        unreader = SocketUnreader(connection)
         self.connections[connection] = None
         if len(self.connections) > self.max_connections:
             self.make_room()
         try:
-            while self.serve(connection, parser, address):
+            while self.serve(connection, unreader, address):
                 pass
-        except StopIteration:  # The client ended it between two requests.
-            pass
         except OSError as error:
-            self.log.debug("connection lost: %s", error)
+            log.debug("connection lost: %s", error)
         except MemoryError:
-            self.log.error("a connection is closed: out of memory")
+            log.error("a connection is closed: out of memory")
         except Exception:
-            self.log.exception("unexpected error outside the application")
+            log.exception("unexpected error outside the application")
         finally:
-            del parser  # It holds the last request; closing can take some seconds.
             connection.close()
             del self.connections[connection]
 
@@ -110,20 +93,22 @@ class Handler:
                     connection.end()
                     return
 
-    def serve(self, connection: ClientConnection, parser: RequestParser, address: tuple) -> bool:
+    def serve(self, connection: ClientConnection, unreader: SocketUnreader, address: tuple) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
-        connection.expect_request(started=bool(parser.unreader.buf.getvalue()))
+        connection.expect_request(started=bool(unreader.buf.getvalue()))
         try:
-            request = next(parser)
+            request = Request(unreader, address)
+        except StopIteration:  # The client ended the connection between two requests.
+            return False
         except (NoMoreData, ParseException, TimeoutError) as error:
             if connection.started and not self.closing:
-                self.refuse(connection, address, *refusal_for(error), error.request)
+                self.refuse(connection, address, error.request, *refusal_for(error))
             return False
         if self.config.trusted_proxies:
             address = self.client(request, address)
             connection.address = network(address[0])
-        if refusal := refusal_of(request):
-            self.refuse(connection, address, *refusal, request)
+        if refusal := request.refusal:
+            self.refuse(connection, address, request, *refusal)
             return False
         return self.respond(connection, request, address)
 
@@ -135,21 +120,23 @@ class Handler:
     def respond(self, connection: ClientConnection, request: Request, address: tuple) -> bool:
         """Answer a request by the application; return whether another may follow."""
         environ = self.environ(request, address)
-        environ["wsgi.input"] = body = RequestBody(connection, request, environ)
-        key = environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]  # without the scheme
+        key = request.key
         connection.take_turn(key)
         started = time.perf_counter()
         status, headers, content = self.call(environ)
         known = environ.pop(REQUEST)
-        environ.clear()  # It is in a cycle with the body, which would stay in memory for a while.
+        environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
         if known.key:
             self.shared.remember(key)
-        keep = not self.closing and body.complete and not wants_close(request)
+        else:
+            self.shared.keys.pop(key, None)  # It was revoked.
+        keep = request.complete and not request.wants_close and not self.closing
         # A client must learn that its change was committed.
         needed = known.is_known and request.method not in ("GET", "HEAD")
-        if len(content) > KEPT_BYTES and not self.sending.reserve(connection, content, needed):
+        if len(content) > KEPT_BYTES and not self.shared.sending.reserve(connection, content, needed):
             known.cause = with_id(BUSY[1])
-            status, headers, content = busy(headers, known.cause)
+            kept = [field for field in headers if field[0].startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
+            status, headers, content = refused(BUSY[0], known.cause, kept)
             keep = False
         try:
             self.send_response(connection, status, headers, content, keep)
@@ -157,9 +144,9 @@ class Handler:
             known.cause = known.cause or "the client did not take it"
             raise
         finally:
-            self.sending.release(connection)
+            self.shared.sending.release(connection)
             seconds, name = time.perf_counter() - started, known.key.name if known.key else "-"
-            self.metrics.count(known.endpoint, status[:3], seconds)
+            self.service.metrics.count(known.endpoint, status[:3], seconds)
             self.log_request(address, request, status, len(content), seconds, name, known.cause)
         return keep
 
@@ -168,7 +155,7 @@ class Handler:
 
         gunicorn's own takes three times as long, and believes a SCRIPT_NAME header.
         """
-        environ = {
+        request.environ = environ = {
             **self.base_environ,
             "REQUEST_METHOD": request.method,
             "PATH_INFO": unquote_to_wsgi_str(request.path),
@@ -176,6 +163,7 @@ class Handler:
             "RAW_URI": request.uri,
             "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
             "REMOTE_ADDR": address[0],
+            "wsgi.input": request,
         }
         for name, value in request.headers:
             key = name.replace("-", "_")
@@ -206,22 +194,16 @@ class Handler:
         lines += [f"{name}: {value}" for name, value in headers]
         connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
 
-    def refuse(self, connection: ClientConnection, address: tuple, status: int, message: str, request: Request) -> None:
+    def refuse(self, connection: ClientConnection, address: tuple, request: Request, status: int, message: str) -> None:
         """Answer a request with the Error body, instead of the application, and end the connection."""
-        if status == HTTPStatus.SERVICE_UNAVAILABLE:
-            message = with_id(message)
-        content = error_body(status, message)
-        headers = [*error_headers(content), *self.limiter.peek().headers]
-        headers += headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN")).items()
-        if status == HTTPStatus.SERVICE_UNAVAILABLE:
-            headers.append(("Retry-After", str(RETRY_SECONDS)))
+        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN"))
+        line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
         if request.method == "HEAD":
             content = b""
-        line = f"{status} {HTTPStatus(status).phrase}"
         try:
             self.send_response(connection, line, headers, content, keep=False)
         finally:
-            self.metrics.count(None, line[:3], 0.0)
+            self.service.metrics.count(None, line[:3], 0.0)
             self.log_request(address, request, line, len(content), 0.0, "-", message)
 
     def tick(self) -> float:
@@ -247,16 +229,11 @@ class Handler:
         )
 
 
-def busy(headers: Headers, message: str) -> tuple[str, Headers, bytes]:
-    """Return the refusal of a large response with these headers, while too many others are being sent."""
-    status = BUSY[0]
+def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> tuple[str, Headers, bytes]:
+    """Return the response to a request that the server refuses itself, with these headers among others."""
     content = error_body(status, message)
-    kept = [(name, value) for name, value in headers if name.startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
-    kept += [*error_headers(content), ("Retry-After", str(RETRY_SECONDS))]
-    return f"{status} {HTTPStatus(status).phrase}", kept, content
-
-
-def error_headers(content: bytes) -> Headers:
-    """Return the headers of an error that the server answers itself."""
-    length = str(len(content))
-    return [("Content-Type", "application/json"), ("Content-Length", length), ("Cache-Control", "private, no-cache")]
+    own = [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+    own += [("Cache-Control", "private, no-cache"), *headers]
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        own.append(("Retry-After", str(RETRY_SECONDS)))
+    return f"{status} {HTTPStatus(status).phrase}", own, content

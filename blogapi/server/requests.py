@@ -2,12 +2,13 @@
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+from gunicorn.config import Config
 from gunicorn.http import body as gunicorn_body
 from gunicorn.http import message
-from gunicorn.http import parser as gunicorn_parser
 from gunicorn.http.errors import (
     ExpectationFailed,
     InvalidHeader,
@@ -24,12 +25,19 @@ from gunicorn.http.unreader import Unreader
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeout, ServiceUnavailable
 
 from blogapi.config import Networks
-from blogapi.server.budget import KEPT_BYTES
-from blogapi.server.connection import ClientConnection
+from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.request import MAX_BODY_BYTES, REQUEST
 
+# Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
+SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})
+SETTINGS.is_ssl = False
+SETTINGS.limit_request_line = 8190  # bytes
+# X-Forwarded headers mean nothing to it. To trust every sender with none of them saves parsing the sender's address.
+SETTINGS.forwarded_allow_ips, SETTINGS.forwarded_allow_networks = ["*"], tuple
+SETTINGS.forwarder_headers, SETTINGS.secure_scheme_headers = [], {}
 ASCII = bytes(range(128))
+KEY_LENGTH = 48  # characters
 MAX_PROXIES = 16  # in a row
 # As proxies write it: an address, perhaps with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
@@ -37,6 +45,7 @@ HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})
 Refusal = tuple[int, str]
 
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
+FRAGMENT: Refusal = (400, "the target must not have a fragment (#)")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 FIELDS: dict[str, Refusal] = {
@@ -83,16 +92,13 @@ AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9
 class ChunkedReader(gunicorn_body.ChunkedReader):
     """Reads a chunked body; refuses it as soon as a size announces too much."""
 
-    def __init__(self, request: message.Request, unreader: Unreader):
-        super().__init__(request, unreader)
-        self.announced = 0  # bytes
-        self.connection: ClientConnection = unreader.sock
+    announced = 0  # bytes
 
     def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
         """Return the size of the next chunk, and those of its bytes that were read already."""
         size, rest = super().parse_chunk_size(unreader, data)
         if self.announced <= KEPT_BYTES < self.announced + size <= MAX_BODY_BYTES:
-            reserve(self.connection, MAX_BODY_BYTES)
+            reserve(unreader.sock, MAX_BODY_BYTES)
         self.announced += size
         if self.announced > MAX_BODY_BYTES:
             raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
@@ -100,11 +106,14 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
 
 
 class Request(message.Request):
-    """A request. If it cannot be read, the exception has the readable part as `request`."""
+    """A request, which is also its `wsgi.input`. If it cannot be read, the exception has it as `request`."""
 
-    def __init__(self, *arguments: Any):
+    def __init__(self, unreader: Unreader, address: tuple):
+        self.connection: ClientConnection = unreader.sock
+        self.environ: dict[str, Any] = {}
+        self.asked = False
         try:
-            super().__init__(*arguments)
+            super().__init__(SETTINGS, unreader, address)
         except Exception as error:
             error.request = self
             raise
@@ -121,64 +130,83 @@ class Request(message.Request):
         if isinstance(self.body.reader, gunicorn_body.ChunkedReader):
             self.body = gunicorn_body.Body(ChunkedReader(self, self.unreader))
 
-
-class RequestParser(gunicorn_parser.RequestParser):
-    """Reads one request after another from a connection."""
-
-    mesg_class = Request
-
-
-class RequestBody:
-    """The body of a request, as `wsgi.input`: read when the application asks for it, until its deadline."""
-
-    def __init__(self, connection: ClientConnection, request: Request, environ: dict[str, Any]):
-        self._connection = connection
-        self._request = request
-        self._environ = environ
-        self._asked = False
-
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes.
+        """Read up to `size` bytes of the body, when the application asks for it, until its deadline.
 
         Raises RequestTimeout at the deadline, BadRequest if it is incomplete, RequestEntityTooLarge if its chunks are
         too large, ServiceUnavailable if too many large bodies are arriving already or the service is stopped.
         """
         try:
-            if not self._asked:
+            if not self.asked:
                 self._ask()
-            return self._request.body.read(size)
+            return self.body.read(size)
         except TimeoutError:
             raise RequestTimeout("body: did not arrive in time") from None
         except ParseException:
             raise BadRequest("body: invalid chunk, or too many chunks") from None
         except OSError:
-            if self._connection.stopped:
-                message = "the service was stopped while the body was being sent; nothing was changed"
-                raise ServiceUnavailable(message, retry_after=RETRY_SECONDS) from None
+            if self.connection.stopped:
+                raise unavailable("the service was stopped while the body was being sent") from None
             raise BadRequest("body: incomplete") from None
+
+    def _ask(self) -> None:
+        self.asked = True
+        known = self.environ[REQUEST]
+        if known.key:
+            self.connection.shared.remember(self.key)
+        self.connection.identify(self.key, known.is_known)
+        length = getattr(self.body.reader, "length", 0)
+        if length > KEPT_BYTES:
+            reserve(self.connection, length)
+        self.connection.expect_body()
+        if self._expected_100_continue:
+            self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    @property
+    def key(self) -> str:
+        """The end of Authorization: an API key without its scheme, if it is one."""
+        return self.environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]
 
     @property
     def complete(self) -> bool:
-        """Return whether all of it was read, so that the connection can be used again."""
-        reader = self._request.body.reader
-        return not getattr(reader, "length", 0) and getattr(reader, "parser", None) is None
+        """Whether all of the body was read, so that the connection can be used again."""
+        return not getattr(self.body.reader, "length", 0) and getattr(self.body.reader, "parser", None) is None
 
-    def _ask(self) -> None:
-        self._asked = True
-        self._connection.set_keyed(self._environ[REQUEST].is_known)
-        length = getattr(self._request.body.reader, "length", 0)
-        if length > KEPT_BYTES:
-            reserve(self._connection, length)
-        self._connection.expect_body()
-        if self._request._expected_100_continue:
-            self._connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    @property
+    def wants_close(self) -> bool:
+        """Whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
+        values = ",".join(value for name, value in self.headers if name == "CONNECTION")
+        options = {option.strip().lower() for option in values.split(",")}
+        return "close" in options or self.method == "CONNECT" or (self.version < (1, 1) and "keep-alive" not in options)
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The refusal of a header that gunicorn accepts, but RFC 9112 (sections 3.2 and 6.1) does not, or None."""
+        host = None
+        parsed = 0
+        for name, value in self.headers:
+            if name == "HOST":
+                host = value
+            elif name == "TRANSFER-ENCODING" and value.lower() != "chunked":
+                return CODING
+            elif name in PARSED:
+                parsed += len(value)
+        if parsed > MAX_PARSED_BYTES:
+            return PARSED_TOO_LARGE
+        if (host is None and self.version >= (1, 1)) or (host is not None and not AUTHORITY.fullmatch(host)):
+            return HOST
+        return FRAGMENT if "#" in self.uri else None
 
 
 def reserve(connection: ClientConnection, size: int) -> None:
     """Reserve memory for a large body, or raise ServiceUnavailable."""
-    if not connection.receiving.reserve(connection, size):
-        message = "too many large requests at the same time; nothing was changed"
-        raise ServiceUnavailable(message, retry_after=RETRY_SECONDS)
+    if not connection.shared.large[connection.keyed].reserve(connection, size):
+        raise unavailable("too many large requests at the same time")
+
+
+def unavailable(message: str) -> ServiceUnavailable:
+    """Return the error of a request that can be repeated soon."""
+    return ServiceUnavailable(f"{message}; nothing was changed", retry_after=RETRY_SECONDS)
 
 
 def refusal_for(error: Exception) -> Refusal:
@@ -186,34 +214,6 @@ def refusal_for(error: Exception) -> Refusal:
     if isinstance(error, InvalidHeader) and error.hdr in FIELDS:
         return FIELDS[error.hdr]
     return CAUSES.get(type(error), MALFORMED)
-
-
-def refusal_of(request: Request) -> Refusal | None:
-    """Return the refusal of a header that gunicorn accepts, but RFC 9112 (sections 3.2 and 6.1) does not, or None."""
-    host = None
-    parsed = 0
-    for name, value in request.headers:
-        if name == "HOST":
-            host = value
-        elif name == "TRANSFER-ENCODING" and value.lower() != "chunked":
-            return CODING
-        elif name in PARSED:
-            parsed += len(value)
-    if parsed > MAX_PARSED_BYTES:
-        return PARSED_TOO_LARGE
-    if (host is None and request.version >= (1, 1)) or (host is not None and not AUTHORITY.fullmatch(host)):
-        return HOST
-    if "#" in request.uri:
-        return 400, "the target must not have a fragment (#)"
-    return None
-
-
-def wants_close(request: Request) -> bool:
-    """Return whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
-    options = {
-        option.strip().lower() for name, value in request.headers if name == "CONNECTION" for option in value.split(",")
-    }
-    return "close" in options or (request.version < (1, 1) and "keep-alive" not in options)
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:

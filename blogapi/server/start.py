@@ -67,6 +67,7 @@ def when_ready(server: Any) -> None:
         signal.signal(number, ignore)
     gc.collect()
     gc.freeze()  # A garbage collection would write to all objects that the worker shares with this process.
+    gc.disable()  # until the worker has loaded the application
 
 
 def refuse_taken_address(host: str, port: int) -> None:

@@ -7,7 +7,6 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -15,10 +14,8 @@ from gevent.server import StreamServer
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
-from blogapi.server.handler import Handler
 from blogapi.server.log import LogWriter
 from blogapi.storage.errors import Unavailable
-from blogapi.web.service import EXTENSION
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service stops
@@ -27,9 +24,12 @@ UNSENT_BYTES = 64 * 1024  # of a response, which the kernel accepts before the c
 
 
 class Worker(GeventWorker):
-    """Serves every connection in a greenlet of its own."""
+    """Serves every connection in a greenlet of its own, by the handler among the application's extensions.
 
-    handler: Handler | None = None
+    gunicorn's master imports this module, and has less to keep in memory if that does not import the application.
+    """
+
+    handler = None
 
     def init_signals(self) -> None:
         super().init_signals()
@@ -71,11 +71,10 @@ class Worker(GeventWorker):
 
     def start(self) -> list[StreamServer]:
         """Start to serve, and to send webhooks."""
-        self.sender = self.wsgi.extensions["sender"]
-        self.cfg = self.plain_settings()
+        self.sender, self.handler = self.wsgi.extensions["sender"], self.wsgi.extensions["handler"]
         gc.collect()
         gc.freeze()  # Loaded modules stay: the collector can ignore them.
-        self.handler = Handler(self.wsgi, self.cfg, self.log)
+        gc.enable()
         servers = []
         for sock in self.sockets:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
@@ -84,12 +83,6 @@ class Worker(GeventWorker):
             servers[-1].start()
         self.sender.start()
         return servers
-
-    def plain_settings(self) -> SimpleNamespace:
-        """Copy gunicorn's settings: each look-up takes three calls, and a request makes about forty."""
-        values: dict[str, Any] = {name: setting.get() for name, setting in self.cfg.settings.items()}
-        values |= {"is_ssl": False, "forwarded_allow_networks": self.cfg.forwarded_allow_networks}
-        return SimpleNamespace(**values)
 
     def finish(self) -> None:
         """Wait for complete requests and for webhook attempts to finish; close idle connections."""
@@ -125,7 +118,7 @@ def worker_exit(server: Any, worker: Worker) -> None:
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
     try:
         if worker.booted:
-            worker.wsgi.extensions[EXTENSION].database.close()
+            worker.handler.service.database.close()
     finally:
         if isinstance(sys.stderr, LogWriter):
             sys.stderr.drain()

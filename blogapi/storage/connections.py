@@ -1,6 +1,5 @@
 """The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -17,7 +16,7 @@ from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 
-from blogapi.loop import Loop
+from blogapi.loop import CLIENT, SERVICE, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
@@ -172,7 +171,7 @@ class Connections:
         ).replace("//@", "//")
         self._address = make_conninfo("", **parameters)
         self._idle: list[PostgresConnection] = []  # the one that was used last is taken first
-        self._free = threading.Semaphore(size)
+        self._free = loop.places(size)
         self._loop = loop
         self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 
@@ -197,6 +196,14 @@ class Connections:
         except BaseException:
             self._free.release()
             raise
+
+    def take_for_all(self) -> tuple[PostgresConnection, bool]:
+        """Take a connection as `take` does, for a transaction in which several clients write."""
+        client = CLIENT.set(SERVICE)
+        try:
+            return self.take()
+        finally:
+            CLIENT.reset(client)
 
     def give(self, connection: PostgresConnection) -> None:
         """Give a connection back; close it if it is in a transaction."""

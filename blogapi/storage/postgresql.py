@@ -107,7 +107,7 @@ class Postgresql:
             statements.insert(1, LIMIT)
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         while True:
-            connection, new = self.connections.take()
+            connection, new = self.connections.take_for_all()
             try:
                 bound = [connection.bind(self.statement(each), values) for each in statements]
                 locked, transaction_id = connection.run(bound)[-1].rows[0]

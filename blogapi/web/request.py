@@ -28,8 +28,7 @@ from blogapi.storage.engine import Database
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 from blogapi.storage.posts import IdempotencyKey
-from blogapi.web.limiter import Quota
-from blogapi.web.service import Service
+from blogapi.web.service import Quota, Service
 
 JSON, MARKDOWN = "application/json", "text/markdown"
 MERGE_PATCH = "application/merge-patch+json"  # RFC 7396

@@ -3,16 +3,18 @@
 import gevent
 import pytest
 
-from blogapi.server.budget import ReceiveBudget
-from blogapi.server.loop import Turns
+from blogapi.config import Config
+from blogapi.loop import CLIENT, SERVICE
+from blogapi.server.connection import ReceiveBudget, Shared
+from blogapi.server.loop import Places, Turns
 from blogapi.server.requests import network
 
 
-class Client:
+class Connection:
     """A connection, as a budget knows it."""
 
-    def __init__(self, keyed):
-        self.keyed = keyed
+    def __init__(self, client=""):
+        self.client = client
         self.ended = False
 
     def give_up(self):
@@ -57,6 +59,34 @@ def test_a_client_that_goes_away_leaves_its_place():
     assert not any(turns.waiting)
 
 
+def served_in_places(*clients):
+    """The clients of some requests that need the only place, in the order in which they get it."""
+    places, order = Places(1), []
+
+    def use(client):
+        CLIENT.set(client)
+        assert places.acquire(timeout=1)
+        order.append(client[0])
+        gevent.sleep(0)
+        places.release()
+
+    gevent.joinall([gevent.spawn(use, client) for client in clients], raise_error=True)
+    assert (places.free, any(places.waiting)) == (1, False)
+    return order
+
+
+def test_a_client_that_wants_many_places_does_not_keep_others_from_one():
+    strangers = [("127.0.0.1", False)] * 3
+    assert served_in_places(*strangers, ("key", True), SERVICE) == ["127.0.0.1", "127.0.0.1", "key", "127.0.0.1", ""]
+
+
+def test_a_place_that_is_not_free_in_time_is_left_to_others():
+    places = Places(1)
+    assert [places.acquire(timeout=0.01) for _ in range(2)] == [True, False]
+    places.release()
+    assert places.acquire(timeout=0.01)
+
+
 @pytest.mark.parametrize(
     ("address", "client"),
     [
@@ -72,12 +102,27 @@ def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
 
 
 def test_clients_without_a_key_cannot_end_requests_with_one():
-    budget = ReceiveBudget(small=100)
-    keyed, others = Client(keyed=True), [Client(keyed=False) for _ in range(3)]
-    budget.add(keyed, 60)
+    without_key, with_key = Shared(Config(), Turns()).small
+    size = with_key.left
+    keyed, others = Connection(), [Connection() for _ in range(3)]
+    with_key.add(keyed, size * 6 // 10)
     for other in others:
-        budget.add(other, 60)
-    assert [client.ended for client in (keyed, *others)] == [False, True, True, False]
-    for client in (keyed, *others):
-        budget.release(client)
-    assert budget.small == [100, 100]
+        without_key.add(other, size * 6 // 10)
+    assert [connection.ended for connection in (keyed, *others)] == [False, True, True, False]
+    for connection in (keyed, *others):
+        with_key.release(connection)
+        without_key.release(connection)
+    assert without_key.left == with_key.left == size
+
+
+def test_a_client_with_most_of_the_places_for_large_bodies_gives_one_to_another():
+    budget = ReceiveBudget(60)
+    slow = [Connection("slow") for _ in range(7)]
+    assert [budget.reserve(connection, 10) for connection in slow] == [True] * 6 + [False]
+    others = [Connection("other") for _ in range(4)]
+    assert [budget.reserve(connection, 10) for connection in others] == [True] * 3 + [False]
+    assert [connection.ended for connection in slow] == [True] * 3 + [False] * 4
+    assert not any(connection.ended for connection in others)
+    for connection in slow + others:
+        budget.release(connection)
+    assert budget.left == 60

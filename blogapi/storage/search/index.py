@@ -13,6 +13,7 @@ SQLite splits the text exactly between these words: for its `ascii` tokenizer, a
 import logging
 import sqlite3
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from blogapi.post import fold
@@ -72,16 +73,18 @@ def label_words(post: dict[str, Any]) -> str:
     """Return the words of the labels of a post; nothing for {}."""
     if not post:
         return ""
-    found: list[str] = []
-    for tag in post["tags"]:
-        found += [*words(tag), BETWEEN]
-    labels = [OF_TAG + word for word in found + _starts(found)]
-    return " ".join([*labels, *(tag_label(fold(tag)) for tag in post["tags"]), STATUS + post["status"]])
+    return " ".join([*map(_tag_words, post["tags"]), STATUS + post["status"]])
+
+
+@lru_cache(maxsize=1024)  # Many posts have the same tags.
+def _tag_words(tag: str) -> str:
+    found = words(tag)
+    return " ".join([*(OF_TAG + word for word in [*found, BETWEEN, *_starts(found)]), tag_label(fold(tag))])
 
 
 def _starts(found: list[str]) -> list[str]:
     """Return the words that find others by their first letter. A character that is a word by itself begins no other."""
-    letters = {word[0] for word in found} - {BETWEEN}
+    letters = {*map(itemgetter(0), found)} - {BETWEEN}
     return [START + letter for letter in letters if letter.isascii() or not STANDS_ALONE.match(letter)]
 
 

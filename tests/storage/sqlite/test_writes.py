@@ -133,6 +133,33 @@ def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkey
     assert slugs() == ["b"]
 
 
+def test_writes_return_when_their_transaction_ends_though_another_follows_at_once(database, monkeypatch):
+    """Otherwise some would be overtaken again and again by those that arrive later."""
+    monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 5)
+    begun, returned = threading.Event(), threading.Semaphore(0)
+    following = []
+
+    def wait_until_waiting(count):
+        while len(database._group.waiting) < count:
+            pass
+
+    def let_another_follow(tx):
+        if not following:
+            following.append(pool.submit(database.write, lambda tx: all(returned.acquire(timeout=2) for _ in range(8))))
+            wait_until_waiting(1)
+
+    def write():
+        database.write(let_another_follow)
+        returned.release()
+
+    with ThreadPoolExecutor(10) as pool:
+        pool.submit(database.write, lambda tx: (begun.set(), wait_until_waiting(8)))
+        begun.wait(20)
+        for each in [pool.submit(write) for _ in range(8)]:
+            each.result(20)
+        assert following[0].result(20)
+
+
 def three():
     return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
 
