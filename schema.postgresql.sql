@@ -69,8 +69,7 @@ CREATE TABLE revision (
     until text COLLATE "C" NOT NULL,
     replaced_by text COLLATE "C" NOT NULL,
     state text COLLATE "C" NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),
-    post text COLLATE "C" NOT NULL,
-    content text COLLATE "C" NOT NULL,
+    document text COLLATE "C" NOT NULL,
     PRIMARY KEY (post_id, version)
 );
 

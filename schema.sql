@@ -53,8 +53,7 @@ CREATE TABLE revision (
     until TEXT NOT NULL,
     replaced_by TEXT NOT NULL,  -- like the author
     state TEXT NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),  -- deleted: in the trash; restored: from it
-    post TEXT NOT NULL,  -- the Post as JSON, without its content
-    content TEXT NOT NULL,
+    document TEXT NOT NULL,  -- the Post as JSON
     PRIMARY KEY (post_id, version)
 ) STRICT;
 

@@ -1,4 +1,4 @@
-"""What must hold in every database, whatever happened to it: recomputed from the documents of its posts."""
+"""The invariants of every database, recomputed from the documents of its posts."""
 
 import json
 import sqlite3
@@ -87,8 +87,8 @@ def events_are_whole(rows):
 def history_is_true(rows):
     """What is in the trash is nowhere else; the versions of a post follow each other, the last one is not too old."""
     present = dict(rows("SELECT id, version FROM post"))
-    kept = rows("SELECT post_id, version, state, post FROM revision")
-    assert all(json.loads(post)["id"] == str(number) for number, _, _, post in kept)
+    kept = rows("SELECT post_id, version, state, document FROM revision")
+    assert all(json.loads(document)["id"] == str(number) for number, _, _, document in kept)
     assert present.keys().isdisjoint(number for number, _, state, _ in kept if state == "deleted")
     assert all(version < present.get(number, MAX_ID) for number, version, _, _ in kept)
     versions = defaultdict(list)

@@ -144,6 +144,16 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
     return b"{%b}" % b",".join(parts)
 
 
+def without_content(document: bytes) -> bytes:
+    """Return a document without its content. Raises Damaged."""
+    name, find, _, followers = PLACES["content"]
+    start = find(document, name)
+    end = next((end for follower, find in followers if (end := find(document, follower)) > start >= 0), None)
+    if end is None:
+        raise Damaged
+    return document[:start] + document[end:]
+
+
 def load(document: bytes) -> dict[str, Any]:
     """Parse a document. Raises Damaged."""
     try:

@@ -1,6 +1,5 @@
 """The history of posts: the versions before a change, the trash, and the way back."""
 
-import json
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -11,9 +10,9 @@ from blogapi.storage import documents, posts, stored
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
-from blogapi.storage.pages import LATEST, PAGE_BYTES, Cursor
+from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor
 from blogapi.storage.posts import Check
-from blogapi.storage.query import AsBytes, Param
+from blogapi.storage.query import AsBytes, Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
 
@@ -40,9 +39,8 @@ class HistoryPage(NamedTuple):
     before: int | Cursor | None
 
 
-_kept = Revision.select(
-    Revision.post_id, Revision.version, Revision.until, Revision.replaced_by, AsBytes(Revision.post)
-)
+_document = AsBytes(Revision.document)
+_kept = Revision.select(Revision.post_id, Revision.version, Revision.until, Revision.replaced_by, _document)
 _is_deleted = Revision.state == "deleted"
 
 
@@ -67,43 +65,35 @@ def _page(reader: Reader, query: Any, limit: int) -> tuple[list[Kept], bool]:
     """Return the rows of a page, and whether more follow."""
     kept: list[Kept] = []
     size = 0
-    for row in reader.rows(query.limit(limit + 1)):
+    for *known, document in reader.rows(query.limit(limit + 1)):
         if len(kept) == limit or size > PAGE_BYTES:
             return kept, True
-        kept.append(Kept._make(row))
-        size += len(kept[-1].post)
+        kept.append(Kept(*known, documents.without_content(document)))
+        size += len(kept[-1].post) + len(document) // READ_SHARE
     return kept, False
 
 
 def revision(reader: Reader, ref: PostRef, version: int) -> bytes:
     """Return the document of a version of a post. Raises NotFound."""
-    return documents.dump(_version(reader, ref, version)).encode()
+    of_post = Revision.post_id == posts.must_exist(reader, ref)
+    return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
 
 
 def trashed(reader: Reader, post_id: int) -> bytes:
     """Return the document of a post in the trash. Raises NotFound."""
-    return documents.dump(_deleted(reader, post_id)).encode()
+    return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
 
 
-def _version(reader: Reader, ref: PostRef, version: int) -> Document:
-    of_post = Revision.post_id == posts.must_exist(reader, ref)
-    return _load(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
+def find_version(reader: Reader, post_id: int, version: int) -> bytes:
+    """Return the document of a version that a post had until a change or its deletion. Raises NotFound."""
+    return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "revision")
 
 
-def _deleted(reader: Reader, post_id: int) -> Document:
-    return _load(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
-
-
-def find_version(reader: Reader, post_id: int, version: int) -> Document:
-    """Return a version that a post had until a change or its deletion. Raises NotFound."""
-    return _load(reader, (Revision.post_id == post_id) & (Revision.version == version), "revision")
-
-
-def _load(reader: Reader, condition: Any, kind: str) -> Document:
-    found = reader.row(Revision.select(Revision.post, Revision.content).where(condition))
+def _find(reader: Reader, condition: Any, kind: str) -> bytes:
+    found = reader.row(Revision.select(_document).where(condition))
     if found is None:
         raise NotFound(kind)
-    return documents.in_order(json.loads(found[0]) | {"content": found[1]})
+    return found[0]
 
 
 # Write
@@ -118,7 +108,7 @@ def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check =
 
     Raises NotFound.
     """
-    old = _version(tx, ref, version)
+    old = documents.load(revision(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, check, by)
 
 
@@ -127,8 +117,9 @@ def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accep
 
     It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
     """
-    check(trashed(tx, post_id))
-    return recreate(tx, _deleted(tx, post_id), by)
+    document = trashed(tx, post_id)
+    check(document)
+    return recreate(tx, documents.load(document), by)
 
 
 def recreate(tx: Transaction, post: Document, by: str) -> bytes:
@@ -164,6 +155,8 @@ def prune(tx: Transaction, days: int) -> int:
     for state in STATES:
         query = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
         old += tx.rows(query.order_by(Revision.until).limit(PRUNED))
-    this = (Revision.post_id == Param("post_id")) & (Revision.version == Param("version"))
-    tx.execute_many(Revision.delete().where(this), [{"post_id": each[0], "version": each[1]} for each in old])
+    tx.execute_many(_prune, [{"post_id": each[0], "version": each[1]} for each in old])
     return len(old)
+
+
+_prune = Prepared(Revision.delete().where(Revision.post_id == Param("post_id"), Revision.version == Param("version")))

@@ -72,8 +72,7 @@ class Revision(BaseModel):
     until = TextField()
     replaced_by = TextField()
     state = TextField()
-    post = TextField()
-    content = TextField()
+    document = TextField()
 
     class Meta:
         primary_key = CompositeKey("post_id", "version")

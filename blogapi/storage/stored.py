@@ -70,7 +70,7 @@ def write(
     """
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
-        _keep(tx, post_id, old, "replaced" if new else "deleted", by)
+        tx.defer(_keep, id=post_id, now=tx.now, by=by, state="replaced" if new else "deleted")
         if new and version > MAX_REVISIONS:
             tx.defer(_drop_oldest, id=post_id)
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
@@ -129,26 +129,15 @@ _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_i
 # Revisions
 
 
-def _keep(tx: Transaction, post_id: int, post: Document, state: str, by: str) -> None:
-    """Keep the version of a post that is in the database."""
-    summary = post.copy()
-    content = summary.pop("content")
-    values = {"now": tx.now, "by": by, "state": state, "post": documents.dump(summary), "content": content}
-    tx.defer(_insert_revision, id=post_id, **values)
-
-
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete all stored versions of a post."""
     tx.defer(_forget, id=post_id)
 
 
-_of_now = Post.id, Post.version, Post.since, Post.author
-_insert_revision = Prepared(
-    Revision.insert_from(
-        Post.select(*_of_now, *map(Param, ("now", "by", "state", "post", "content"))).where(Post.id == Param("id")),
-        Revision._meta.sorted_fields,
-    )
+_version = Post.select(
+    Post.id, Post.version, Post.since, Post.author, Param("now"), Param("by"), Param("state"), Post.document
 )
+_keep = Prepared(Revision.insert_from(_version.where(Post.id == Param("id")), Revision._meta.sorted_fields))
 _oldest = Post.select(Post.version - MAX_REVISIONS).where(Post.id == Param("id"))
 _drop_oldest = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= _oldest))
 _forget = Prepared(Revision.delete().where(Revision.post_id == Param("id")))

@@ -128,7 +128,8 @@ def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | N
     before = changes[first].before
     if before == 0:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
-    target = _as_of_now(history.find_version(reader, post_id, before), present, reader.now) if before else {}
+    target = documents.load(history.find_version(reader, post_id, before)) if before else {}
+    target = _as_of_now(target, present, reader.now)
     if _words(target) == _words(present):
         return None
     others = {change.by for change in changes[first:]} - {key, BY} if key else set()

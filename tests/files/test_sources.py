@@ -89,9 +89,15 @@ def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, name
     assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
 
 
-def test_a_slug_that_two_files_of_a_folder_have_is_refused_for_the_later(tmp_path):
+def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(tmp_path):
     for name, day in (("a", 2), ("b", 1)):
-        (tmp_path / f"{name}.md").write_text(f"---\nslug: x\ntitle: A\ndate: 2020-01-0{day}\n---\n")
+        (tmp_path / f"{name}.md").write_text(f"---\npath: 2020/01/0{day}/x\ntitle: A\n---\n")
+    assert [item.fields["slug"] for item in read(tmp_path)] == ["2020-01-01-x", "2020-01-02-x"]
+
+
+def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_later(tmp_path):
+    for name, hour in (("a", 2), ("b", 1)):
+        (tmp_path / f"{name}.md").write_text(f"---\nslug: x\ntitle: A\ndate: 2020-01-01 0{hour}:00\n---\n")
     first, second = read(tmp_path)
     assert (first.source, first.fields["slug"]) == (f"{tmp_path}/b.md", "x")
     reason = f"{tmp_path}/b.md has the slug x, too: one of them needs a `slug` of its own"
@@ -271,7 +277,7 @@ def test_front_matter_of_other_forms_is_refused_by_name(tmp_path, text, reason):
     ],
 )
 def test_content_that_works_on_one_site_only_is_noted_with_its_line(item, content, notes):
-    assert list(item("title: A", content=content).notes) == notes
+    assert list(item("title: A", content=content).notes.items()) == notes
 
 
 @pytest.mark.parametrize(

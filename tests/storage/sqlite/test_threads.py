@@ -9,10 +9,10 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from peewee import SQL
 
 from blogapi.loop import Loop
 from blogapi.storage.errors import NeedsThread, Unavailable
-from blogapi.storage.query import Statement
 from tests.storage.sqlite.conftest import add
 
 
@@ -113,7 +113,7 @@ def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(d
 
 # Reads
 
-FOREVER = Statement("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", [])
+FOREVER = SQL("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
 
 
 def read_forever(reader):

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from peewee import SQL
 
 from blogapi.loop import Loop
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.query import Statement
 from tests.storage.sqlite.conftest import add
 
 
@@ -136,7 +136,7 @@ def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkey
 def test_writes_return_when_their_transaction_ends_though_another_follows_at_once(database, monkeypatch):
     """Otherwise some would be overtaken again and again by those that arrive later."""
     monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 5)
-    returned = threading.Semaphore(0)
+    begun, returned = threading.Event(), threading.Semaphore(0)
     following = []
 
     def wait_until_waiting(count):
@@ -153,7 +153,8 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
         returned.release()
 
     with ThreadPoolExecutor(10) as pool:
-        pool.submit(database.write, lambda tx: wait_until_waiting(8))
+        pool.submit(database.write, lambda tx: (begun.set(), wait_until_waiting(8)))
+        begun.wait(20)
         for each in [pool.submit(write) for _ in range(8)]:
             each.result(20)
         assert following[0].result(20)
@@ -197,7 +198,7 @@ def test_too_little_memory_is_a_failure_that_passes(database, engine, slugs):
     engine.connection.create_function("fail", 0, fail)
     for use in (database.row, lambda query: database.write(lambda tx: tx.execute(query))):
         with pytest.raises(Unavailable, match="out of memory") as caught:
-            use(Statement("SELECT fail()", []))
+            use(SQL("SELECT fail()"))
         assert caught.value.retry_after == 1
     database.write(add, "a")
     assert slugs() == ["a"]
