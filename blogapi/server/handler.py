@@ -2,6 +2,7 @@
 
 import logging
 import resource
+import socket
 import sys
 import time
 from collections.abc import Iterable
@@ -9,7 +10,6 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
-import gevent
 from flask import Flask
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
@@ -58,7 +58,7 @@ class Handler:
             "wsgi.run_once": False,
         }
 
-    def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
+    def __call__(self, sock: socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side ends it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
         unreader = SocketUnreader(connection)
