@@ -83,14 +83,14 @@ class Handler:
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
-                connection.give_up()
+                connection.end()
 
     def make_room(self) -> None:
         """End the oldest connection that waits for its client, if possible one without a key."""
         for keyed in (False, True):
             for connection in self.connections:
                 if connection.reading and not connection.ended and connection.keyed is keyed:
-                    connection.end()
+                    connection.end(ConnectionAbortedError)  # without an answer
                     return
 
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, address: tuple) -> bool:
