@@ -218,7 +218,7 @@ class Report:
             if any(redirects(item)):
                 self.places["old addresses"].append(item.source)
             if self.dry_run:
-                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item)}"))
+                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item, result.outcome)}"))
 
     def print(self, left_out: Mapping[str, int]) -> None:
         """Print the counts, with those of what is not imported."""
@@ -249,9 +249,10 @@ def redirects(item: Item) -> Iterator[str]:
             yield f"/{path} /{item.fields['slug']}\n"
 
 
-def _foreseen(item: Item) -> str:
+def _foreseen(item: Item, outcome: str) -> str:
     fields = item.fields
-    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
+    status = fields.get("status", "draft" if outcome == "created" else "")
+    parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
     parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
     parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
     parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]

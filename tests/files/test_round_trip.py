@@ -1,4 +1,4 @@
-"""What goes out as a file comes in as the same post, whatever its text is: export and import, GET and PUT."""
+"""A post that goes out as a file comes in as the same post: export and import, GET and PUT."""
 
 from contextlib import contextmanager
 from pathlib import Path
