@@ -209,7 +209,7 @@ class ClientConnection:
                 self._expect(DISCARD_SECONDS, DISCARDED_BYTES)
                 while self.recv(64 * 1024):
                     self.release()
-        except (OSError, ParseException):
+        except (OSError, ParseException, MemoryError):
             pass
         finally:
             self.release()
