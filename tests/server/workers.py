@@ -219,10 +219,12 @@ class Undoer:
         try:
             self.set_up(service)
             self.undo(service)
-            while not stopped.is_set():
+            ended = False
+            while not ended:
                 self.since = rfc3339(time.time())
                 self.spoil(service)
                 self.undo(service)
+                ended = stopped.is_set()
         except LOST:
             pass
 

@@ -94,8 +94,8 @@ def regenerate_key() -> Response:
 @blueprint.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
-    latest = webhooks.latest_deliveries(database(), DELIVERIES)
-    rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(database())]
+    known = webhooks.listing(database())
+    rows = [(webhook, webhooks.deliveries(database(), webhook.id, DELIVERIES)) for webhook in known]
     events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 
