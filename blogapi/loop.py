@@ -1,8 +1,24 @@
 """Waiting. A server's event loop has its own implementation (`blogapi.server.loop`)."""
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+SERVICE = "", True
+# For whom the process works: the name of a client, and whether it has a key
+CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
+
+
+class Places(Protocol):
+    """A semaphore, by its names in `threading`."""
+
+    def acquire(self, *, timeout: float) -> bool:
+        """Wait for a place; return False if there is none in time."""
+
+    def release(self) -> None:
+        """Give the place to the next."""
 
 
 class Loop:
@@ -17,6 +33,10 @@ class Loop:
     def timeout(self, seconds: float) -> AbstractContextManager:
         """Raise TimeoutError in a block that takes longer, if the process can do that."""
         return nullcontext()
+
+    def places(self, size: int) -> Places:
+        """Return a semaphore; in a server, clients take turns at it."""
+        return threading.Semaphore(size)
 
     def requests_wait(self) -> bool:
         """Return whether requests wait for their turn."""

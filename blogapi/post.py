@@ -187,8 +187,8 @@ def content() -> Text:
     return Text(length(0, MAX_CONTENT), visible, required=True, **about(description, minLength=1))
 
 
-def excerpt(**kwargs: Any) -> Text:
-    return Text(length(0, MAX_EXCERPT), **about("A summary, at most 1,000 characters."), **kwargs)
+def excerpt() -> Text:
+    return Text(length(0, MAX_EXCERPT), **about("A summary, at most 1,000 characters."))
 
 
 def tags(**kwargs: Any) -> Distinct:
@@ -196,14 +196,14 @@ def tags(**kwargs: Any) -> Distinct:
     return Distinct(tag_name(), length(0, MAX_TAGS, "tags"), fold, **about(description), **kwargs)
 
 
-def tag_name(**kwargs: Any) -> Line:
+def tag_name() -> Line:
     description = "One line of 1 to 64 characters, without the white space around it; at least one is visible."
-    return Line(length(1, MAX_TAG), visible, **about(description), **kwargs)
+    return Line(length(1, MAX_TAG), visible, required=True, **about(description))
 
 
-def cover_image(**kwargs: Any) -> Text:
+def cover_image() -> Text:
     description = f"The address of an image. {URL_DESCRIPTION}"
-    return Text(length(0, MAX_URL), absolute_url, **about(description, pattern=f"^$|{URL_PATTERN}"), **kwargs)
+    return Text(length(0, MAX_URL), absolute_url, **about(description, pattern=f"^$|{URL_PATTERN}"))
 
 
 def published_at() -> Time:
@@ -274,10 +274,10 @@ class PostChangeSchema(PostInputSchema):
     """A change of a post (RFC 7396): what is left out stays, null clears excerpt, tags and cover_image."""
 
     example = {"status": "archived"}
-    excerpt = excerpt(allow_none=True)
     status = choice(*STATUSES, **about("Any status may follow any other."))
-    tags = tags(allow_none=True)
-    cover_image = cover_image(allow_none=True)
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.allow_none = field_name in ("excerpt", "tags", "cover_image")
 
 
 class PutPostSchema(PostInputSchema):

@@ -17,7 +17,7 @@ from blogapi.cli.commands import opened
 from blogapi.config import Config
 from blogapi.storage import stored
 from blogapi.storage.errors import Unavailable
-from blogapi.web.openapi.description import describe
+from blogapi.web.openapi import describe
 from blogapi.web.views import blueprint
 
 ROOM_BYTES = 100 * 1024 * 1024

@@ -19,9 +19,9 @@ from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target
 from blogapi.server.requests import BUSY, Request, client_address, network, refusal_for
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.cors import headers_for
 from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import REQUEST
+from blogapi.web.responses import cors_headers
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
@@ -127,9 +127,9 @@ class Handler:
         known = environ.pop(REQUEST)
         environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
         if known.key:
-            self.shared.remember(key)
+            self.shared.keys.add(key)
         else:
-            self.shared.keys.pop(key, None)  # It was revoked.
+            self.shared.keys.discard(key)  # It was revoked.
         keep = request.complete and not request.wants_close and not self.closing
         # A client must learn that its change was committed.
         needed = known.is_known and request.method not in ("GET", "HEAD")
@@ -196,7 +196,7 @@ class Handler:
 
     def refuse(self, connection: ClientConnection, address: tuple, request: Request, status: int, message: str) -> None:
         """Answer a request with the Error body, instead of the application, and end the connection."""
-        cors = headers_for(self.config.cors_origins, dict(request.headers).get("ORIGIN"))
+        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN"))
         line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
         if request.method == "HEAD":
             content = b""

@@ -13,9 +13,8 @@ from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRe
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
-from blogapi.web import cors
 from blogapi.web.request import READS, Request, current_request
-from blogapi.web.responses import no_content
+from blogapi.web.responses import PREFLIGHT, is_preflight, no_content
 
 # The paths that need no key, all of them outside /v1
 PUBLIC = {
@@ -46,9 +45,8 @@ FORBIDDEN = {
 def guard() -> Response | None:
     """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
     request = current_request()
-    origins = request.service.config.cors_origins
-    if request.method == "OPTIONS" and cors.is_preflight(request.environ, origins, request.path):
-        return no_content(request, cors.PREFLIGHT.items())
+    if request.method == "OPTIONS" and is_preflight(request):
+        return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.
     if request.path not in PUBLIC and request.blueprint != OWNER:
         check_request(request)

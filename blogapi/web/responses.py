@@ -1,7 +1,8 @@
-"""Responses, each created once with all of its headers."""
+"""Responses, each created once with all of its headers, and CORS: which pages of other origins may read them."""
 
 import json
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -12,13 +13,21 @@ from werkzeug.http import HTTP_STATUS_CODES
 from xxhash import xxh3_128_hexdigest
 
 from blogapi.files.markdown import render
-from blogapi.storage.documents import etag
-from blogapi.web import cors
+from blogapi.storage.documents import dump, etag
 from blogapi.web.request import JSON, READS, Request, prefers_markdown
 
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
 PRIVATE = "private, no-cache"  # Only the client may keep it, and must ask each time whether it is still valid.
+ALLOW_ORIGIN = "Access-Control-Allow-Origin"
+EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
+    "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
+}
+
+log = logging.getLogger(__name__)
 
 
 class Headers(datastructures.Headers):
@@ -59,8 +68,8 @@ def respond(
     if status in (204, 304):
         del pairs[:2]
     origins = request.service.config.cors_origins
-    if origins and cors.is_covered(request.path):
-        found = cors.headers_for(origins, request.environ.get("HTTP_ORIGIN"))
+    if origins and is_covered(request.path):
+        found = cors_headers(origins, request.environ.get("HTTP_ORIGIN"))
         vary = ", ".join(filter(None, (vary, found.pop("Vary", ""))))
         pairs += found.items()
     if vary:
@@ -70,8 +79,7 @@ def respond(
 
 def json_response(request: Request, content: Any, status: int = 200, headers: Pairs = (), **options: str) -> Response:
     """Answer with JSON."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return respond(request, f"{text}\n".encode(), JSON, status, headers, **options)
+    return respond(request, f"{dump(content)}\n".encode(), JSON, status, headers, **options)
 
 
 def post_response(
@@ -140,3 +148,36 @@ def next_link(request: Request, path: str, name: str, cursor: Any) -> str | None
 @lru_cache(maxsize=256)  # Encoding a query takes as long as finding a page.
 def _link(path: str, query: tuple[tuple[str, Any], ...], name: str, cursor: str) -> str:
     return f'<{path}?{urlencode({**dict(query), name: cursor}, quote_via=quote, safe="")}>; rel="next"'
+
+
+# CORS (the CORS protocol of the Fetch standard)
+
+
+def is_preflight(request: Request) -> bool:
+    """Return whether a request is the preflight of a page that may call the API."""
+    origin, origins = request.environ.get("HTTP_ORIGIN"), request.service.config.cors_origins
+    if not origin or not is_covered(request.path) or "HTTP_ACCESS_CONTROL_REQUEST_METHOD" not in request.environ:
+        return False
+    permitted = ALLOW_ORIGIN in cors_headers(origins, origin)
+    if not permitted:
+        report(origin[:100])
+    return permitted
+
+
+@lru_cache(maxsize=100)
+def report(origin: str) -> None:
+    """Log once that pages of an origin may not call the API."""
+    log.warning("pages of %a may not call the API: BLOGAPI_CORS_ORIGINS does not name this origin", origin)
+
+
+def is_covered(path: str) -> bool:
+    """Return whether a path is one of the API itself."""
+    return f"{path}/".startswith("/v1/")
+
+
+def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
+    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` means all."""
+    if "*" in origins:
+        return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
+    vary = {"Vary": "Origin"} if origins else {}
+    return vary | {ALLOW_ORIGIN: origin, "Access-Control-Expose-Headers": EXPOSED} if origin in origins else vary

@@ -1,9 +1,10 @@
-"""The service: the objects that an application consists of."""
+"""The service: the objects that an application consists of, and the rate limit."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from flask import current_app
 
@@ -11,8 +12,64 @@ from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
 from blogapi.storage import engine_for
 from blogapi.storage.engine import Database
-from blogapi.web.limiter import FixedWindow
+from blogapi.storage.keys import WINDOW_SECONDS, Hits
 from blogapi.web.metrics import Metrics
+
+
+class Quota(NamedTuple):
+    """What is left to a key after a request."""
+
+    limit: int
+    remaining: int
+    reset: int  # Unix time, whole seconds, at which the window ends
+    retry_after: int  # whole seconds until then, at least 1
+    exceeded: bool
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        return [
+            ("X-RateLimit-Limit", str(self.limit)),
+            ("X-RateLimit-Remaining", str(self.remaining)),
+            ("X-RateLimit-Reset", str(self.reset)),
+        ]
+
+
+class FixedWindow:
+    """Counts up to `limit` hits of each key in windows of `seconds`, aligned to the Unix epoch."""
+
+    def __init__(self, limit: int, seconds: int = WINDOW_SECONDS, clock: Callable[[], float] = time.time):
+        self.limit = limit
+        self.seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._window = 0
+        self._hits: dict[Any, int] = {}
+
+    def hit(self, key: Any, counted: Hits | None = None) -> Quota:
+        """Count one request of `key`, unless the database has `counted` it already, for several processes."""
+        return self._quota_of(*counted) if counted else self._quota(key, 1)
+
+    def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
+        """Return the quota of `key` without counting; without a key, the full limit."""
+        return self._quota_of(*counted) if counted else self._quota(key, 0)
+
+    def _quota(self, key: Any, count: int) -> Quota:
+        now = int(self._clock())
+        window = now // self.seconds
+        with self._lock:
+            if window == self._window - 1:  # The clock was set back: a window does not begin twice.
+                window = self._window
+            elif window != self._window:
+                self._window, self._hits = window, {}
+            hits = self._hits.get(key, 0) + count
+            if count:
+                self._hits[key] = hits
+        return self._quota_of(hits, window, now)
+
+    def _quota_of(self, hits: int, window: int, now: int) -> Quota:
+        reset = (window + 1) * self.seconds
+        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
+
 
 EXTENSION = "blogapi"  # its key in `app.extensions`
 

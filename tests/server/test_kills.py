@@ -41,7 +41,7 @@ def work_until_killed(service, workers, victims):
 
 
 def unfinished(service):
-    """How many deliveries of the first webhook are still to be made, and posts to be published soon."""
+    """How many deliveries of the first webhook are pending, and how many posts are due soon."""
     query = """
         SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
         + (SELECT count(*) FROM schedule WHERE published_at < ?)

@@ -4,8 +4,9 @@ import gevent
 import pytest
 
 from blogapi.config import Config
+from blogapi.loop import CLIENT, SERVICE
 from blogapi.server.connection import ReceiveBudget, Shared
-from blogapi.server.loop import Turns
+from blogapi.server.loop import Places, Turns
 from blogapi.server.requests import network
 
 
@@ -56,6 +57,34 @@ def test_a_client_that_goes_away_leaves_its_place():
     gevent.joinall(waiting)
     assert order == ["a", "b", "d"]
     assert not any(turns.waiting)
+
+
+def served_in_places(*clients):
+    """The clients of some requests that need the only place, in the order in which they get it."""
+    places, order = Places(1), []
+
+    def use(client):
+        CLIENT.set(client)
+        assert places.acquire(timeout=1)
+        order.append(client[0])
+        gevent.sleep(0)
+        places.release()
+
+    gevent.joinall([gevent.spawn(use, client) for client in clients], raise_error=True)
+    assert (places.free, any(places.waiting)) == (1, False)
+    return order
+
+
+def test_a_client_that_wants_many_places_does_not_keep_others_from_one():
+    strangers = [("127.0.0.1", False)] * 3
+    assert served_in_places(*strangers, ("key", True), SERVICE) == ["127.0.0.1", "127.0.0.1", "key", "127.0.0.1", ""]
+
+
+def test_a_place_that_is_not_free_in_time_is_left_to_others():
+    places = Places(1)
+    assert [places.acquire(timeout=0.01) for _ in range(2)] == [True, False]
+    places.release()
+    assert places.acquire(timeout=0.01)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from blogapi import create_app
-from blogapi.web import cors
-from blogapi.web.openapi.components import REQUEST_HEADERS
+from blogapi.web import responses
+from blogapi.web.openapi import REQUEST_HEADERS
 from tests.conftest import NOON, message
 from tests.service import BIN, CHECKOUT, Server, add_key, unmeasured
 
@@ -83,8 +83,8 @@ def test_a_preflight_with_a_key_is_not_counted_either(client):
 
 def test_a_preflight_allows_every_method_and_header_that_there_is(app):
     methods = {method for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1") for method in rule.methods}
-    assert set(cors.PREFLIGHT["Access-Control-Allow-Methods"].split(", ")) == methods
-    headers = set(cors.PREFLIGHT["Access-Control-Allow-Headers"].split(", "))
+    assert set(responses.PREFLIGHT["Access-Control-Allow-Methods"].split(", ")) == methods
+    headers = set(responses.PREFLIGHT["Access-Control-Allow-Headers"].split(", "))
     assert headers == {"Authorization", "Content-Type", *REQUEST_HEADERS}
 
 

@@ -14,9 +14,9 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.post import PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS, Event
-from blogapi.web.openapi.components import SHAPES
+from blogapi.web.openapi import SHAPES
 from blogapi.web.schemas.fields import ErrorSchema
-from blogapi.web.schemas.tags import TagSchema
+from blogapi.web.schemas.posts import TagSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
@@ -39,6 +39,10 @@ def operations(app):
 def test_it_is_valid(description):
     OpenAPIV31SpecValidator(description).validate()
     assert (description["openapi"], description["info"]["version"]) == ("3.1.0", "1.0.0")
+
+
+def test_it_says_how_a_break_would_be_announced(description):
+    assert "a `/v2`, announced twelve months ahead by the\nheaders `Deprecation`" in description["info"]["description"]
 
 
 def test_it_has_every_route_and_no_other(app, description):

@@ -1,16 +1,18 @@
-"""Schemas of the lists of posts. Those of a post are in blogapi.post."""
+"""Schemas of lists of posts, and of tags. Those of a post are in blogapi.post."""
 
 from typing import Any
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
+from marshmallow.validate import Range
 
-from blogapi.post import FIELDS, ID, LISTED, STATUSES, Text, about, choice, length
+from blogapi.post import FIELDS, ID, LISTED, STATUSES, StrictSchema, Text, about, choice, length, tag_name
 from blogapi.storage.search.words import words
 from blogapi.web.schemas.fields import (
     MAX_PAGE_SIZE,
     TIME,
     Before,
     DateOrTime,
+    Flag,
     FoldedTag,
     Names,
     NoQuerySchema,
@@ -81,3 +83,40 @@ class DeleteQuerySchema(NoQuerySchema):
     """The query of DELETE /posts/{id}."""
 
     permanent = choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))
+
+
+class TagsQuerySchema(NoQuerySchema):
+    """The query of GET /tags."""
+
+    limit = PageSize(
+        MAX_PAGE_SIZE,
+        load_default=MAX_PAGE_SIZE,
+        **about("The most tags to return: 1,000 if left out, and never more."),
+    )
+    status = choice(*STATUSES, **about("Count only posts of this status, and leave out other tags."))
+    after = FoldedTag("Only tags after this one.")
+
+
+class TagQuerySchema(TagsQuerySchema):
+    """The query of GET /tags/{tag}."""
+
+    class Meta:
+        fields = ("status",)
+
+
+class TagSchema(StrictSchema):
+    """A tag that posts carry, spelt as in the newest of them."""
+
+    example = {"name": "Travel", "posts": 3}
+    name = tag_name()
+    posts = fields.Integer(required=True, strict=True, validate=Range(min=1), **about("How many posts carry it."))
+
+
+class TagChangeSchema(StrictSchema):
+    """A change of a tag."""
+
+    example = {"name": "Journeys"}
+    name = tag_name()
+    merge = Flag(
+        load_default=False, **about("Whether to merge it with another tag of the new name; otherwise that is refused.")
+    )

@@ -25,7 +25,7 @@ from blogapi.post import (
 from blogapi.storage.models import EVENTS, POST_EVENTS
 from blogapi.web.schemas.fields import Flag
 from blogapi.web.schemas.history import POST_EXAMPLE, PostWithoutContentSchema
-from blogapi.web.schemas.tags import TagSchema
+from blogapi.web.schemas.posts import TagSchema
 
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 WEBHOOK_EXAMPLE = {
@@ -165,7 +165,7 @@ EVENT_SCHEMAS = {
         ["tag.updated"],
         {"tag": TagSchema.example, "previous_name": "Journeys"},
         tag=nested(TagSchema(), "The tag as it is now."),
-        previous_name=tag_name(required=True),
+        previous_name=tag_name(),
     ),
     "tag.deleted": event(
         "TagDeleted",
@@ -173,7 +173,7 @@ EVENT_SCHEMAS = {
         ["tag.deleted"],
         {"tag": {"name": "Travel"}},
         tag=nested(
-            define("TagName", "A tag that no post carries any more.", {"name": "Travel"}, name=tag_name(required=True)),
+            define("TagName", "A tag that no post carries any more.", {"name": "Travel"}, name=tag_name()),
             "The tag as it was.",
         ),
     ),

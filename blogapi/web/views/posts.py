@@ -1,19 +1,20 @@
-"""Views of posts."""
+"""Views of posts and tags."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 from flask import Response
 from marshmallow import ValidationError
-from werkzeug.exceptions import NotFound
+from werkzeug import exceptions
 
 from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
-from blogapi.storage import pages, posts, search
+from blogapi.storage import errors, pages, posts, search, tags
+from blogapi.storage.documents import dump
 from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import in_scope
-from blogapi.web.openapi.operation import Answer, operation
+from blogapi.web.operation import Answer, operation
 from blogapi.web.request import (
     JSON,
     MARKDOWN,
@@ -27,13 +28,21 @@ from blogapi.web.request import (
 )
 from blogapi.web.responses import (
     created_response,
+    json_response,
     list_response,
     next_link,
     no_content,
     post_response,
     readable_response,
 )
-from blogapi.web.schemas.posts import DeleteQuerySchema, ListQuerySchema
+from blogapi.web.schemas.posts import (
+    DeleteQuerySchema,
+    ListQuerySchema,
+    TagChangeSchema,
+    TagQuerySchema,
+    TagSchema,
+    TagsQuerySchema,
+)
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 post_schema = PostSchema()
@@ -138,7 +147,7 @@ def put_post(request: Request, post: str) -> Response:
     `Content-Type: text/markdown`.
     """
     if not is_slug(post):
-        raise NotFound(NO_SLUG)
+        raise exceptions.NotFound(NO_SLUG)
     body, check = parse_body(request), precondition(request)
     same = posts.find_same(request.database, post, body)  # so it is valid: this is the path of most files of a folder
     if same:
@@ -167,4 +176,56 @@ def delete_post(request: Request, post: PostRef) -> Response:
     """
     author = "" if request.query.get("permanent") == "true" else request.author
     request.database.write(posts.delete, post, precondition(request), author)
+    return no_content(request)
+
+
+@operation(
+    "GET /v1/tags",
+    Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link", "ETag")),
+    query=TagsQuerySchema(),
+    request_headers=("If-None-Match",),
+    scopes=SCOPES,
+)
+def list_tags(request: Request) -> Response:
+    """List tags by name, with the number of posts that carry them.
+
+    A page has at most `limit` tags. `Link` leads to the next page.
+    """
+    query = in_scope(request)
+    page = tags.TagPage([], None) if query is None else tags.page(request.database, **query)
+    content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
+    return list_response(request, content, next_link(request, "/v1/tags", "after", page.last))
+
+
+@operation(
+    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), errors=(404,), scopes=SCOPES
+)
+def get_tag(request: Request, tag: str) -> Response:
+    """Get a tag, with the number of posts that carry it."""
+    query = in_scope(request)
+    if query is None:
+        raise errors.NotFound("tag")
+    return json_response(request, tags.find(request.database, tag, **query)._asdict())
+
+
+@operation(
+    "PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema(), errors=(404,)
+)
+def change_tag(request: Request, tag: str) -> Response:
+    """Rename a tag in every post, or merge it with another.
+
+    All posts change at once. If another tag has the new name, `merge` must be true.
+    """
+    change = load_body(request, lambda: tags.find(request.database, tag))
+    renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"])
+    return json_response(request, renamed._asdict())
+
+
+@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."), errors=(404,))
+def delete_tag(request: Request, tag: str) -> Response:
+    """Remove a tag from every post.
+
+    All posts change at once; none is deleted.
+    """
+    request.database.write_in_thread(tags.delete, tag)
     return no_content(request)

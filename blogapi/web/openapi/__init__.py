@@ -1,1 +1,0 @@
-"""The description of the API, from the declarations at the views."""
