@@ -15,7 +15,7 @@ MAX_PAGE_SIZE = 1000  # posts, or tags
 MAX_MESSAGE = 500  # characters
 POSITIVE = re.compile("[1-9][0-9]*")
 DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"  # of a Cursor
+TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"  # of a Cursor
 PARTS = ("title", "text")  # of the order of relevance
 
 
