@@ -1,10 +1,12 @@
 """The sample blogs, and how the tests read folders and exports."""
 
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from slugify import slugify
 
-from blogapi.files.sources import open_sources
+from blogapi.files.sources import Sources
 
 SAMPLES = Path(__file__).parent / "samples"
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
@@ -14,8 +16,14 @@ def slug_of(text):
     return slugify(text, max_length=80, word_boundary=True) or "untitled"
 
 
-def read(*paths, now=NOON, **options):
-    with open_sources(paths, now=now, slug_of=slug_of, **options) as sources:
+@contextmanager
+def open_sources(*paths, now=NOON, slug_of=slug_of, **options):
+    with TemporaryFile() as spool:
+        yield Sources(paths, spool, now=now, slug_of=slug_of, **options)
+
+
+def read(*paths, **options):
+    with open_sources(*paths, **options) as sources:
         items = list(sources)
         assert len(sources) == len(items)
     return items
@@ -23,5 +31,5 @@ def read(*paths, now=NOON, **options):
 
 def slugs_in(path):
     """The slugs of what is in a file, without holding more than one post at a time."""
-    with open_sources([path], now=NOON, slug_of=slug_of) as sources:
+    with open_sources(path) as sources:
         return [item.fields["slug"] for item in sources]

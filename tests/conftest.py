@@ -168,7 +168,7 @@ def statements(database):
 
 @pytest.fixture
 def damage(config, database):
-    """Set a column of the first row of a table, to NULL also where there must be none: what a damaged file can have."""
+    """Set a column of the first row of a table, even to NULL in a NOT NULL column, as in a damaged file."""
 
     def damage(table, column, value):
         with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
@@ -253,7 +253,7 @@ def small_disk(tmp_path):
     if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("to mount a small file system needs root")
     yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)  # also where a test has failed
+    subprocess.run(["umount", "--lazy", folder], check=True)  # also if a test failed
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What must hold in every database, whatever happened to it: recomputed from the documents of its posts."""
+"""The invariants of every database, recomputed from the documents of its posts."""
 
 import json
 import sqlite3

@@ -18,7 +18,7 @@ UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
 
 
 def programs():
-    """Return the folder of PostgreSQL's programs, the newest ones; None where there are none."""
+    """Return the folder of PostgreSQL's programs, the newest ones; None if there are none."""
     found = shutil.which("postgres")
     if found:
         return Path(found).resolve().parent

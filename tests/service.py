@@ -21,7 +21,7 @@ BIN = Path(sys.executable).parent
 
 
 def add_key(database, name, scope="full"):
-    """Put a key in force; return it."""
+    """Store a new key; return it."""
     key = keys.new_key()
     database.write(keys.add, name, key, scope)
     return key
@@ -39,9 +39,9 @@ def free_port():
 
 
 class Server:
-    """A gunicorn with a database; its log is kept in a file, beside that where it is one.
+    """A gunicorn with a database; its log is a file, next to the database if that is a file.
 
-    It makes a key, unless it is given the `key` of another. `measured` lets coverage look on, where it does so at all;
+    It creates a key unless it gets the `key` of another server. `measured` lets coverage measure it, if coverage runs;
     that takes time and memory.
     """
 
@@ -119,7 +119,7 @@ class Server:
         return self.process.wait(10)
 
     def kill(self):
-        """End the server at once, whatever it is doing."""
+        """Kill the server."""
         if self.process.poll() is None:
             processes = [self.process.pid, *map(int, self.workers)]
             for process in processes:
@@ -234,7 +234,7 @@ def at_once(services, count, *request, **headers):
 def assert_100_of_150_are_served(services):
     """Send 150 requests with one key at the same moment, to all services in turn, and look at what is answered."""
     resets = set()
-    while len(resets) != 1:  # again, where a minute ended meanwhile
+    while len(resets) != 1:  # again if a minute ended meanwhile
         key = services[0].blogapi("keys", "create", f"key{len(resets)} {time.time()}").stdout.strip()
         sockets = [services[number % len(services)].connect() for number in range(150)]
         for sock in sockets:

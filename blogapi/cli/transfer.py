@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -17,7 +18,7 @@ from blogapi.cli.commands import opened, with_progress
 from blogapi.config import Config
 from blogapi.files.export import export
 from blogapi.files.front_matter import rfc3339_of, shown
-from blogapi.files.sources import Item, Refused, open_sources
+from blogapi.files.sources import Item, Refused, Sources
 from blogapi.post import URL, PutPostSchema, sentences
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import posts, undo
@@ -102,8 +103,8 @@ def import_posts(
     and the exit status is 1. After an interruption, repeat the command.
     """
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
-    found = open_sources(paths, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
-    with opened() as database, found as sources:
+    with opened() as database, TemporaryFile() as spool:
+        sources = Sources(paths, spool, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
         results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
@@ -212,12 +213,12 @@ class Report:
             click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
         if item := result.item:
             self.dropped.update(item.dropped)
-            for what, line in item.notes:
+            for what, line in item.notes.items():
                 self.places[what].append(f"{item.source}:{line}" if line else item.source)
             if any(redirects(item)):
                 self.places["old addresses"].append(item.source)
             if self.dry_run:
-                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item)}"))
+                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item, result.outcome)}"))
 
     def print(self, left_out: Mapping[str, int]) -> None:
         """Print the counts, with those of what is not imported."""
@@ -248,12 +249,13 @@ def redirects(item: Item) -> Iterator[str]:
             yield f"/{path} /{item.fields['slug']}\n"
 
 
-def _foreseen(item: Item) -> str:
+def _foreseen(item: Item, outcome: str) -> str:
     fields = item.fields
-    parts = [fields["slug"], f"{fields.get('status', '')} {fields.get('published_at', '')}".strip()]
+    status = fields.get("status", "draft" if outcome == "created" else "")
+    parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
     parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
     parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
-    parts += [f"{what} in line {line}" if line else what for what, line in item.notes]
+    parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]
     return "; ".join(filter(None, parts))
 
 

@@ -5,11 +5,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -41,7 +39,7 @@ class Item(NamedTuple):
     dropped: tuple[str, ...] = ()  # the names of values that have no place in a post
     document: Document = Document({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
-    notes: tuple[tuple[str, int | None], ...] = ()  # things for the author to look at, each with its line
+    notes: Mapping[str, int | None] = {}  # what its author should look at, each with its first line
 
 
 class Refused(NamedTuple):
@@ -68,17 +66,26 @@ class Found(NamedTuple):
 class Sources:
     """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
 
-    Their number is known before they are read. The memory that this takes does not grow with their contents.
+    Their number is known before they are read. The posts of exports wait in the file `spool`, so that the memory that
+    this takes does not grow with the contents. `now` is a Unix time, `slug_of` makes a slug from a text. With `pages`,
+    there are also the pages of exports; relative addresses of images belong to `site` if it is given.
     """
 
     def __init__(
-        self, paths: Iterable[Path], spool: IO[bytes], now: str, slug_of: Callable[[str], str], pages: bool, site: str
+        self,
+        paths: Iterable[Path],
+        spool: IO[bytes],
+        *,
+        now: float,
+        slug_of: Callable[[str], str],
+        pages: bool = False,
+        site: str = "",
     ):
         self.spool = spool
-        self.now = now
+        self.now = rfc3339(now)
         self.slug_of = lambda text: text if is_slug(text) else slug_of(text)
         self.kinds = ("post", "page") if pages else ("post",)
-        self.site = site
+        self.site = site.rstrip("/")
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
         self.files: set[str] = set()
         found = [found for path in paths for found in self._find(path)]
@@ -98,7 +105,7 @@ class Sources:
                 yield Refused(item.source, item.document.line_of("slug"), reason)
             else:
                 sources[found.slug] = item.source
-                yield _looked_through(item, found.slug)
+                yield _annotated(item, found.slug)
 
     def _distinct(self, found: list[Found]) -> list[Found]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ; or the day.
@@ -150,21 +157,15 @@ class Sources:
         if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
-        item = self._read_file(path, top)
+        read = partial(_read, str(path), self._item_of_file, path, top)
+        item = read()
         if isinstance(item, Refused):
             yield Found(lambda: item)
         else:
             parents = path.absolute().parent.parts[1:]
             when = item.created_at or item.fields.get("published_at") or LAST
             is_index = path.stem.partition(".")[0] == "index"
-            read = partial(self._read_file, path, top)
             yield Found(read, when, item.document.number, item.fields["slug"], parents[:-1] if is_index else parents)
-
-    def _read_file(self, path: Path, top: Path) -> Item | Refused:
-        try:
-            return self._item_of_file(path, top, parse(_bytes_of(path)))
-        except (OSError, MarkdownError) as error:
-            return _refusal(str(path), error)
 
     def _find_in_export(self, path: Path) -> Iterator[Found]:
         try:
@@ -173,25 +174,19 @@ class Sources:
                 if post["kind"] not in self.kinds:
                     self.left_out[post["kind"]] += 1
                 elif "error" in post:
-                    yield Found(partial(_refusal, f"{path} (id {post['id']})", MarkdownError(post["error"])))
+                    yield Found(partial(Refused, shown(f"{path} (id {post['id']})"), None, post["error"]))
                 else:
                     self.left_out["comment"] += post["comments"]
-                    read = partial(self._read_spooled, path, self.spool.tell())
+                    slug = self.slug_of(post["slug"] or post["title"] or f"post-{post['id']}")
+                    read = partial(_read, f"{path} ({slug})", self._item_of_export, path, self.spool.tell(), slug)
                     self.spool.write(json.dumps(post).encode() + b"\n")
                     when = post["created_at"] or post["published_at"] or LAST
-                    yield Found(read, when, 0, self._slug_in_export(post), (post["id"],))
+                    yield Found(read, when, 0, slug, (post["id"],))
         except (OSError, MarkdownError) as error:
             yield Found(partial(_refusal, str(path), error))
 
-    def _read_spooled(self, file: Path, offset: int) -> Item | Refused:
-        self.spool.seek(offset)
-        post = json.loads(self.spool.readline())
-        try:
-            return self._item_of_export(file, post)
-        except MarkdownError as error:
-            return _refusal(f"{file} ({self._slug_in_export(post)})", error)
-
-    def _item_of_file(self, path: Path, top: Path, document: Document) -> Item:
+    def _item_of_file(self, path: Path, top: Path) -> Item:
+        document = parse(_bytes_of(path))
         fields = document.fields
         paths, aliases, tags, dropped = read_other_names(document.unknown)
         address = paths[0] if paths else ""
@@ -211,17 +206,16 @@ class Sources:
         item = Item(shown(str(path)), fields, _created_at(document), dropped, document, (*paths, *aliases))
         return self._completed(item, "/".join(folders))
 
-    def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
-        html, title, slug = post["html"], post["title"], self._slug_in_export(post)
-        content = markdown_of(html, bare=post.get("bare", False)) if html else post.get("content", "")
-        values = post | {"slug": post["slug"] or slug, "title": title or _title(slug), "content": content}
+    def _item_of_export(self, file: Path, offset: int, slug: str) -> Item:
+        self.spool.seek(offset)
+        post = json.loads(self.spool.readline())
+        content = markdown_of(post["html"], bare=post.get("bare", False)) if post["html"] else post.get("content", "")
+        values = post | {"slug": post["slug"] or slug, "title": post["title"] or _title(slug), "content": content}
         fields = {name: value for name, value in values.items() if name in (*NAMES, "content") and value}
-        source = shown(f"{file} ({slug})" if title else f"{file} ({slug}, id {post['id']})")
-        old_paths = tuple(filter(None, [path_of(post.get("path"))]))
-        return self._completed(Item(source, fields, post["created_at"], old_paths=old_paths))
-
-    def _slug_in_export(self, post: Mapping[str, Any]) -> str:
-        return self.slug_of(post["slug"] or post["title"] or f"post-{post['id']}")
+        source = f"{file} ({slug})" if post["title"] else f"{file} ({slug}, id {post['id']})"
+        old_path = path_of(post.get("path"))
+        item = Item(shown(source), fields, post["created_at"], old_paths=(old_path,) if old_path else ())
+        return self._completed(item)
 
     def _completed(self, item: Item, folder: str = "") -> Item:
         """Complete a post.
@@ -236,34 +230,38 @@ class Sources:
         elif published_at > self.now:
             del fields["published_at"]
             dropped += ("published_at in the future",)
+        cover = fields.pop("cover_image", "")
         if self.site:
             fields["content"] = with_absolute_images(fields.get("content", ""), self.site, folder)
-        if cover := fields.pop("cover_image", ""):
-            if self.site:
-                cover = absolute(cover, self.site, folder)
-            if ABSOLUTE_URL.fullmatch(cover):
-                fields["cover_image"] = cover
-            else:
-                dropped += (item.document.sources.get("cover_image", "cover_image"),)
+            cover = cover and absolute(cover, self.site, folder)
+        if ABSOLUTE_URL.fullmatch(cover):
+            fields["cover_image"] = cover
+        elif cover:
+            dropped += (item.document.sources.get("cover_image", "cover_image"),)
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         fields["slug"] = self.slug_of(old_slug)
         item = item._replace(created_at=created_at, dropped=dropped)
         if fields["slug"] == old_slug:
             return item
-        return item._replace(old_paths=(f"/{old_slug}", *item.old_paths), notes=(("other slugs", None),))
+        notes = {"other slugs": item.document.line_of("slug")}
+        return item._replace(old_paths=(f"/{old_slug}", *item.old_paths), notes=notes)
 
 
-@contextmanager
-def open_sources(
-    paths: Iterable[Path], *, now: float, slug_of: Callable[[str], str], pages: bool = False, site: str = ""
-) -> Iterator[Sources]:
-    """Find the posts in files and folders, with `pages` also the pages in exports.
+def _annotated(item: Item, slug: str) -> Item:
+    """Return an item with the slug that it gets, and notes for its author."""
+    notes, first = dict(item.notes), item.document.content_line
+    if slug != item.fields["slug"]:
+        notes["other slugs"] = item.document.line_of("slug")
+    for name, line in not_portable(item.fields.get("content", "")).items():
+        notes[name] = first and first + line - 1
+    return item._replace(fields=item.fields | {"slug": slug}, notes=notes)
 
-    `now` is a Unix time, `slug_of` makes a slug from a text, relative addresses of images belong to `site` if it is
-    given.
-    """
-    with TemporaryFile() as spool:
-        yield Sources(paths, spool, rfc3339(now), slug_of, pages, site.rstrip("/"))
+
+def _read(source: str, read: Callable[..., Item], *arguments: Any) -> Item | Refused:
+    try:
+        return read(*arguments)
+    except (OSError, MarkdownError) as error:
+        return _refusal(source, error)
 
 
 def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
@@ -271,15 +269,6 @@ def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
         return Refused(shown(source), error.line, error.reason)
     reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
     return Refused(shown(source), None, reason or "cannot be read")
-
-
-def _looked_through(item: Item, slug: str) -> Item:
-    """Return an item with the slug that it gets, and notes for its author."""
-    notes = [("other slugs", item.document.line_of("slug"))] if item.notes or slug != item.fields["slug"] else []
-    for name, line in not_portable(item.fields.get("content", "")).items():
-        first = item.document.content_line
-        notes.append((name, first and first + line - 1))
-    return item._replace(fields=item.fields | {"slug": slug}, notes=tuple(notes))
 
 
 def _check_regular(path: Path) -> None:

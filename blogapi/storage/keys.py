@@ -116,7 +116,9 @@ def page(reader: Reader, limit: int, after: str = "") -> list[tuple[bytes, Known
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
-    """Store a key. Raises KeyName as `check_free` does."""
+    """Store a key; storing it again changes nothing. Raises KeyName as `check_free` does."""
+    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))):
+        return
     check_free(tx, name)
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 

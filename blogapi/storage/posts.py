@@ -284,7 +284,8 @@ def published_at(old: Document, changes: Document, now: str) -> str | None:
     Times in RFC 3339 UTC, whole seconds, compare as text.
     """
     status = changes.get("status") or old["status"]
-    given, stored = changes.get("published_at"), old.get("published_at")
+    given = changes.get("published_at")
+    stored = None if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
     if status == "scheduled":
         time = given or stored
         if not time or time <= now:

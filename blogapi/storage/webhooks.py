@@ -74,13 +74,15 @@ def _known(row: tuple) -> KnownWebhook:
     return KnownWebhook(webhook_id, url, events, bool(active), created_at)
 
 
-def add(tx: Transaction, url: str, events: list[str]) -> tuple[KnownWebhook, str]:
-    """Create a webhook; return it and its secret. Raises TooManyWebhooks."""
+def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = None) -> tuple[KnownWebhook, str]:
+    """Create a webhook, unless one has this secret; return it and its secret as text. Raises TooManyWebhooks."""
+    text = "whsec_" + b64encode(secret or secrets.token_bytes(32)).decode()
+    if found := tx.row(_webhooks.where(Webhook.secret == text)):
+        return _known(found), text
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise TooManyWebhooks(f"there are {MAX_WEBHOOKS} already; delete one first")
-    secret = "whsec_" + b64encode(secrets.token_bytes(32)).decode()
-    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": secret, "created_at": tx.now}
-    return find(tx, tx.insert(Webhook.insert(row))), secret
+    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": text, "created_at": tx.now}
+    return find(tx, tx.insert(Webhook.insert(row))), text
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:

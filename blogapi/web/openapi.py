@@ -102,6 +102,10 @@ keys (`blogapi keys create NAME`); each has a number of requests in each minute.
 GET and HEAD posts and tags; anything else is 403. A key created with `--published-only` is also read-only and sees
 published posts only: any other post is 404.
 
+Everything under `/v1` stays. New versions only add to it: operations, fields, parameters, events and error statuses; so
+ignore fields and events that you do not know. A breaking change would be a `/v2`, announced twelve months ahead by the
+headers `Deprecation` and `Sunset`.
+
 The body of every error is an Error. Unknown fields, unknown parameters and repeated parameters are refused.
 Any operation may answer these errors, and others that HTTP defines:
 

@@ -229,7 +229,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
         if text.startswith("\ufeff"):
             raise BadRequest("body: must not begin with a byte order mark")
         _check_size(text)
-        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        data = STRICT.decode(text)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
@@ -268,6 +268,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise BadRequest(f"body: must be JSON, which does not allow {name}")
+
+
+STRICT = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_constant)
 
 
 # Preconditions (RFC 9110, section 13.1)

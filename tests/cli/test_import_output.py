@@ -105,7 +105,7 @@ def test_the_text_of_a_file_cannot_control_the_terminal(run, folder):
 
 
 def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, storage, path):
-    top = folder(a="A", b="B", c=NOTED, d="---\nstatus: scheduled\n---\nD")
+    top = folder(a="A", b="B", c=NOTED, d="---\nstatus: scheduled\n---\nD", e="E")
     run("import", top / "a.md", top / "b.md")
     folder(b="Changed")
     before, posts_before = path.stat().st_mtime_ns, stored(storage)
@@ -115,13 +115,14 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
         f"{top}/a.md: would be unchanged: a",
         f"{top}/b.md: would be updated: b",
         f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; drops layout; HTML in line 6",
+        f"{top}/e.md: would be created: e; draft",
         "HTML 1 (it stays in the Markdown): " + f"{top}/c.md:6",
         "would be dropped: layout 1",
-        "would be made 1, changed 1, unchanged 1, refused 1",
+        "would be made 2, changed 1, unchanged 1, refused 1",
     ]
     assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
     assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
-    assert run("import", top)[1][0] == "made 1, changed 1, unchanged 1, refused 1"
+    assert run("import", top)[1][0] == "made 2, changed 1, unchanged 1, refused 1"
 
 
 def test_a_line_every_thousand_files_says_how_far_it_has_come(run, folder):

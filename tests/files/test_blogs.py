@@ -26,7 +26,7 @@ def test_a_jekyll_blog_is_read():
         "2019-05-04T07:30:00Z",
         ("layout", "image"),
         None,
-        notes=(("shortcodes", 12),),
+        notes={"shortcodes": 12},
     )
     assert leap_day._replace(document=None) == Item(
         f"{folder}/_posts/2020-02-29-leap-day.md",

@@ -10,8 +10,8 @@ import pytest
 
 from blogapi.files.content import markdown_of
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.sources import Item, Refused, open_sources
-from tests.blogs import NOON, SAMPLES, read, slug_of, slugs_in
+from blogapi.files.sources import Item, Refused
+from tests.blogs import SAMPLES, open_sources, read, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
 GHOST = SAMPLES / "exports/ghost.json"
@@ -36,7 +36,7 @@ def test_the_posts_of_wordpress_are_read():
         },
         "2015-02-13T09:00:00Z",
         old_paths=("/2015/02/13/salt-time/",),
-        notes=(("shortcodes", 0),),
+        notes={"shortcodes": 0},
     )
     assert blocks.fields == {
         "title": "ブロック",
@@ -68,7 +68,7 @@ def test_the_posts_of_ghost_are_read():
             "content": 'Hi [there](/about/).\n\n<iframe src="https://video.example/1"></iframe>\n',
         },
         "2023-11-14T10:00:00Z",
-        notes=(("HTML", 0),),
+        notes={"HTML": 0},
     )
     assert own == Item(
         f"{GHOST} (own-picture)",
@@ -179,10 +179,10 @@ def test_hostile_html_is_read_quickly(text):
     ],
 )
 def test_entries_that_are_not_posts_are_counted(name, kinds, pages):
-    with open_sources([SAMPLES / "exports" / name], now=NOON, slug_of=slug_of) as sources:
+    with open_sources(SAMPLES / "exports" / name) as sources:
         assert sources.left_out == kinds
         posts = len(sources)
-    with open_sources([SAMPLES / "exports" / name], now=NOON, slug_of=slug_of, pages=True) as sources:
+    with open_sources(SAMPLES / "exports" / name, pages=True) as sources:
         assert "page" not in sources.left_out
         assert len(sources) == posts + pages
 

@@ -1,4 +1,4 @@
-"""What goes out as a file comes in as the same post, whatever its text is: export and import, GET and PUT."""
+"""A post that goes out as a file comes in as the same post: export and import, GET and PUT."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +12,10 @@ from blogapi import create_app
 from blogapi.cli.transfer import store
 from blogapi.config import Config
 from blogapi.files.export import export
-from blogapi.files.sources import open_sources
 from blogapi.post import is_visible
 from blogapi.storage import pages
 from blogapi.storage.posts import slug_of
+from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
 from tests.service import add_key
 
@@ -103,7 +103,7 @@ def fill(client, clock, fields_by_slug):
 
 def load(database, folder, clock):
     """Import a folder; return what came of each file."""
-    with open_sources([folder], now=clock.now, slug_of=slug_of) as sources:
+    with open_sources(folder, now=clock.now, slug_of=slug_of) as sources:
         results = list(store(database, sources, events=False, by="import"))
     assert [result.reasons for result in results] == [[]] * len(results)
     return [result.outcome for result in results]

@@ -277,7 +277,7 @@ def test_front_matter_of_other_forms_is_refused_by_name(tmp_path, text, reason):
     ],
 )
 def test_content_that_works_on_one_site_only_is_noted_with_its_line(item, content, notes):
-    assert list(item("title: A", content=content).notes) == notes
+    assert list(item("title: A", content=content).notes.items()) == notes
 
 
 @pytest.mark.parametrize(

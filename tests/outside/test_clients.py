@@ -32,7 +32,7 @@ def service(tmp_path):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the description, for what is made from it."""
+    """A folder with the description, and for what is generated from it."""
     folder = tmp_path_factory.mktemp("clients")
     with (folder / "openapi.json").open("w") as file:
         subprocess.run([BIN / "blogapi", "openapi"], stdout=file, check=True)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.service import CHECKOUT
@@ -113,6 +114,29 @@ def test_a_megabyte_opens_and_saves(owner):
     owner.click("Save")
     assert get(owner)["title"] == "Hello again"
     assert get(owner)["content"] == content
+
+
+@pytest.mark.parametrize("with_scripts", [True, False])
+def test_a_post_that_is_too_long_is_still_there_after_going_back(owner, with_scripts):
+    browser = owner.browser
+    owner.open("/settings/posts/new")
+    typed = {
+        "title": "Hello",
+        "slug": "my-own",
+        "cover_image": "https://example.org/a.jpg",
+        "content": "x",
+        "tags": "a",
+    }
+    for name, text in typed.items():
+        owner.fill(name, text)
+    browser.execute_script("document.querySelector('#content').value += 'y'.repeat(5_000_000)")
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
+    owner.click("Create")
+    assert owner.text.startswith("Too long\nBody: must be at most 4,194,304 bytes.\nGo back in your browser")
+    with owner.next_page():
+        browser.back()
+    fields = {name: browser.find_element(By.NAME, name).get_property("value") for name in typed}
+    assert fields == typed | {"content": "x" + "y" * 5_000_000}
 
 
 def test_the_reference_and_the_page_lead_to_each_other(owner):

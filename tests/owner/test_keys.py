@@ -6,7 +6,7 @@ import pytest
 
 from blogapi.storage import keys, webhooks
 from blogapi.storage.models import Webhook
-from tests.owner.pages import Page, send, view
+from tests.owner.pages import Page, follow, send, view
 from tests.service import add_key
 
 # Keys
@@ -82,6 +82,35 @@ def test_many_keys_come_in_pages(owner, database):
         link = page.soup.find("a", string="More keys")
         path = link and link["href"]
     assert found == [f"key & {number:03}" for number in range(250)]
+
+
+def test_a_form_for_a_key_that_is_sent_twice_creates_one_and_shows_it_both_times(owner, stranger, database):
+    action, fields = view(owner, "/settings/keys").form("Create key")
+    shown = []
+    for _ in range(2):
+        page = follow(owner, send(owner, action, fields | {"name": "laptop"}))
+        shown.append(page.all(".new code")[0])
+    assert (shown[0], status(stranger, shown[0])) == (shown[1], 200)
+    assert [key.name for key in keys.listing(database)] == ["laptop"]
+    other = follow(owner, send(owner, action, fields | {"name": "phone"})).all(".new code")[0]
+    assert other != shown[0]
+
+
+def test_a_name_gets_another_key_each_time(owner):
+    shown = []
+    for _ in range(2):
+        shown.append(view(owner, "/settings/keys").press("Create key", name="laptop").all(".new code")[0])
+        view(owner, "/settings/keys").press("Yes, revoke")
+    assert shown[0] != shown[1]
+
+
+@pytest.mark.parametrize("path", ["keys", "webhooks"])
+def test_a_form_that_cannot_be_told_from_another_creates_nothing(owner, database, count, path):
+    label = {"keys": "Create key", "webhooks": "Add webhook"}[path]
+    action, fields = view(owner, f"/settings/{path}").form(label)
+    del fields["nonce"]
+    assert send(owner, action, fields | {"name": "laptop", "url": "http://8.8.8.8"}).status_code == 400
+    assert (list(keys.listing(database)), count(Webhook)) == ([], 0)
 
 
 # Webhooks
@@ -165,6 +194,13 @@ def test_a_long_url_leaves_room_for_the_secret_in_the_cookie(owner):
     send(owner, action, fields | {"url": "http://8.8.8.8/" + "🧁" * 2000})
     assert len(owner.get_cookie("blogapi-notice", path="/settings").value) < 4000  # Browsers drop longer ones.
     assert view(owner, "/settings/webhooks").all(".new code")[0].startswith("whsec_")
+
+
+def test_a_form_for_a_webhook_that_is_sent_twice_adds_one_and_shows_its_secret_both_times(owner, database, count):
+    action, fields = view(owner, "/settings/webhooks").form("Add webhook")
+    shown = [follow(owner, send(owner, action, fields | {"url": "http://8.8.8.8"})).all(".new code") for _ in range(2)]
+    assert shown[0] == shown[1] == list(database.row(Webhook.select(Webhook.secret)))
+    assert count(Webhook) == 1
 
 
 def test_reloading_the_answer_adds_no_second_webhook(owner, count):

@@ -10,7 +10,8 @@ from tests.service import add_key
 def test_the_page_opens_on_the_posts_once_there_is_one(owner, post):
     assert follow(owner, owner.get("/settings")).all("h1") == ["Keys"]
     post()
-    assert follow(owner, owner.get("/settings")).all("h1") == ["Posts"]
+    for path in ("/settings", "/settings/"):
+        assert follow(owner, owner.get(path)).all("h1") == ["Posts"]
 
 
 def test_an_empty_blog_says_what_to_do_first(owner):
@@ -152,11 +153,31 @@ def test_a_post_is_published_unpublished_archived_and_each_can_be_undone(owner, 
     page = page.press("Unpublish")
     assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is a draft now.", "draft")
     page = page.press("Undo")
-    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is published now.", "published")
+    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is as it was before.", "published")
     page = page.press("Archive")
     assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is archived now.", "archived")
-    assert page.press("Undo").said[0] == "“Hello” is published now."
+    assert page.press("Undo").all("h1") == ["Hello published"]
     assert view(owner, "/settings/posts/1").all(".notice") == []
+
+
+@pytest.mark.parametrize("label", ["Publish", "Archive", "Schedule"])
+def test_undoing_a_change_of_the_status_brings_back_the_exact_post(owner, client, post, clock, label):
+    before = post(title="Hello")
+    page = view(owner, "/settings/posts/1")
+    page = page.press(label, published_at="2026-11-21T08:30") if label == "Schedule" else page.press(label)
+    assert client.get("/v1/posts/1").json["status"] != "draft"
+    clock.now += 60
+    assert page.press("Undo").all("h1") == ["Hello draft"]
+    assert client.get("/v1/posts/1").json == before | {"updated_at": "2026-11-20T12:01:00Z"}
+
+
+def test_an_undo_of_the_status_does_not_undo_what_another_changed_since(owner, client, post):
+    post()
+    page = view(owner, "/settings/posts/1").press("Publish")
+    client.patch("/v1/posts/1", json={"title": "Theirs", "status": "archived"})
+    page = page.press("Undo")
+    assert (page.status, page.all("h1")) == (412, ["Nothing was changed"])
+    assert client.get("/v1/posts/1").json["status"] == "archived"
 
 
 def test_a_post_is_scheduled_and_what_undoes_that_and_its_end_keeps_the_time(owner, client, post):

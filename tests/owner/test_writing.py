@@ -1,5 +1,8 @@
 """Writing posts on the owner's page: validated as the API does, and nothing typed is lost."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from blogapi.storage import keys
@@ -189,6 +192,26 @@ def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app,
     assert (page.status, shown(page, label).items() >= FULL.items()) == (403, True)
     page = page.press(label)
     assert page.status == 200
+    assert client.get("/v1/posts/by-slug/hi").json["content"] == FULL["content"]
+
+
+@pytest.mark.parametrize(("content", "is_kept"), [("'" * 1_000_000, True), ("x" * 1_100_000, False)])
+def test_without_a_session_what_is_sent_back_is_bounded(stranger, content, is_kept):
+    page = Page(stranger, send(stranger, "/settings/posts/new", FULL | {"content": content}))
+    assert (page.status, content in page.soup.text) == (403, is_kept)
+
+
+def test_if_the_database_fails_the_form_is_kept_until_it_works(config, owner, client):
+    page = view(owner, "/settings/posts/new")
+    rename = "ALTER TABLE {} RENAME TO {}"
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute(rename.format("session", "away"))
+        page = page.press("Create", **FULL)
+        assert (page.status, page.all(".problem h2")) == (503, ["Not saved, but nothing is lost"])
+        other.execute(rename.format("away", "session"))
+    page = page.press("Create")
+    assert (page.status, page.all(".problem p")[1]) == (403, "Press the button again.")
+    assert page.press("Create").status == 200
     assert client.get("/v1/posts/by-slug/hi").json["content"] == FULL["content"]
 
 

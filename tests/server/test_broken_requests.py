@@ -193,7 +193,7 @@ def test_a_body_shorter_than_announced(server):
 @pytest.mark.parametrize("key", [KEY, "X: y"])
 @pytest.mark.parametrize("length", [4 * 2**20 + 1, 10**30])
 def test_an_answer_that_comes_before_the_body_was_read_arrives(server, key, length):
-    """Also where the client sends 16 MB before it looks for an answer."""
+    """Also if the client sends 16 MB before it reads an answer."""
     head = "\r\n".join([REQUEST, HOST, key, JSON, f"Content-Length: {length}", "", ""])
     status, _ = refused(server, head.encode() + b" " * min(length, 16_000_000))
     assert status == (413 if key == KEY else 401)

@@ -26,7 +26,7 @@ FAR = 3600  # seconds ahead: not to come while the test runs
 
 
 def shown(post):
-    """What is to be the same of a post, whenever it is read."""
+    """The part of a post that must be the same whenever it is read."""
     due = post["status"] == "scheduled" and post["published_at"] <= rfc3339(time.time())
     return post["title"], post["content"], post["slug"], post["tags"], "published" if due else post["status"]
 
@@ -36,7 +36,7 @@ class Editor:
 
     def __init__(self, number):
         self.name = f"editor {number}"
-        self.made = 0  # creations begun
+        self.created = 0  # creations that were begun
         self.posts = {}  # as they were last acknowledged
         self.scheduled = {}  # those that wait for their time, and are left alone
         self.deleted = {}  # those in the trash, as they were
@@ -45,7 +45,7 @@ class Editor:
         self.doubt = None  # what the request that got no answer was to do
 
     def work(self, service, stopped):
-        """Go on where the last server died, until this one does."""
+        """Continue after the last server died, until this one does."""
         try:
             if self.doubt:
                 attempt, *arguments = self.doubt
@@ -59,18 +59,18 @@ class Editor:
     def create(self, service):
         if len(self.posts) > MOST_POSTS:
             return
-        self.made += 1
+        self.created += 1
         tags = random.sample(["shared", "Shared Too", self.name], random.randrange(4))
         status = random.choice(["draft", "published"])
-        body = {"title": f"{self.name}: {self.made}", "content": "word " * 200, "tags": tags, "status": status}
+        body = {"title": f"{self.name}: {self.created}", "content": "word " * 200, "tags": tags, "status": status}
         self.send_creation(service, body)
-        if self.made % 5 == 0:
+        if self.created % 5 == 0:
             self.send_creation(service, body)
 
     def send_creation(self, service, body):
         self.doubt = self.send_creation, body
         status, _, post = service.request(
-            "POST", "/v1/posts", body, Idempotency_Key=f"{self.name}:{self.made}".replace(" ", "-")
+            "POST", "/v1/posts", body, Idempotency_Key=f"{self.name}:{self.created}".replace(" ", "-")
         )
         assert status == 201, post
         assert post.items() >= body.items()
@@ -81,7 +81,7 @@ class Editor:
 
     def change(self, service):
         self.send_change(
-            service, {"title": f"{self.name}: {self.made} changed", "tags": random.choice([["SHARED"], []])}
+            service, {"title": f"{self.name}: {self.created} changed", "tags": random.choice([["SHARED"], []])}
         )
 
     def schedule(self, service):
@@ -237,7 +237,7 @@ def work_until_killed(service, workers, victims):
 
 
 def unfinished(service):
-    """How many deliveries of the first webhook are still to be made, and posts to be published soon."""
+    """How many deliveries of the first webhook are pending, and how many posts are due soon."""
     query = """
         SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
         + (SELECT count(*) FROM schedule WHERE published_at < ?)

@@ -3,7 +3,7 @@
 from blogapi.files.markdown import IGNORED, NAMES, WRITTEN
 from blogapi.post import FIELDS, PostInputSchema, PostSchema, PutPostSchema
 from blogapi.storage.history import RESTORED
-from blogapi.web.owner import writing
+from blogapi.web.owner import posts
 
 SET_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
 
@@ -27,4 +27,4 @@ def test_restoring_a_revision_restores_every_field_except_slug_status_and_date()
 
 
 def test_the_owners_form_has_every_field_that_clients_can_set():
-    assert set(writing.FIELDS) == set(PostInputSchema().fields)
+    assert set(posts.FIELDS) == set(PostInputSchema().fields)

@@ -1,4 +1,4 @@
-"""Bodies and queries that nobody thinks of: whatever comes, the contract's statuses and the Error body."""
+"""Bodies and queries that nobody thinks of: every answer has a documented status, and every error the Error body."""
 
 import json
 import re

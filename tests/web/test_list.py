@@ -176,7 +176,7 @@ def test_no_list_by_publication_scans_or_sorts(plan, status, by_tag, of_second):
     steps = plan(pages._latest("published_at", status, by_tag, of_second))
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
     found = "tag=? AND status=?" if by_tag else "status=?"
-    time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter where it is still to come
+    time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter if it is in the future
     for step in steps:
         if step.startswith("SEARCH") and not step.endswith("PRIMARY KEY (rowid=?)"):
             assert step.partition(f"_published ({found} AND published_at")[2].startswith(time), steps

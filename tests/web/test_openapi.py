@@ -41,6 +41,10 @@ def test_it_is_valid(description):
     assert (description["openapi"], description["info"]["version"]) == ("3.1.0", "1.0.0")
 
 
+def test_it_says_how_a_break_would_be_announced(description):
+    assert "a `/v2`, announced twelve months ahead by the\nheaders `Deprecation`" in description["info"]["description"]
+
+
 def test_it_has_every_route_and_no_other(app, description):
     described = {(method.upper(), path) for path, item in description["paths"].items() for method in item}
     assert described == {(method, path) for method, path, _ in operations(app)}

@@ -1,29 +1,32 @@
-"""The blueprint of the owner's page: sessions, form tokens, notices, and the headers of every answer."""
+"""The frame of the owner's page: sessions, forms and their tokens, notices, and errors as pages."""
 
 import hmac
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+import re
+import secrets
+from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
-from werkzeug.exceptions import Forbidden, HTTPException, NotFound
+from itsdangerous import BadSignature, URLSafeSerializer
+from marshmallow import ValidationError
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
+from blogapi.storage.errors import Conflict, KeyName, Unavailable
 from blogapi.web.access import PUBLIC
-from blogapi.web.owner.forms import load_form
-from blogapi.web.request import JSON, MAX_BODY_BYTES, cookie, current_request
-from blogapi.web.service import database, service
+from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie, read_body
 
 ROOT = "/settings"
-MAX_FORM_BYTES = 64 * 1024
-MAX_KEPT_FORM_BYTES = 1024 * 1024  # without a session: anybody can send it, and the page is up to five times as long
-NOTICE_SECONDS = 60
-SECTIONS = ("posts", "keys", "webhooks")
+MAX_FORM_BYTES = 64 * 1024  # of a form without a post
+MAX_STRANGER_BYTES = 1024 * 1024  # of a post without a session: its page is up to five times as long
+NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
-OTHER_FORM = "This form belongs to an earlier session. Nothing was changed."
+NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -40,39 +43,79 @@ blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templ
 def check_request() -> None:
     """Demand a session, and for a change the token of its own form: no view has to remember it.
 
-    The form of a post is read even without a session, so that the error page can keep what was typed.
+    A form is read even if there is no session, so that the page of the error can keep what was typed.
     """
-    is_public, writes_post = request.path in PUBLIC, request.path.endswith(("/posts/new", "/edit"))
-    token = cookie(request, cookie_name())
-    if not is_public and keys.is_valid(database(), keys.SESSION, token):
-        g.session = current_request().session = token
-    if request.method not in ("GET", "HEAD"):
-        if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-            raise Forbidden("Another site sent this form. Nothing was changed.")
-        if is_public or "session" in g:
-            g.form = load_form(MAX_BODY_BYTES if writes_post else MAX_FORM_BYTES)
-        elif writes_post:
+    g.form = MultiDict()
+    is_public, is_change = request.path in PUBLIC, request.method not in READS
+    try:
+        if not is_public:
+            request.session = find_session()
+    except (Forbidden, Unavailable):
+        if is_change:
             with suppress(HTTPException):
-                g.form = load_form(MAX_KEPT_FORM_BYTES)
-    if not is_public:
-        check_session()
+                g.form = load_form()
+        raise
+    if is_change:
+        g.form = load_form()
+        token = g.form.get("form_token", "")
+        if not is_public and not hmac.compare_digest(token.encode(), form_token(path()).encode()):
+            raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
 
 
-def check_session() -> None:
-    """Raise Forbidden without a session, and for a form that is not of this session or for another action."""
-    if "session" not in g:
-        raise Forbidden(NO_SESSION)
-    if "form" in g and not hmac.compare_digest(g.form.get("form_token", "").encode(), form_token(path()).encode()):
-        raise Forbidden(OTHER_FORM)
+def find_session() -> str:
+    """Return the token of the session. Raises Forbidden."""
+    token = cookie(request, cookie_name())
+    if keys.is_valid(request.database, keys.SESSION, token):
+        return token
+    raise Forbidden(NO_SESSION)
 
 
-def cookie_name() -> str:
-    """Return the name of the session's cookie. Browsers accept the prefix `__Secure-` over TLS only."""
-    return "__Secure-blogapi" if service().config.url.startswith("https:") else "blogapi"
+def load_form() -> MultiDict[str, str]:
+    """Return the fields of the form that was sent; raise the HTTP error that says what is wrong.
+
+    It is `multipart/form-data` (RFC 7578): a megabyte of percent-encoded Cyrillic would take 0.3 s to parse. Werkzeug
+    would take a second for a part whose header is long. Browsers send every line break as CRLF.
+    """
+    if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+        raise Forbidden("Another site sent this form. Nothing was changed.")
+    check_content_type(request, ("multipart/form-data",))
+    max_bytes = MAX_BODY_BYTES if request.session else MAX_STRANGER_BYTES
+    if not request.path.endswith(("/posts/new", "/edit")):
+        max_bytes = MAX_FORM_BYTES
+    body = read_body(request, max_bytes)
+    boundary = b"\r\n--" + request.mimetype_params.get("boundary", "").encode()
+    _, *parts = (b"\r\n" + body).split(boundary, MAX_FIELDS + 1)
+    form: MultiDict[str, str] = MultiDict()
+    try:
+        if not parts.pop().startswith(b"--"):
+            raise ValueError("too many fields, or no end")
+        for part in parts:
+            head, _, value = part.partition(b"\r\n\r\n")
+            form.add(NAME.search(head)[1].decode(), value.decode().replace("\r\n", "\n"))
+    except (IndexError, TypeError, ValueError):
+        raise BadRequest("The form cannot be read.") from None
+    return form
 
 
-def set_cookie(response: Response, name: str, value: str, seconds: float) -> None:
-    """Set a cookie for this page alone."""
+def form_token(action: str) -> str:
+    """Return the token of the form for `action` in this session; no other form has it."""
+    return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
+
+
+def form_secret() -> bytes:
+    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
+    sent = [g.form["nonce"], sorted(g.form.lists())]
+    return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
+
+
+def cookie_name(suffix: str = "") -> str:
+    """Return the name of a cookie. Browsers accept the prefix `__Secure-` over TLS only."""
+    return f"{'__Secure-' if request.service.config.url.startswith('https:') else ''}blogapi{suffix}"
+
+
+def set_cookie(response: Response, value: str, seconds: float, suffix: str = "") -> None:
+    """Set a cookie for this page alone; the session's has no suffix."""
+    name = cookie_name(suffix)
     secure = name.startswith("__Secure-")
     response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
 
@@ -84,12 +127,7 @@ def path() -> str:
 
 def address(path: str = "", root: str = ROOT) -> str:
     """Return the address of a path of this page, below the path of BLOGAPI_URL."""
-    return current_request().address(root + path)
-
-
-def form_token(action: str) -> str:
-    """Return the token of the form for `action` in this session; no other form has it."""
-    return hmac.digest(g.session.encode(), action.encode(), "sha256").hex() if "session" in g else ""
+    return request.address(root + path)
 
 
 def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
@@ -98,24 +136,54 @@ def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
     `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
     4 KiB, so that the server keeps no secret that is shown once.
     """
-    notice = json.dumps({"text": text, "title": title[:MAX_TITLE]} | shown, ensure_ascii=False)
-    content = urlsafe_b64encode(notice.encode()).decode()
     response = redirect(address(path), 303)
-    set_cookie(response, f"{cookie_name()}-notice", f"{form_token(content)}.{content}", NOTICE_SECONDS)
+    notice = {"text": text, "title": title[:MAX_TITLE]} | shown
+    set_cookie(response, URLSafeSerializer(request.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
     return response
 
 
 def read_notice() -> dict[str, Any]:
     """Return the notice that the redirect left, or an empty one."""
-    token, _, content = cookie(request, f"{cookie_name()}-notice").partition(".")
-    if "session" not in g or not content or not hmac.compare_digest(token.encode(), form_token(content).encode()):
-        return {}
-    g.was_noticed = True
-    return json.loads(urlsafe_b64decode(content))
+    content = cookie(request, cookie_name(NOTICE)) if request.session else ""
+    with suppress(BadSignature):
+        notice = URLSafeSerializer(request.session, NOTICE).loads(content)
+        g.was_noticed = True
+        return notice
+    return {}
+
+
+def shows_errors(show: Callable[..., str]) -> Callable:
+    """Make a view answer an invalid field with the page that has the form: `show` is the view of that page.
+
+    It gets `wrong`, the messages by the names of the fields.
+    """
+
+    def decorate(view: Callable) -> Callable:
+        @wraps(view)
+        def answer(**arguments: Any) -> Any:
+            try:
+                return view(**arguments)
+            except ValidationError as error:
+                wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
+            except (Conflict, KeyName) as error:
+                name = getattr(error, "field", "name")
+                wrong = {name: str(error).removeprefix(f"{name}: ")}
+            return show(**arguments, wrong=wrong), 400
+
+        return answer
+
+    return decorate
+
+
+def _message(name: str, found: list[str] | dict[int, list[str]]) -> str:
+    """Return the messages about a field as one; those about the items of a list say which."""
+    if isinstance(found, dict):
+        return "; ".join(f"{name[:-1]} {index + 1}: {', '.join(said)}" for index, said in found.items())
+    return ", ".join(found)
 
 
 @blueprint.route("", methods=CHANGES)
-@blueprint.route("/", methods=["GET", *CHANGES])
+@blueprint.route("/", methods=CHANGES)
 @blueprint.route("/<path:path>", methods=["GET", *CHANGES])
 def unknown(path: str = "") -> None:
     """Answer all other paths, so that they need a session, too."""
@@ -125,21 +193,21 @@ def unknown(path: str = "") -> None:
 @blueprint.context_processor
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
-    typed = {"typed": g.get("form", {}), "wrong": {}}
-    return typed | {"address": address, "form_token": form_token, "sections": SECTIONS, "notice": read_notice()}
+    names = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
+    return names | {"typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
 @blueprint.after_request
 def finish(response: Response) -> Response:
     """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
-    if response.mimetype == JSON:
-        template = "write" if "content" in g.get("form", {}) else "error"
+    if response.is_json:
         action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
-        response.set_data(render_template(f"owner/{template}.html", action=action, **response.json))
+        template = f"owner/{'write' if 'content' in g.form else 'error'}.html"
+        response.set_data(render_template(template, action=action, **response.json))
         response.mimetype = "text/html"
         del response.headers["Cache-Control"]
-    if "was_noticed" in g:
-        set_cookie(response, f"{cookie_name()}-notice", "", 0)
+    if g.get("was_noticed"):
+        set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

@@ -1,31 +1,40 @@
-"""The views of the owner's page for posts: the list, a post to read, and its status."""
+"""The views of the owner's page for posts: the list, a post to read and to write, its history, and the trash."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from flask import Response, redirect, render_template, request
+from flask import Response, g, redirect, render_template, request
+from werkzeug.exceptions import PreconditionFailed
 
-from blogapi.storage import documents, pages, posts, stored
+from blogapi.post import PostChangeSchema, PutPostSchema
+from blogapi.storage import documents, history, pages, posts, stored
 from blogapi.storage.errors import Damaged
-from blogapi.web.owner.blueprint import address, blueprint, done
-from blogapi.web.owner.forms import shows_errors
-from blogapi.web.owner.writing import author, change_of_post, typed_fields
+from blogapi.storage.posts import IdempotencyKey
+from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
+from blogapi.web.owner.diff import changed_lines
 from blogapi.web.schemas.posts import ListQuerySchema
-from blogapi.web.service import database, service
 from blogapi.web.views.posts import find_page
 
-SHOWN = 20  # posts at once
+POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
 MAX_TRAIL = 100  # pages: the address must not become too long
 LISTED = "id,title,status,tags,published_at,updated_at"
+FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
+POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
+VERSION = f"{POST}/history/<id:version>"
+
 list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
-NOW = {"published": "published", "draft": "a draft", "scheduled": "scheduled", "archived": "archived"}
+new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
+blueprint.add_app_template_filter(json.loads, "from_json")
 
 
 @blueprint.get("")
+@blueprint.get("/")
 def index() -> Response:
     """Begin with the posts, or with the keys if there is no post yet."""
-    return redirect(address("/posts" if any(pages.counts(database()).values()) else "/keys"))
+    return redirect(address("/posts" if any(pages.counts(request.database).values()) else "/keys"))
 
 
 @blueprint.get("/posts")
@@ -37,56 +46,206 @@ def show_posts() -> str:
     asked = {name: value for name, value in request.args.items() if value}
     trail = asked.pop("newer", "").split()
     query = list_query.load(asked | {"sort": "published_at"})  # an order whose pages begin at a time
-    page = find_page(database(), query | {"sort": "updated_at", "limit": SHOWN, "fields": LISTED}, client="owner")
+    page = find_page(request.database, query | {"sort": "updated_at", "limit": POSTS, "fields": LISTED}, client="owner")
     start = asked.pop("before", None)
     passed = [*trail, start][-MAX_TRAIL:] if start else []
     values = {
-        "posts": list(map(json.loads, page.documents)),
+        "posts": page.documents,
         "asked": asked,
         "older": page.before and {"before": page.before, "newer": " ".join(passed)},
         "newer": start and {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
-        "counts": pages.counts(database()),
-        "now": database().now,
+        "counts": pages.counts(request.database),
+        "now": request.database.now,
     }
     with suppress(Damaged):
-        values["late"] = stored.later_than_now(database())
-    return render_template("owner/posts.html", most=pages.MAX_COUNTED, url=service().config.url, **values)
+        values["late"] = stored.later_than_now(request.database)
+    return render_template("owner/posts.html", most=pages.MAX_COUNTED, url=request.service.config.url, **values)
 
 
-@blueprint.get("/posts/<id:post_id>")
+@blueprint.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
-    post = documents.load(posts.find(database(), post_id))
+    post = documents.load(posts.find(request.database, post_id))
     return render_template("owner/post.html", post=post, is_kept=bool(author()), **shown)
 
 
-# Changes of a post
+# Write
 
 
-@blueprint.post("/posts/<id:post_id>/status")
+@blueprint.get("/posts/new")
+@blueprint.get(f"{POST}/edit")
+def show_form(post_id: int | None = None, **shown: Any) -> str:
+    """Show the form of a post.
+
+    After an error it has what was typed; if the post was changed elsewhere, the page shows what saving would change.
+    """
+    post = {"status": "draft"} if post_id is None else as_typed(posts.find(request.database, post_id))
+    typed, changed = g.form.to_dict() or post, {}
+    if post_id and typed.get("etag") != post["etag"]:
+        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
+        typed["etag"] = post["etag"]
+    return render_template("owner/write.html", typed=typed, changed=changed, post_id=post_id, action=path(), **shown)
+
+
+@blueprint.post("/posts/new")
+@shows_errors(show_form)
+def create_post() -> Response:
+    """Create a post."""
+    fields = new_post.load(typed_fields())
+    post = request.database.write(posts.add_once, fields, IdempotencyKey(form_secret(), "form", b""), author())
+    return done(f"/posts/{post.id}", "was created.", fields["title"])
+
+
+@blueprint.post(f"{POST}/edit")
+@shows_errors(show_form)
+def save_post(post_id: int) -> Response | tuple[str, int]:
+    """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
+    old = documents.load(posts.find(request.database, post_id))
+    typed = typed_fields(old["content"])
+    changes = {name: value for name, value in typed.items() if value != old.get(name, type(value)())}
+    cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
+    fields = change_of_post.load(changes | cleared)
+    try:
+        return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))
+    except PreconditionFailed:
+        return show_form(post_id), 412
+
+
+@blueprint.post(f"{POST}/status")
 @shows_errors(show_post)
 def change_status(post_id: int) -> Response:
     """Publish, schedule, archive or unpublish a post."""
     typed = typed_fields()
-    old = documents.load(posts.find(database(), post_id))
     fields = change_of_post.load({name: typed[name] for name in ("status", "published_at") if name in typed})
-    new = documents.load(database().write(posts.change, post_id, fields, no_check, author()))
-    before = {name: old[name].removesuffix("Z") for name in ("status", "published_at") if name in old}
-    undo = f"/posts/{post_id}/status", before
-    return done(f"/posts/{post_id}", f"is {NOW[new['status']]} now.", new["title"], undo=undo)
+    status = "a draft" if fields["status"] == "draft" else fields["status"]
+    return change(post_id, f"is {status} now.", posts.change, fields)
 
 
-@blueprint.post("/posts/<id:post_id>/delete")
+@blueprint.post(f"{POST}/delete")
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
     title = ""
     with suppress(Damaged):  # A damaged post can be deleted, too.
-        title = documents.load(posts.find(database(), post_id))["title"]
-    database().write(posts.delete, post_id, no_check, author())
-    if not author():
-        return done("/posts", "was deleted.", title)
-    return done("/posts", "is in the trash.", title, undo=(f"/trash/{post_id}/restore", {}))
+        title = documents.load(posts.find(request.database, post_id))["title"]
+    request.database.write(posts.delete, post_id, history.accept, author())
+    undo = (f"/trash/{post_id}/restore", {}) if author() else None
+    return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
 
 
-def no_check(document: bytes | None) -> None:
-    """Accept every state of a post."""
+def change(post_id: int, text: str, operation: Callable, argument: Any, etag: str | None = None) -> Response:
+    """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed.
+
+    The post must have this entity tag; without one, that of now.
+    """
+    before = documents.etag(posts.find(request.database, post_id))
+    check = partial(must_match, before if etag is None else etag)
+    document = request.database.write(operation, post_id, argument, check=check, by=author())
+    after = documents.etag(document)
+    undo = (f"/posts/{post_id}/undo", {"etag": after}) if author() and after != before else None
+    return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
+
+
+def author() -> str:
+    """Return the name of this page in the history of posts; "" if no history is kept."""
+    return request.service.config.author("settings")
+
+
+def must_match(etag: str, document: bytes | None) -> None:
+    """Raise PreconditionFailed unless a post has this entity tag."""
+    if document is None or documents.etag(document) != etag:
+        raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
+
+
+def as_typed(document: bytes) -> dict[str, str]:
+    """Return the fields of a post as its form shows them."""
+    post = documents.load(document)
+    values = {name: post.get(name, "") for name in FIELDS}
+    return values | {
+        "etag": documents.etag(document),
+        "content": post["content"].replace("\r\n", "\n"),
+        "tags": "\n".join(post["tags"]),
+        "published_at": values["published_at"].removesuffix("Z"),
+    }
+
+
+def typed_fields(old_content: str = "") -> dict[str, Any]:
+    """Return the fields of a post that were typed, as a body in JSON would have them.
+
+    Browsers send every line break as CRLF; the content keeps the kind that it had.
+    """
+    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FIELDS}
+    if "\r\n" in old_content:
+        same = typed["content"] == old_content.replace("\r\n", "\n")
+        typed["content"] = old_content if same else typed["content"].replace("\n", "\r\n")
+    typed["tags"] = [name for name in typed["tags"].split("\n") if name.strip()]
+    if time := typed.pop("published_at"):
+        typed["published_at"] = f"{time}:00"[:19] + "Z"  # Browsers leave out seconds of 0.
+    return typed
+
+
+# The history
+
+
+@blueprint.get(f"{POST}/history")
+def show_history(post_id: int) -> str:
+    """Show the versions of a post."""
+    post = documents.load(posts.find(request.database, post_id))
+    return render_template("owner/history.html", post=post, page=history.revisions(request.database, post_id, VERSIONS))
+
+
+@blueprint.get(VERSION)
+def show_version(post_id: int, version: int) -> str:
+    """Show a post as it was, and what was changed since."""
+    old, now = history.revision(request.database, post_id, version), posts.find(request.database, post_id)
+    before, after = as_typed(old), as_typed(now)
+    changed = {name: changed_lines(before[name], after[name]) for name in FIELDS}
+    return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
+
+
+@blueprint.post(f"{VERSION}/restore")
+def restore_version(post_id: int, version: int) -> Response:
+    """Go back to the words of a version; slug, status and date stay."""
+    return change(post_id, "is as it was.", history.restore, version)
+
+
+@blueprint.post(f"{POST}/undo")
+def undo_change(post_id: int) -> Response:
+    """Undo what was just changed: the post becomes what it was, with its slug, status and date."""
+    version = history.revisions(request.database, post_id, 1).kept[0].version
+    old = documents.load(history.revision(request.database, post_id, version))
+    changes = {name: old.get(name) for name in FIELDS}
+    return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
+
+
+# The trash
+
+
+@blueprint.get("/trash")
+def show_trash() -> str:
+    """Show the posts in the trash, the latest deleted first."""
+    query = list_query.load(request.args.to_dict() | {"sort": "published_at"})
+    page = history.trash(request.database, VERSIONS, query.get("before"))
+    return render_template("owner/trash.html", page=page)
+
+
+@blueprint.get(TRASHED)
+def show_deleted(post_id: int) -> str:
+    """Show a post in the trash."""
+    return render_template("owner/revision.html", post=documents.load(history.trashed(request.database, post_id)))
+
+
+@blueprint.post(f"{TRASHED}/restore")
+def restore_post(post_id: int) -> Response:
+    """Restore a post from the trash."""
+    old = documents.load(history.trashed(request.database, post_id))
+    new = documents.load(request.database.write(history.restore_deleted, post_id, author()))
+    text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
+    return done(f"/posts/{post_id}", text, new["title"], undo=(f"/posts/{post_id}/delete", {}))
+
+
+@blueprint.post(f"{TRASHED}/delete")
+def forget_post(post_id: int) -> Response:
+    """Delete a post in the trash for good."""
+    title = documents.load(history.trashed(request.database, post_id))["title"]
+    request.database.write(history.forget, post_id)
+    return done("/trash", "was deleted for good.", title)

@@ -1,6 +1,7 @@
 """The views of the owner's page for sessions, keys and webhooks."""
 
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,8 @@ from marshmallow import ValidationError
 
 from blogapi.storage import keys, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
-from blogapi.web.owner.blueprint import address, blueprint, cookie_name, done, set_cookie
-from blogapi.web.owner.forms import shows_errors
+from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
 from blogapi.web.schemas.webhooks import WebhookInputSchema
-from blogapi.web.service import database, service
 from blogapi.web.views.pages import STATIC, page
 from blogapi.web.views.webhooks import check_address
 
@@ -27,32 +26,27 @@ def send_file() -> Response:
     return page(request, STATIC / request.path.rpartition("/")[2])
 
 
-@blueprint.get("/open")
-def offer_session() -> str:
-    """Ask before a link is used up: mail programs and the like fetch links before people do."""
-    link = request.args.get("link", "")
-    keys.check_link(database(), link)
-    return render_template("owner/open.html", link=link)
+@blueprint.route("/open", methods=["GET", "POST"])
+def open_session() -> str | Response:
+    """Open a session by a link, after asking: mail programs and the like fetch links before people do.
 
-
-@blueprint.post("/open")
-def open_session() -> Response:
-    """Open a session by a link. Its cookie is SameSite=Strict, which is why the link itself shows a form.
-
-    The link is checked before the write: anybody can send this form, and writers would wait for it.
+    The link is checked before the write: anybody can send this form, and writers would wait for it. The cookie is
+    SameSite=Strict: it would not be sent if the link itself opened the session.
     """
-    link = g.form.get("link", "")
-    keys.check_link(database(), link)
-    token = database().write(keys.open_session, link)
+    link = g.form.get("link") or request.args.get("link", "")
+    keys.check_link(request.database, link)
+    if request.method != "POST":
+        return render_template("owner/open.html", link=link)
+    token = request.database.write(keys.open_session, link)
     response = redirect(address(), 303)
-    set_cookie(response, cookie_name(), token, keys.PERIODS[keys.SESSION].total_seconds())
+    set_cookie(response, token, keys.PERIODS[keys.SESSION].total_seconds())
     return response
 
 
 @blueprint.post("/end")
 def end_session() -> Response:
     """End the session."""
-    database().write(keys.end_session, g.session)
+    request.database.write(keys.end_session, request.session)
     return redirect(address(), 303)
 
 
@@ -62,21 +56,22 @@ def end_session() -> Response:
 @blueprint.get("/keys")
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
-    found = keys.page(database(), KEYS + 1, request.args.get("after", ""))
-    config, limiter = service().config, service().limiter
-    rows = [(key, limiter.peek(digest, keys.counted(database(), digest))) for digest, key in found[:KEYS]]
+    found = keys.page(request.database, KEYS + 1, request.args.get("after", ""))
+    service, database = request.service, request.database
+    rows = [(key, service.limiter.peek(digest, keys.counted(database, digest))) for digest, key in found[:KEYS]]
     last = rows[-1][0].name if len(found) > KEYS else None
-    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, url=config.url, **shown)
+    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, url=service.config.url, **shown)
 
 
 @blueprint.post("/keys/create")
 @shows_errors(show_keys)
 def create_key() -> Response:
     """Create a key."""
-    name, key, scope = g.form.get("name", "").strip(), keys.new_key(), g.form.get("scope")
+    name, scope = g.form.get("name", "").strip(), g.form.get("scope")
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
-    database().write(keys.add, name, key, scope)
+    key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
+    request.database.write(keys.add, name, key, scope)
     return done("/keys", "It is shown only once.", name, key=key)
 
 
@@ -84,7 +79,7 @@ def create_key() -> Response:
 def regenerate_key() -> Response:
     """Replace a key by a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
-    database().write(keys.replace, name, key)
+    request.database.write(keys.replace, name, key)
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
@@ -94,8 +89,8 @@ def regenerate_key() -> Response:
 @blueprint.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
-    latest = webhooks.latest_deliveries(database(), DELIVERIES)
-    rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(database())]
+    latest = webhooks.latest_deliveries(request.database, DELIVERIES)
+    rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(request.database)]
     events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 
@@ -105,8 +100,8 @@ def show_webhooks(**shown: Any) -> str:
 def create_webhook() -> Response:
     """Create a webhook."""
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
-    check_address(service(), fields["url"])
-    webhook, secret = database().write(webhooks.add, **fields)
+    check_address(request.service, fields["url"])
+    webhook, secret = request.database.write(webhooks.add, **fields, secret=form_secret())
     return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
 
 
@@ -121,14 +116,14 @@ def change(rule: str, text: str, operation: Callable, *fields: str, in_thread: b
 
     Its arguments are those of the path, `fields` of the form, and `fixed`.
     """
-    _, section, *_, word = rule.split("/")
+    section = rule.split("/")[1]
 
     def view(**arguments: Any) -> Response:
-        write = database().write_in_thread if in_thread else database().write
+        write = request.database.write_in_thread if in_thread else request.database.write
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
         return done(f"/{section}", text, g.form.get("name", ""))
 
-    blueprint.add_url_rule(rule, f"{section} {word}", view, methods=["POST"])
+    blueprint.add_url_rule(rule, rule, view, methods=["POST"])
 
 
 change("/keys/revoke", "was revoked.", keys.remove, "name")
