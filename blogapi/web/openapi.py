@@ -15,8 +15,7 @@ from werkzeug.routing import Rule
 from blogapi.files.markdown import render
 from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS as EVENT_TYPES
-from blogapi.web.application import CONVERTERS
-from blogapi.web.operation import Operation
+from blogapi.web.application import CONVERTERS, Operation
 from blogapi.web.request import JSON, MARKDOWN
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
