@@ -1,13 +1,19 @@
 """The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any
+from itertools import count, islice
+from typing import Any, NamedTuple
 
 import psycopg
+from psycopg import generators
+from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import PyFormat, Transformer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 
 from blogapi.loop import CLIENT, SERVICE, Loop
@@ -51,11 +57,37 @@ UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transa
 PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
+class Bound(NamedTuple):
+    """A statement with its values as PostgreSQL reads them."""
+
+    statement: Statement
+    values: Sequence[Buffer | None]
+    types: tuple[int, ...]
+    formats: Sequence[Format]
+
+
+class Result(NamedTuple):
+    """The rows of a statement, and how many it read or changed."""
+
+    rows: list[tuple]
+    count: int | None
+
+
 class PostgresConnection(psycopg.Connection):
-    """A connection that waits in the event loop, no matter when psycopg was imported."""
+    """A connection that waits in the event loop, no matter when psycopg was imported.
+
+    It uses libpq's pipelines itself: psycopg's cursors take five times as long.
+    """
 
     wait_for_socket: Callable[[int, int], int] | None = None
-    _cursor: psycopg.Cursor | None = None
+    succeeded = 0  # statements of the last `run`
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.adapters.register_dumper(int, Int8Dumper)  # or each size of integers would be prepared apart
+        self._adapter = Transformer(self.adapters)
+        self._statement_names: dict[tuple[str, tuple], bytes] = {}  # names of statements, by text and types
+        self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Run a generator of psycopg, and wait for the socket when it asks to, for a limited time."""
@@ -71,21 +103,59 @@ class PostgresConnection(psycopg.Connection):
             self.close()
             raise psycopg.OperationalError("the server does not answer") from None
 
-    def run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
-        """Run a statement; prepare it if it runs often."""
-        prepare = True if statement.names else None
-        return self.execute(statement.text, statement.bind(values) or None, prepare=prepare, binary=True)
+    def bind(self, statement: Statement, values: Mapping[str, Any]) -> Bound:
+        """Return a statement with its values. Raises psycopg.DataError if PostgreSQL's text cannot contain one."""
+        found = statement.values if statement.names is None else [values[name] for name in statement.names]
+        dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
+        return Bound(statement, dumped, self._adapter.types, self._adapter.formats)
 
-    def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[tuple]:
-        """Run a statement that runs often; return its rows.
+    def run(self, statements: list[Bound]) -> list[Result]:
+        """Run statements in one round trip. The first that fails ends the others; its psycopg.Error is raised."""
+        if len(self._statement_names) > PREPARED:
+            self.execute("DEALLOCATE ALL")
+            self._statement_names.clear()
+        known, found = len(self._statement_names), []
+        try:
+            self.pgconn.enter_pipeline_mode()
+            counts = [self._send(*each) for each in statements]
+            self.pgconn.pipeline_sync()
+            results = iter(self.wait(_fetch(self.pgconn, sum(counts) + 1)))
+            self.pgconn.exit_pipeline_mode()
+            for number in counts:
+                found.append([self._read(result) for result in islice(results, number)][-1])
+        except psycopg.Error:
+            while len(self._statement_names) > known:
+                self._statement_names.popitem()
+            raise
+        finally:
+            self.succeeded = len(found)
+        return found
 
-        Its cursor is reused: creating one takes 30 µs, of about 250.
-        """
-        if self._cursor is None:
-            self._cursor = self.cursor(binary=True)
-        rows = fetched(self._cursor.execute(statement.text, statement.bind(values) or None, prepare=True))
-        self._cursor.pgresult.clear()  # which can have megabytes
-        return rows
+    def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:
+        """Send a statement, prepared if it runs often; return the number of its results."""
+        if statement.names is None:
+            self.pgconn.send_query_params(
+                statement.numbered().encode(), values, types, formats, result_format=Format.BINARY
+            )
+            return 1
+        name = self._statement_names.get((statement.text, types))
+        is_new = name is None
+        if is_new:
+            name = self._statement_names[statement.text, types] = next(self._new_names)
+            self.pgconn.send_prepare(name, statement.numbered().encode(), types)
+        self.pgconn.send_query_prepared(name, values, formats, result_format=Format.BINARY)
+        return 1 + is_new
+
+    def _read(self, result: PGresult) -> Result:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
+        rows: list[tuple] = []
+        if result.nfields:
+            self._adapter.set_pgresult(result)
+            rows = self._adapter.load_rows(0, result.ntuples, tuple)
+        read = Result(rows, result.command_tuples)
+        result.clear()  # It can have megabytes.
+        return read
 
 
 class Connections:
@@ -170,12 +240,19 @@ class Connections:
             connection.close()
 
 
+def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
+    """Send what is in the pipeline, and return the results of a number of statements."""
+    yield from generators.send(pgconn)
+    results = []
+    for _ in range(count):
+        results += yield from generators.fetch_many(pgconn)
+    return results
+
+
 def _connect(address: str, settings: str) -> tuple[PostgresConnection | None, Exception | None]:
     """Return a connection or the error: the server would log an error raised in a thread as unexpected."""
     try:
-        connection = PostgresConnection.connect(address, autocommit=True)
-        connection.prepared_max = PREPARED
-        connection.adapters.register_dumper(int, Int8Dumper)  # or each size of integers would be prepared apart
+        connection = PostgresConnection.connect(address, autocommit=True, prepare_threshold=None)
         connection.execute(settings)
         return connection, None
     except (psycopg.Error, OSError, UnicodeError) as error:
@@ -188,11 +265,6 @@ def failure(error: psycopg.Error, connection: PostgresConnection) -> Exception:
         return NotUnique(reason(error))
     passing = connection.closed or error.sqlstate in PASSING
     return Unavailable(reason(error), RETRY_SECONDS if passing else None)
-
-
-def fetched(cursor: psycopg.Cursor) -> list[tuple]:
-    """Return all rows of a statement."""
-    return cursor.fetchall() if cursor.pgresult.nfields else []  # cursor.description would take 15 µs
 
 
 def reason(error: Exception) -> str:

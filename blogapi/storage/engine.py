@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
-from blogapi.storage.query import Each, Query
+from blogapi.storage.query import Query
 
 BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
 POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
@@ -35,9 +35,10 @@ class Reader:
         """The time, in RFC 3339. What is due by then is published for all reads."""
         return rfc3339(self._clock())
 
-    def of_engine(self, each: Each) -> Any:
-        """Return the variant for this reader's engine."""
-        return getattr(each, self._runner.dialect)
+    @property
+    def dialect(self) -> str:
+        """The name of the engine."""
+        return self._runner.dialect
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         """Run a query with the values of its Params; return its first row, or None. Raises Unavailable."""
@@ -269,7 +270,7 @@ class GroupCommit:
                 raise part.error
             return part.result
         finally:
-            del part  # The error refers to this frame: a cycle would keep the operation's arguments for a while.
+            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
 
     def _leave(self, part: Part) -> None:
         """Let the next request lead. The operation of an interrupted one does not run."""

@@ -12,7 +12,7 @@ from blogapi.storage.errors import NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor
 from blogapi.storage.posts import Check
-from blogapi.storage.query import AsBytes, Param
+from blogapi.storage.query import AsBytes, Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
 
@@ -155,6 +155,8 @@ def prune(tx: Transaction, days: int) -> int:
     for state in STATES:
         query = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
         old += tx.rows(query.order_by(Revision.until).limit(PRUNED))
-    this = (Revision.post_id == Param("post_id")) & (Revision.version == Param("version"))
-    tx.execute_many(Revision.delete().where(this), [{"post_id": each[0], "version": each[1]} for each in old])
+    tx.execute_many(_prune, [{"post_id": each[0], "version": each[1]} for each in old])
     return len(old)
+
+
+_prune = Prepared(Revision.delete().where(Revision.post_id == Param("post_id"), Revision.version == Param("version")))

@@ -10,7 +10,7 @@ from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import KeyName, NotFound
 from blogapi.storage.models import FULL, ApiKey, Session
-from blogapi.storage.query import Each, Param, Prepared, Statement
+from blogapi.storage.query import Param, Prepared
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100
@@ -59,11 +59,10 @@ def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] 
 _columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on, ApiKey.scope)
 _names = ", ".join(column.column_name for column in _columns)
 # The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
-_key = Each(
-    sqlite=Prepared(ApiKey.select(*_columns).where(ApiKey.digest == Param("digest"))),
-    postgresql=Statement(
-        f"""
-    WITH key AS (SELECT digest, {_names} FROM api_key WHERE digest = %s), hit AS (
+_key = Prepared(
+    sqlite=ApiKey.select(*_columns).where(ApiKey.digest == Param("digest")),
+    postgresql=f"""
+    WITH key AS (SELECT digest, {_names} FROM api_key WHERE digest = :digest), hit AS (
         INSERT INTO hits AS old
         SELECT digest, floor(extract(epoch FROM clock_timestamp()) / {WINDOW_SECONDS}), 1 FROM key
         ON CONFLICT (digest) DO UPDATE SET
@@ -73,29 +72,22 @@ _key = Each(
     )
     SELECT {_names}, hits, number, floor(extract(epoch FROM clock_timestamp()))::bigint FROM key, hit
     """,
-        [Param("digest")],
-    ),
 )
 
 
 def counted(reader: Reader, digest: bytes) -> Hits | None:
     """Return the number of requests of a key in this window, if the database counts them."""
-    query = reader.of_engine(_counted)
-    return query and Hits._make(reader.row(query, digest=digest))
+    return Hits._make(reader.row(_counted, digest=digest)) if reader.dialect == "postgresql" else None
 
 
-_counted = Each(
-    sqlite=None,
-    postgresql=Statement(
-        f"""
-    SELECT coalesce((SELECT hits FROM hits WHERE digest = %s AND hits.number = present.number), 0), number, now
+_counted = Prepared(
+    f"""
+    SELECT coalesce((SELECT hits FROM hits WHERE digest = :digest AND hits.number = present.number), 0), number, now
     FROM (
         SELECT floor(seconds / {WINDOW_SECONDS})::bigint AS number, floor(seconds)::bigint AS now
         FROM extract(epoch FROM clock_timestamp()) AS seconds
     ) AS present
-    """,
-        [Param("digest")],
-    ),
+    """
 )
 
 

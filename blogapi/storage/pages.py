@@ -15,7 +15,7 @@ from blogapi.storage import documents
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
-from blogapi.storage.query import AsBytes, Each, Param, Prepared
+from blogapi.storage.query import AsBytes, Param, Prepared
 
 PAGE_BYTES = 4 * 1024 * 1024
 READ_BYTES = 32 * 1024 * 1024  # of documents, for a page
@@ -110,11 +110,11 @@ def _cursor(row: tuple) -> int | Cursor:
 
 
 @cache
-def _newest(status: str | None, by_tag: bool) -> Each:
+def _newest(status: str | None, by_tag: bool) -> Prepared:
     """Return the query of a page, with the parameters now, tag, before and limit."""
-    return Each(
-        sqlite=Prepared(_newest_posts(status, by_tag, DOCUMENT, _merged)),
-        postgresql=Prepared(bounded(_newest_posts(status, by_tag, Post.document, _first_merged))),
+    return Prepared(
+        sqlite=_newest_posts(status, by_tag, DOCUMENT, _merged),
+        postgresql=bounded(_newest_posts(status, by_tag, Post.document, _first_merged)),
     )
 
 
@@ -208,15 +208,15 @@ def latest(
 
 
 @cache
-def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Each:
+def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Prepared:
     """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
 
     Memory holds one document of each merged list.
     """
     filters = sort, status, by_tag, of_second
-    return Each(
-        sqlite=Prepared(_latest_posts(*filters, DOCUMENT, _merged, found)),
-        postgresql=Prepared(bounded(_latest_posts(*filters, Post.document, _first_merged), sort)),
+    return Prepared(
+        sqlite=_latest_posts(*filters, DOCUMENT, _merged, found),
+        postgresql=bounded(_latest_posts(*filters, Post.document, _first_merged), sort),
     )
 
 

@@ -10,29 +10,32 @@ from pathlib import Path
 from typing import Any, Self
 
 import psycopg
-from peewee import PostgresqlDatabase
+from peewee import SQL, PostgresqlDatabase
 
 from blogapi.loop import PLAIN, Loop
 from blogapi.storage.connections import (
     LOCK_SECONDS,
     UNLIMITED,
+    Bound,
     Connections,
     PostgresConnection,
+    Result,
     failure,
-    fetched,
     reason,
 )
 from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.storage.query import Dialect, Query, Statement
+from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported
 LEASE_SECONDS = 5  # after which a silent leader loses its lock
-LOCK = f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text"
-TRY_LOCK = f"SELECT pg_try_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text"
+BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
+LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
+LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
+TRY_LOCK = Prepared(f"SELECT pg_try_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 OPTIONS = {"as_bytes": ("convert_to(", ", 'UTF8')")}
 
 
@@ -75,24 +78,18 @@ class Postgresql:
 
     def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
         """Run a query; return its first row, or None. Raises Unavailable."""
-        rows = self._read(query, values)
-        return rows[0] if rows else None
+        return next(self.rows(query, values), None)
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         """Run a query; yield its rows. Raises Unavailable."""
-        yield from self._read(query, values)
-
-    def _read(self, query: Query, values: Mapping[str, Any]) -> list[tuple]:
         statement = self.statement(query)
         while True:
             connection, new = self.connections.take()
             try:
-                if statement.names is not None:
-                    return connection.rows(statement, values)
-                return fetched(connection.run(statement, values))
+                return iter(connection.run([connection.bind(statement, values)])[0].rows)
             except psycopg.Error as error:
                 if is_unsayable(error):
-                    return []
+                    return iter(())
                 if not connection.closed or new:
                     raise failure(error, connection) from error
                 self.connections.close()  # The other connections are usually lost, too.
@@ -105,14 +102,15 @@ class Postgresql:
         Raises Unavailable.
         """
         seconds = max(wait_seconds, self._wait_seconds)
-        is_usual = LOCK_SECONDS * 0.9 < seconds <= LOCK_SECONDS  # as the connection has it
-        limit = "" if is_usual or seconds <= 0 else f"SET LOCAL lock_timeout = {max(1, int(1000 * seconds))};"
+        statements = [BEGIN, LOCK if seconds > 0 else TRY_LOCK]
+        if 0 < seconds <= LOCK_SECONDS * 0.9 or seconds > LOCK_SECONDS:  # otherwise it is as the connection has it
+            statements.insert(1, LIMIT)
+        values = {"limit": f"{max(1, int(1000 * seconds))}"}
         while True:
             connection, new = self.connections.take_for_all()
             try:
-                cursor = connection.execute(f"BEGIN; {limit} {LOCK if seconds > 0 else TRY_LOCK}")
-                cursor.set_result(-1)
-                locked, transaction_id = cursor.fetchone()
+                bound = [connection.bind(self.statement(each), values) for each in statements]
+                locked, transaction_id = connection.run(bound)[-1].rows[0]
                 if locked != "false":
                     return PostgresTransaction(self, connection, transaction_id, clock)
                 self.connections.abandon(connection)
@@ -134,7 +132,7 @@ class Postgresql:
 
     def check(self) -> bool:
         """Return True if the database can be written; else raise Unavailable."""
-        if self.row(Statement("SELECT pg_is_in_recovery()", []), {}) != (False,):
+        if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
             self.connections.close()
             raise Unavailable("the server is a standby", RETRY_SECONDS)
         return True
@@ -163,7 +161,7 @@ class Postgresql:
 
     def size(self) -> int:
         """Return how many bytes it takes on disk. Raises Unavailable."""
-        return self.row(Statement("SELECT pg_database_size(current_database())", []), {})[0]
+        return self.row(SQL("SELECT pg_database_size(current_database())"), {})[0]
 
     def backup(self, path: Path) -> None:
         """Write a consistent copy as a SQLite file, even during writes. Raises OSError, Unavailable."""
@@ -214,13 +212,13 @@ class PostgresTransaction(Transaction):
         self, engine: Postgresql, connection: PostgresConnection, transaction_id: str, clock: Callable[[], float]
     ):
         super().__init__(engine, clock)
-        self._connections = engine.connections
-        self._statement = engine.statement
+        self._engine = engine
         self._connection = connection
         self._transaction_id = transaction_id
         self._ended = False
-        self._waiting: list[tuple[Statement, Mapping[str, Any]]] = []
-        self._failed = False  # whether statements of several operations did
+        self._waiting: list[Bound] = []
+        self._others = 0  # of these, the statements of other operations
+        self._failed = False  # whether one of these did
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         return next(self.rows(query, **values), None)
@@ -229,44 +227,47 @@ class PostgresTransaction(Transaction):
         yield from self.rows_of_each(query, [values])[0]
 
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        statement = self._statement(query)
+        statement = self._engine.statement(query)
         try:
-            return [fetched(cursor) for cursor in self._run_all([(statement, values) for values in rows])]
+            return [result.rows for result in self._run([self._connection.bind(statement, values) for values in rows])]
         except psycopg.Error as error:
             if is_unsayable(error):
                 return [[] for _ in rows]
             raise failure(error, self._connection) from error
 
     def execute(self, query: Query, **values: Any) -> int:
-        return self._run(self._statement(query), values).rowcount
+        return self._result(self._engine.statement(query), values).count
 
     def insert(self, query: Query, **values: Any) -> int:
-        statement = self._statement(query)
-        returning = Statement(f"{statement.text} RETURNING id", statement.parameters)
-        return self._run(returning, values).fetchone()[0]
+        statement = self._engine.statement(query)
+        returning = statement._replace(text=f"{statement.text} RETURNING id")
+        return self._result(returning, values).rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        statement = self._statement(query)
-        self._waiting += [(statement, row) for row in rows]
+        statement = self._engine.statement(query)
+        try:
+            self._waiting += [self._connection.bind(statement, row) for row in rows]
+        except psycopg.Error as error:
+            raise failure(error, self._connection) from error
 
     def savepoint(self) -> None:
-        self._waiting.append((Statement("SAVEPOINT part", []), {}))
+        self.defer(SAVEPOINT)
+        self._others = len(self._waiting)
 
     def release(self, undo: bool = False) -> None:
-        if undo:  # After a ROLLBACK psycopg forgets its prepared statements, even those of the same round trip.
-            if self._waiting:
-                self._run(*self._waiting.pop())
-            self._run(Statement("ROLLBACK TO part", []), {})
-        self._waiting.append((Statement("RELEASE part", []), {}))
+        if undo:
+            del self._waiting[self._others :]
+            self.defer(ROLLBACK)
+        self.defer(RELEASE)
 
     def commit(self) -> None:
         try:
-            self._run_all([(Statement("COMMIT", []), {})])
+            self._run([self._connection.bind(self._engine.statement(COMMIT), {})])
         except psycopg.Error as error:
             if not self._connection.closed:
                 raise failure(error, self._connection) from error
             self._end()  # The answer is lost: find out the result of the transaction before answering anybody.
-            committed = self._connections.committed(self._transaction_id)
+            committed = self._engine.connections.committed(self._transaction_id)
             if not committed:
                 raise Unavailable(reason(error), RETRY_SECONDS, maybe_changed=committed is None) from error
         else:
@@ -277,32 +278,28 @@ class PostgresTransaction(Transaction):
 
     def recover(self, error: BaseException) -> None:
         if not self._ended:
-            self._connections.abandon(self._connection)
+            self._engine.connections.abandon(self._connection)
 
     def _end(self) -> None:
         self._ended = True
-        self._connections.give(self._connection)
+        self._engine.connections.give(self._connection)
 
-    def _run(self, statement: Statement, values: Mapping[str, Any]) -> psycopg.Cursor:
+    def _result(self, statement: Statement, values: Mapping[str, Any]) -> Result:
         try:
-            return self._run_all([(statement, values)])[0]
+            return self._run([self._connection.bind(statement, values)])[0]
         except psycopg.Error as error:
             raise failure(error, self._connection) from error
 
-    def _run_all(self, statements: list[tuple[Statement, Mapping[str, Any]]]) -> list[psycopg.Cursor]:
-        """Run the deferred statements, then these, all in one round trip; return the cursors of these."""
+    def _run(self, statements: list[Bound]) -> list[Result]:
+        """Run the deferred statements, then these, all in one round trip; return the results of these."""
         if not statements:
             return []
         waiting, self._waiting = self._waiting, []
-        if len(waiting) + len(statements) == 1:
-            return [self._connection.run(*statements[0])]
-        cursors: list[psycopg.Cursor] = []
+        others, self._others = self._others, 0
         try:
-            with self._connection.pipeline():
-                cursors += [self._connection.run(*each) for each in waiting]
-                return [self._connection.run(*each) for each in statements]
+            return self._connection.run(waiting + statements)[len(waiting) :]
         except psycopg.Error:
-            self._failed |= any(cursor.statusmessage is None for cursor in cursors) or len(cursors) < len(waiting)
+            self._failed |= self._connection.succeeded < others
             raise
 
 

@@ -13,7 +13,7 @@ from blogapi.storage import documents, stored, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, IdempotencyKeyUsed, NotFound, PublicationTime, SlugTaken
 from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
-from blogapi.storage.query import Each, Param, Prepared, Statement
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef, StoredPost
 
@@ -149,15 +149,9 @@ def _new(tx: Transaction, fields: Document) -> tuple[int, str]:
 
 
 # The id after the greatest one ever used, and whether a slug is taken
-_slug_exists = "EXISTS (SELECT 1 FROM post WHERE slug ="
-_next = Each(
-    sqlite=Statement(
-        "SELECT max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post')) + 1,"
-        f" {_slug_exists} ?)",
-        [Param("slug")],
-    ),
-    postgresql=Statement(f"SELECT next_id('post'), {_slug_exists} %s)", [Param("slug")]),
-)
+_is_taken = "EXISTS (SELECT 1 FROM post WHERE slug = :slug)"
+_last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post'))"
+_next = Prepared(sqlite=f"SELECT {_last_id} + 1, {_is_taken}", postgresql=f"SELECT next_id('post'), {_is_taken}")
 
 
 def slug_of(title: str) -> str:

@@ -1,21 +1,23 @@
-"""Queries: Peewee's queries, compiled once if they are frequent, and text for SQL that Peewee cannot express."""
+"""Queries: Peewee's, built where they run, or prepared: built and compiled once, as they run often."""
 
-from collections.abc import Mapping
+import re
+from itertools import count
 from typing import Any, NamedTuple
 
-from peewee import ColumnBase, Context, Database, Node
+from peewee import SQL, ColumnBase, Context, Database, Node
+
+NAME = re.compile(r"(?<!:):([a-z]\w*)")  # of a Param in text; "::" is PostgreSQL's cast
 
 
 class Param(ColumnBase):
-    """A value that is given when the query runs."""
+    """A value that is given when a prepared query runs; in text, `:name`."""
 
     def __init__(self, name: str):
         super().__init__()
         self.name = name
 
     def __sql__(self, ctx: Context) -> Context:
-        ctx._values.append(self)
-        return ctx.literal(ctx.state.param or "?")
+        return ctx.literal(f":{self.name}")
 
 
 class AsBytes(ColumnBase):
@@ -31,61 +33,61 @@ class AsBytes(ColumnBase):
 
 
 class Prepared:
-    """A Peewee query that is compiled once: its constants are literals, and its variables are `Param`s."""
+    """A query that is compiled once: its constants are literals, and its variables `Param`s.
 
-    def __init__(self, query: Node):
-        self.query = query
+    It is one of Peewee's, or text; by the name of the engine if that matters.
+    """
 
+    def __init__(self, query: Node | str = "", **of_engines: Node | str):
+        self._query = query
+        self._of_engines = of_engines
 
-class Statement:
-    """The text of a query, and its parameters in order: `Param`s, or values."""
-
-    __slots__ = ("names", "parameters", "text")
-
-    def __init__(self, text: str, parameters: list[Any]):
-        self.text = text
-        self.parameters = parameters
-        names = [each.name for each in parameters if type(each) is Param]
-        self.names = names if len(names) == len(parameters) else None  # if all of them are `Param`s
-
-    def bind(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return the values of the parameters."""
-        if self.names is not None:
-            return [values[name] for name in self.names]
-        return [values[each.name] if type(each) is Param else each for each in self.parameters]
+    def query(self, engine: str) -> Node:
+        """Return the query for an engine."""
+        query = self._of_engines.get(engine, self._query)
+        return SQL(query) if isinstance(query, str) else query
 
 
-class Each(NamedTuple):
-    """A query or a function in a variant for each engine."""
+Query = Prepared | Node
 
-    sqlite: Any
-    postgresql: Any
+# A part of a transaction that can be undone by itself
+SAVEPOINT, RELEASE, ROLLBACK = Prepared("SAVEPOINT part"), Prepared("RELEASE part"), Prepared("ROLLBACK TO part")
 
 
-Query = Prepared | Statement | Each | Node
+class Statement(NamedTuple):
+    """The text of a query, and the names of its parameters in order; or, if it is not prepared, their values."""
+
+    text: str
+    names: list[str] | None
+    values: list[Any]
+
+    def numbered(self) -> str:
+        """Return the text with numbers for the parameters, as PostgreSQL has them."""
+        if self.names is None:
+            numbers = count(1)
+            return re.sub("%s", lambda _: f"${next(numbers)}", self.text)
+        return NAME.sub(lambda match: f"${self.names.index(match[1]) + 1}", self.text)
 
 
 class Dialect:
-    """Compiles queries for an engine, named like a field of `Each`; `Prepared` ones once."""
+    """Compiles queries for an engine; `Prepared` ones once."""
 
-    def __init__(self, name: str, database: Database, **options: Any):
-        self.name = name
+    def __init__(self, engine: str, database: Database, **options: Any):
+        self._engine = engine
         self._database = database  # never connected
         self._options = options
         self._statements: dict[Prepared, Statement] = {}
 
     def statement(self, query: Query) -> Statement:
         """Return the text of a query."""
-        if type(query) is Each:
-            query = getattr(query, self.name)
-        if type(query) is Statement:
-            return query
         if type(query) is not Prepared:
-            return self._compile(query)
+            text, values = self._context().sql(query).query()
+            return Statement(text, None, values)
         statement = self._statements.get(query)
         if statement is None:
-            statement = self._statements[query] = self._compile(query.query, value_literals=True)
+            text, values = self._context(value_literals=True).sql(query.query(self._engine)).query()
+            statement = self._statements[query] = Statement(text, list(dict.fromkeys(NAME.findall(text))), values)
         return statement
 
-    def _compile(self, query: Node, **options: Any) -> Statement:
-        return Statement(*self._database.get_sql_context(**self._options, **options).sql(query).query())
+    def _context(self, **options: Any) -> Context:
+        return self._database.get_sql_context(**self._options, **options)

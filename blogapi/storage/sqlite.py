@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from pathlib import Path
 from typing import Any, Self
 
-from peewee import SqliteDatabase
+from peewee import SQL, SqliteDatabase
 
 from blogapi.loop import PLAIN, Loop
 from blogapi.storage.copy import VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
-from blogapi.storage.query import Dialect, Query, Statement
+from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Query
 
 PRAGMAS = {
     "journal_mode": "wal",
@@ -117,7 +117,7 @@ class Sqlite:
         """Run a query; return its cursor. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
-            return (self.connection or self._connect()).execute(statement.text, statement.bind(values))
+            return (self.connection or self._connect()).execute(statement.text, values or statement.values)
         except ERRORS as error:
             raise self.failure(error) from error
 
@@ -169,9 +169,9 @@ class Sqlite:
     def shrink(self) -> None:
         """Write a large -wal into the database and cut it, without making other programs wait."""
         try:
-            self.run(Statement("PRAGMA busy_timeout = 0", []), {})
-            self.row(Statement("PRAGMA wal_checkpoint(PASSIVE)", []), {})  # Others can write during this.
-            self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
+            self.run(SQL("PRAGMA busy_timeout = 0"), {})
+            self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # Others can write during this.
+            self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         except Unavailable as error:  # The writes are on disk anyway.
             log.warning("the -wal of the database stays large: %s", error)
 
@@ -209,12 +209,12 @@ class Sqlite:
         self._check_files()
         if shutil.disk_usage(self.path.parent).free < ROOM_BYTES:
             raise Unavailable("the disk is full")
-        self.row(Statement("SELECT 1 FROM post LIMIT 1", []), {})
+        self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
         return not self.write_failed
 
     def probe(self, transaction: Transaction) -> None:
         """Write something that changes nothing."""
-        transaction.execute(Statement(f"PRAGMA user_version = {VERSION}", []))
+        transaction.execute(SQL(f"PRAGMA user_version = {VERSION}"))
 
     def is_leader(self) -> bool:
         """Return True: there is only one process."""
@@ -282,7 +282,7 @@ class Sqlite:
     def _save_wal(self) -> None:
         """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
         log.error("the -wal of the database was deleted; what it had is written into the database")
-        busy, _, _ = self.row(Statement("PRAGMA wal_checkpoint(TRUNCATE)", []), {})
+        busy, _, _ = self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         self.close()
@@ -308,17 +308,17 @@ class SqliteTransaction(Transaction):
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         statement = self._engine.statement(query)
         try:
-            self._engine.connection.executemany(statement.text, [statement.bind(row) for row in rows])
+            self._engine.connection.executemany(statement.text, [row or statement.values for row in rows])
         except ERRORS as error:
             raise self._engine.failure(error) from error
 
     def savepoint(self) -> None:
-        self.execute(Statement("SAVEPOINT part", []))
+        self.execute(SAVEPOINT)
 
     def release(self, undo: bool = False) -> None:
         if undo:
-            self.execute(Statement("ROLLBACK TO part", []))
-        self.execute(Statement("RELEASE part", []))
+            self.execute(ROLLBACK)
+        self.execute(RELEASE)
 
     def commit(self) -> None:
         try:

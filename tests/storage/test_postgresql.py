@@ -8,6 +8,7 @@ from functools import partial
 
 import psycopg
 import pytest
+from peewee import SQL
 
 from blogapi.post import STATUSES
 from blogapi.storage import engine_for, keys, pages, posts
@@ -15,7 +16,7 @@ from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post, PostTag
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
 from tests.postgresql import PROGRAMS
@@ -136,8 +137,8 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
                         queries.append((query(1, None, status, by_tag, among_first=True), values | common))
                 for query, given in queries:
                     statement = engine.statement(query)
-                    explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
-                    (((plan,),),) = [connection.execute(explained, statement.bind(given)).fetchone()]
+                    explained = statement._replace(text=f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}")
+                    ((((plan,),),),) = [result.rows for result in connection.run([connection.bind(explained, given)])]
                     assert rows_read(plan["Plan"]) <= 120, (statement.text, plan)
 
 
@@ -190,9 +191,9 @@ def test_a_read_that_takes_long_is_ended(url):
     database = Database(engine_for(url))
     begun = time.monotonic()
     with pytest.raises(Unavailable, match="statement timeout"):
-        database.read_in_thread("client", lambda reader: reader.row(Statement("SELECT pg_sleep(5)", [])))
+        database.read_in_thread("client", lambda reader: reader.row(SQL("SELECT pg_sleep(5)")))
     assert 1 < time.monotonic() - begun < 4
-    assert database.write_in_thread(lambda tx: tx.row(Statement("SELECT pg_sleep(2.5)", []))) is not None
+    assert database.write_in_thread(lambda tx: tx.row(SQL("SELECT pg_sleep(2.5)"))) is not None
     database.close()
 
 

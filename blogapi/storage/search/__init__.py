@@ -11,22 +11,22 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
 from blogapi.storage.pages import LATEST, Cursor, PostPage, page_of
-from blogapi.storage.query import Each, Param, Prepared
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import postgresql, sqlite
 from blogapi.storage.search.index import Wanted, all_words, has, wanted
 
-ENGINES = Each(sqlite, postgresql)
+ENGINES = {"sqlite": sqlite, "postgresql": postgresql}
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Update the index for a changed post; {} stands for no post. Fields that stay can be left out."""
-    tx.of_engine(ENGINES).reindex(tx, post_id, old, new)
+    ENGINES[tx.dialect].reindex(tx, post_id, old, new)
 
 
 def settle(tx: Transaction) -> None:
     """Move all waiting words to the index."""
-    tx.of_engine(ENGINES).settle(tx)
+    ENGINES[tx.dialect].settle(tx)
 
 
 def page(
@@ -63,13 +63,13 @@ def is_quick(reader: Reader, query: dict[str, Any]) -> bool:
         return False
     is_by_id = query.get("sort", "created_at") in ("created_at", "relevance")
     in_order = is_by_id and "tag" not in query and query.get("status") in (None, "published")
-    return reader.of_engine(ENGINES).is_quick(reader, wanted(query["q"]), in_order)
+    return ENGINES[reader.dialect].is_quick(reader, wanted(query["q"]), in_order)
 
 
 def _newest(
     reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    rows = reader.of_engine(ENGINES).newest(reader, looked_for, by_title, status, values)
+    rows = ENGINES[reader.dialect].newest(reader, looked_for, by_title, status, values)
     others = _others(reader, looked_for, by_title, "created_at", status, values)
     return _merged(reader, rows, [(post_id,) for post_id, _ in others if post_id < values["before"]], itemgetter(0))
 
@@ -89,7 +89,7 @@ def _by_relevance(
 def _latest(
     reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
 ) -> Iterator[tuple]:
-    rows = reader.of_engine(ENGINES).latest(reader, looked_for, sort, status, before, values)
+    rows = ENGINES[reader.dialect].latest(reader, looked_for, sort, status, before, values)
     others = [
         (post_id, time)
         for post_id, time in _others(reader, looked_for, None, sort, status, values)
@@ -102,7 +102,7 @@ def _others(
     reader: Reader, looked_for: Wanted, by_title: bool | None, sort: str, status: str | None, values: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of matching posts that the index does not find."""
-    yield from reader.of_engine(ENGINES).recent(reader, looked_for, by_title, sort, status, values)
+    yield from ENGINES[reader.dialect].recent(reader, looked_for, by_title, sort, status, values)
     if status == "published" and sort != "updated_at":
         yield from _find_due(reader, looked_for, by_title, values)
 

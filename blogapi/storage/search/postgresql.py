@@ -15,7 +15,7 @@ from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Post
 from blogapi.storage.pages import Cursor, bounded
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import (
     OF_TAG,
     OF_TITLE,
@@ -49,15 +49,14 @@ def settle(tx: Transaction) -> None:
 
 
 # A space before and after each word
-_add = Statement(
+_add = Prepared(
     """
-    INSERT INTO search AS old VALUES (%s, ' ' || %s::text || ' ', ' ' || %s::text || ' ', %s)
+    INSERT INTO search AS old VALUES (:id, ' ' || :text::text || ' ', ' ' || :labels::text || ' ', :published)
     ON CONFLICT (post_id) DO UPDATE
     SET text = coalesce(excluded.text, old.text), labels = excluded.labels, published = excluded.published
-    """,
-    [Param("id"), Param("text"), Param("labels"), Param("published")],
+    """
 )
-_remove = Statement("DELETE FROM search WHERE post_id = %s", [Param("id")])
+_remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
 def newest(

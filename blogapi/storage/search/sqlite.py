@@ -14,7 +14,7 @@ from blogapi.storage import pages
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Post, Recent, Search, match
 from blogapi.storage.pages import COLUMNS, Cursor, future_ids
-from blogapi.storage.query import Param, Prepared, Statement
+from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import (
     OF_TAG,
     OF_TITLE,
@@ -52,17 +52,15 @@ def settle(tx: Transaction) -> None:
     tx.defer(_settle)
 
 
-_id, _words = Param("id"), Param("words")
-_settle, _settle_post = Statement("DELETE FROM recent", []), Statement("DELETE FROM recent WHERE post_id = ?", [_id])
-_remember = Statement(
+_settle, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
+_remember = Prepared(
     """
-    INSERT INTO recent (post_id, removed, added, size) VALUES (?, ?, ?, length(?2) + length(?3))
+    INSERT INTO recent (post_id, removed, added, size) VALUES (:id, :removed, :added, length(:removed) + length(:added))
     ON CONFLICT DO UPDATE SET added = excluded.added, size = length(removed) + length(excluded.added)
-    """,
-    [_id, Param("removed"), Param("added")],
+    """
 )
-_add = Statement("INSERT INTO search (rowid, words) VALUES (?, ?)", [_id, _words])
-_remove = Statement("INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", [_id, _words])
+_add = Prepared("INSERT INTO search (rowid, words) VALUES (:id, :words)")
+_remove = Prepared("INSERT INTO search (search, rowid, words) VALUES ('delete', :id, :words)")
 
 
 _is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
@@ -154,7 +152,7 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
     return size <= (QUICK_BYTES if is_plain else QUICK_SEQUENCE_BYTES) and count <= QUICK_WORDS
 
 
-_size = Statement("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [])
+_size = Prepared("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 
 def expression(looked_for: Wanted, status: str | None, tag: str | None, by_title: bool | None = None) -> str:

@@ -1,16 +1,18 @@
 """Reads and writes in threads."""
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from peewee import SQL
 
 from blogapi.loop import Loop
-from blogapi.storage.errors import Unavailable
-from blogapi.storage.query import Statement
+from blogapi.storage.errors import NeedsThread, Unavailable
 from tests.storage.sqlite.conftest import add
 
 
@@ -53,6 +55,26 @@ def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
     assert path.with_name("blog.db-wal").exists()
 
 
+def test_what_a_write_was_given_leaves_memory_with_it_also_if_it_went_on_in_a_thread(database):
+    class Large:
+        """A post of 1 MB, which a cycle would keep until the garbage collector comes."""
+
+    def operation(tx, large):
+        if not tx.in_thread:
+            raise NeedsThread
+        return 1
+
+    large = Large()
+    reference = weakref.ref(large)
+    gc.disable()
+    try:
+        assert database.write(operation, large) == 1
+        del large
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
 def test_a_write_in_a_thread_that_raises_leaves_nothing(database, slugs):
     def operation(tx):
         add(tx, "a")
@@ -91,7 +113,7 @@ def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(d
 
 # Reads
 
-FOREVER = Statement("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", [])
+FOREVER = SQL("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
 
 
 def read_forever(reader):

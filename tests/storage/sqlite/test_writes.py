@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from peewee import SQL
 
 from blogapi.loop import Loop
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.query import Statement
 from tests.storage.sqlite.conftest import add
 
 
@@ -198,7 +198,7 @@ def test_too_little_memory_is_a_failure_that_passes(database, engine, slugs):
     engine.connection.create_function("fail", 0, fail)
     for use in (database.row, lambda query: database.write(lambda tx: tx.execute(query))):
         with pytest.raises(Unavailable, match="out of memory") as caught:
-            use(Statement("SELECT fail()", []))
+            use(SQL("SELECT fail()"))
         assert caught.value.retry_after == 1
     database.write(add, "a")
     assert slugs() == ["a"]
