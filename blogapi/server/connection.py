@@ -22,7 +22,6 @@ BODY_BYTES = 8 * MB  # twice the largest body, as chunks have an overhead
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
-MAX_KEYS = 1000
 KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -224,14 +223,7 @@ class Shared:
         self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
         self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
         self.sending = SendBudget(64 * MB)
-        self.keys: dict[str, None] = {}  # the one that was used last is last
-
-    def remember(self, key: str) -> None:
-        """Remember a valid key."""
-        self.keys.pop(key, None)
-        self.keys[key] = None
-        if len(self.keys) > MAX_KEYS:
-            del self.keys[next(iter(self.keys))]
+        self.keys: set[str] = set()
 
 
 class ReceiveBudget:

@@ -270,7 +270,7 @@ class GroupCommit:
                 raise part.error
             return part.result
         finally:
-            part.error = None  # Its traceback refers to `part`: a cycle would keep the operation's arguments for long.
+            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
 
     def _leave(self, part: Part) -> None:
         """Let the next request lead. The operation of an interrupted one does not run."""

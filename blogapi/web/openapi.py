@@ -9,14 +9,13 @@ from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
-from marshmallow import Schema, fields
+from marshmallow import fields
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
 from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS as EVENT_TYPES
-from blogapi.web.application import CONVERTERS
-from blogapi.web.operation import Operation
+from blogapi.web.application import CONVERTERS, Operation
 from blogapi.web.request import JSON, MARKDOWN
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
@@ -119,10 +118,7 @@ TAGS = {
     "webhooks": "Addresses that receive events (Standard Webhooks), and the deliveries to them.",
     "events": "The events that webhooks receive.",
 }
-MARKDOWN_FILE = {
-    "schema": {"type": "string", "description": "A Markdown file, perhaps with front matter."},
-    "example": render(PostSchema.example).decode(),
-}
+MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
@@ -222,9 +218,12 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
     return described
 
 
-def media_types(content_types: Iterable[str], schema: Schema) -> dict[str, Any]:
+def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str, Any]:
     """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
-    return {each: MARKDOWN_FILE if each == MARKDOWN else {"schema": schema} for each in content_types}
+    types: dict[str, Any] = {each: {"schema": schema} for each in content_types}
+    if MARKDOWN in types:
+        types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
+    return types
 
 
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from blogapi.storage import history
 from blogapi.storage.history import Kept
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import READERS
-from blogapi.web.operation import Answer, operation
+from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MARKDOWN, Request, precondition
 from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
 from blogapi.web.schemas.history import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema

@@ -14,7 +14,7 @@ from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import in_scope
-from blogapi.web.operation import Answer, operation
+from blogapi.web.application import Answer, operation
 from blogapi.web.request import (
     JSON,
     MARKDOWN,
@@ -22,7 +22,6 @@ from blogapi.web.request import (
     Request,
     idempotency_key,
     load_body,
-    load_parsed,
     parse_body,
     precondition,
 )
@@ -153,7 +152,7 @@ def put_post(request: Request, post: str) -> Response:
     if same:
         check(same)
         return post_response(request, same)
-    fields = load_parsed(request, body)
+    fields = request.operation.body.load(body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, check, by=request.author)

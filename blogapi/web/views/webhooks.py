@@ -8,7 +8,7 @@ from marshmallow import ValidationError
 
 from blogapi.storage import webhooks
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
-from blogapi.web.operation import Answer, operation
+from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MERGE_PATCH, Request, load_body
 from blogapi.web.responses import json_response, no_content
 from blogapi.web.schemas.webhooks import (
