@@ -165,17 +165,14 @@ class Operation:
     query: Schema = no_query
     body: Schema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
-    request_headers: tuple[str, ...] = ()  # names of components
-    errors: tuple[int, ...] = ()  # in addition to those that any operation may answer
+    request_headers: tuple[str, ...] = ()  # names of components, besides If-None-Match for a GET whose answer has ETag
     scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
 
 
-def operation(
-    rule: str, answer: Answer, also: tuple[str, str] = ("", ""), **declared: Any
-) -> Callable[[Callable], Callable]:
+def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable], Callable]:
     """Register a view for a rule such as "GET /v1/posts", and declare its Operation.
 
-    `also` is the name and the path of a second route to the same operation. The view gets the request, whose `query` is
+    If an id in the path names a post, a slug does so in a second route. The view gets the request, whose `query` is
     loaded: a parameter that is not declared is refused, as a typo must not delete every post.
     """
     method, path = rule.split()
@@ -191,9 +188,10 @@ def operation(
             return view(request, **arguments)
 
         view_of_operation.operation = operation
-        for name, each in ((view.__name__, path), also):
-            if name:
-                blueprint.add_url_rule(each, name, view_of_operation, methods=[method])
+        blueprint.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
+        by_slug = path.replace("/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>")
+        if by_slug != path:
+            blueprint.add_url_rule(by_slug, f"{view.__name__}_by_slug", view_of_operation, methods=[method])
         return view_of_operation
 
     return declare

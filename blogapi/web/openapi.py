@@ -209,7 +209,7 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
         "description": getdoc(view),  # The description repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation)),
-        "responses": responses(operation),
+        "responses": responses(rule, operation),
     }
     if operation.body:
         # For two kinds of JSON, openapi-python-client writes code that fails unless there is an optional parameter.
@@ -230,7 +230,7 @@ def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
         yield parameter("path", name, CONVERTERS[converter].described, required=True)
-    for name in operation.request_headers:
+    for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
         yield parameter("header", name, REQUEST_HEADERS[name])
     yield {"in": "query", "schema": operation.query}
 
@@ -241,10 +241,18 @@ def parameter(place: str, name: str, described: Described, **more: Any) -> dict[
     return {"in": place, "name": name, "description": description, "schema": schema} | more
 
 
-def responses(operation: Operation) -> dict[str, Any]:
+def has_validator(operation: Operation) -> bool:
+    """Return whether an operation answers 304 if a client has the answer already."""
+    return operation.method == "GET" and "ETag" in operation.answer.headers
+
+
+def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    found: dict[str, Any] = {str(status): str(status) for status in operation.errors}
-    found |= {"4XX": "Error", "5XX": "Error"}
+    found: dict[str, Any] = {"4XX": "Error", "5XX": "Error"}
+    if rule.arguments:
+        found["404"] = "404"
+    if "If-Match" in operation.request_headers:
+        found["412"] = "412"
     for answer in filter(None, (operation.answer, operation.creates)):
         success: dict[str, Any] = {
             "description": answer.description,
@@ -253,7 +261,7 @@ def responses(operation: Operation) -> dict[str, Any]:
         if answer.schema:
             success["content"] = media_types(answer.content_types, answer.schema)
         found[str(answer.status)] = success
-    if operation.method == "GET" and "If-None-Match" in operation.request_headers:
+    if has_validator(operation):
         headers = refer_to([*RATE_LIMIT, *operation.answer.headers])
         found["304"] = {"description": "This is still the entity tag.", "headers": headers}
     return dict(sorted(found.items()))

@@ -51,7 +51,6 @@ post_schema = PostSchema()
     "GET /v1/posts",
     Answer(200, "The posts, in order.", PostSchema(many=True), headers=("Link", "ETag")),
     query=ListQuerySchema(),
-    request_headers=("If-None-Match",),
     scopes=SCOPES,
 )
 def list_posts(request: Request) -> Response:
@@ -95,9 +94,6 @@ def create_post(request: Request) -> Response:
 @operation(
     "GET /v1/posts/<id:post>",
     Answer(200, "The post.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
-    also=("get_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
-    request_headers=("If-None-Match",),
-    errors=(404,),
     scopes=SCOPES,
 )
 def get_post(request: Request, post: PostRef) -> Response:
@@ -114,11 +110,9 @@ def get_post(request: Request, post: PostRef) -> Response:
 @operation(
     "PATCH /v1/posts/<id:post>",
     Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
-    also=("change_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
     body=PostChangeSchema(partial=True),
     content_types=(JSON, MERGE_PATCH),
     request_headers=("If-Match",),
-    errors=(404, 412),
 )
 def change_post(request: Request, post: PostRef) -> Response:
     """Change the fields of a post that the body names.
@@ -137,7 +131,6 @@ def change_post(request: Request, post: PostRef) -> Response:
     body=PutPostSchema(),
     content_types=(JSON, MARKDOWN),
     request_headers=("If-Match", "If-None-Match"),
-    errors=(404, 412),
 )
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
@@ -162,10 +155,8 @@ def put_post(request: Request, post: str) -> Response:
 @operation(
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
-    also=("delete_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
     request_headers=("If-Match",),
     query=DeleteQuerySchema(),
-    errors=(404, 412),
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
@@ -182,7 +173,6 @@ def delete_post(request: Request, post: PostRef) -> Response:
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link", "ETag")),
     query=TagsQuerySchema(),
-    request_headers=("If-None-Match",),
     scopes=SCOPES,
 )
 def list_tags(request: Request) -> Response:
@@ -196,9 +186,7 @@ def list_tags(request: Request) -> Response:
     return list_response(request, content, next_link(request, "/v1/tags", "after", page.last))
 
 
-@operation(
-    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), errors=(404,), scopes=SCOPES
-)
+@operation("GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), scopes=SCOPES)
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
     query = in_scope(request)
@@ -207,9 +195,7 @@ def get_tag(request: Request, tag: str) -> Response:
     return json_response(request, tags.find(request.database, tag, **query)._asdict())
 
 
-@operation(
-    "PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema(), errors=(404,)
-)
+@operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another.
 
@@ -220,7 +206,7 @@ def change_tag(request: Request, tag: str) -> Response:
     return json_response(request, renamed._asdict())
 
 
-@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."), errors=(404,))
+@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
 def delete_tag(request: Request, tag: str) -> Response:
     """Remove a tag from every post.
 
