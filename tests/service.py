@@ -90,10 +90,10 @@ class Server:
         else:
             self.kill()
 
-    def blogapi(self, *arguments):
-        """Run the command line beside the server."""
+    def blogapi(self, *arguments, timeout=30):
+        """Run the command line beside the server; kill it after `timeout` seconds."""
         return subprocess.run(
-            [BIN / "blogapi", *arguments], env=self.environ, capture_output=True, text=True, timeout=30
+            [BIN / "blogapi", *arguments], env=self.environ, capture_output=True, text=True, timeout=timeout
         )
 
     def start(self):
@@ -136,6 +136,20 @@ class Server:
     def worker(self):
         """The process id of the worker."""
         return int(self.workers[0])
+
+    @property
+    def worked(self):
+        """The seconds for which the worker's main thread had a processor."""
+        return int(Path(f"/proc/{self.worker}/schedstat").read_text().split()[0]) / 1e9
+
+    def wait(self, target):
+        """Get something; return how many seconds the answer took, and for how many of them the worker was at work.
+
+        The latter is the same on a machine that has much else to do.
+        """
+        begun, worked = time.monotonic(), self.worked
+        assert self.request("GET", target)[0] == 200
+        return time.monotonic() - begun, self.worked - worked
 
     @property
     def open_files(self):

@@ -39,7 +39,7 @@ class ClientConnection:
         self.had_turn = False  # for this request
         self.shared = shared
         self.reading = False  # waiting for the client, without a complete request
-        self.ended = False  # it must make room for others
+        self.ended = False  # its wait is about to end
         self.stopped = False  # the service is stopping, and no longer waits for the client
         self.started = False  # the first byte of a request has arrived
         self.linger = False  # input may be unread when it is closed
@@ -48,7 +48,7 @@ class ClientConnection:
         self._writing = False  # waiting for the client to read a response
         self._greenlet = gevent.getcurrent()
         self._reads = 0
-        self._first = 0  # bytes of the first read
+        self._first = 0  # bytes of the first read, which are not counted yet
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
@@ -56,7 +56,7 @@ class ClientConnection:
             self.release()
         self.started = started
         self.had_turn = False
-        self._reads = 0
+        self._reads = self._first = 0
         self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
     def expect_body(self) -> None:
@@ -97,6 +97,7 @@ class ClientConnection:
         """
         self._reads += 1
         self.reading = True
+        self._keep(self._first)  # Most requests arrive in one piece, which need not be counted.
         try:
             self.until = self._deadline
             # The parser copies the header at each read: most headers fit in the first read, the others in the second.
@@ -119,14 +120,17 @@ class ClientConnection:
             self._deadline = time.monotonic() + self._slack
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
-        if self._reads > 1:  # Most requests arrive in one piece.
-            if self not in self.shared.large[self.keyed].held:
-                self.shared.small[self.keyed].add(self, len(data) + self._first)
-            self._first = 0
+        if self._reads > 1:
+            self._keep(len(data))
         elif not self._moving:
             self._first = len(data)
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
+
+    def _keep(self, size: int) -> None:
+        if size and self not in self.shared.large[self.keyed].held:
+            self.shared.small[self.keyed].add(self, size)
+        self._first = 0
 
     def release(self) -> None:
         """Forget the bytes that have arrived."""
@@ -179,14 +183,10 @@ class ClientConnection:
             with suppress(OSError):  # It may be gone already.
                 self.sock.shutdown(socket.SHUT_RD)
 
-    def give_up(self) -> None:
-        """End the wait for the client soon, as at its deadline."""
-        self.shared.turns.hub.loop.run_callback(self._interrupt, TimeoutError)
-
-    def end(self) -> None:
-        """End the connection soon, without an answer, if it still waits for the client then."""
+    def end(self, error: type[OSError] = TimeoutError) -> None:
+        """End the wait for the client soon, as at its deadline or by another error, if it still waits then."""
         self.ended = True
-        self.shared.turns.hub.loop.run_callback(self._interrupt, ConnectionAbortedError)
+        self.shared.turns.hub.loop.run_callback(self._interrupt, error)
 
     def _interrupt(self, error: type[OSError]) -> None:
         self.ended = False
@@ -205,7 +205,7 @@ class ClientConnection:
                 self._expect(DISCARD_SECONDS, DISCARDED_BYTES)
                 while self.recv(64 * 1024):
                     self.release()
-        except (OSError, ParseException):
+        except (OSError, ParseException, MemoryError):
             pass
         finally:
             self.release()
@@ -257,7 +257,7 @@ class ReceiveBudget:
 
     def _end(self, connection: ClientConnection) -> None:
         self.release(connection)
-        connection.give_up()
+        connection.end()
 
 
 class SendBudget:
@@ -304,4 +304,4 @@ class SendBudget:
             if connection.progress_at > before:
                 return
             self.release(connection)
-            connection.give_up()
+            connection.end()

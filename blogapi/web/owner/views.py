@@ -57,10 +57,10 @@ def end_session() -> Response:
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
     found = keys.page(request.database, KEYS + 1, request.args.get("after", ""))
-    service, database = request.service, request.database
-    rows = [(key, service.limiter.peek(digest, keys.counted(database, digest))) for digest, key in found[:KEYS]]
+    peek = request.service.limiter.peek
+    rows = [(key, peek(digest, keys.counted(request.database, digest))) for digest, key in found[:KEYS]]
     last = rows[-1][0].name if len(found) > KEYS else None
-    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, url=service.config.url, **shown)
+    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 
 
 @blueprint.post("/keys/create")
@@ -89,8 +89,8 @@ def regenerate_key() -> Response:
 @blueprint.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
-    latest = webhooks.latest_deliveries(request.database, DELIVERIES)
-    rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(request.database)]
+    known = webhooks.listing(request.database)
+    rows = [(webhook, webhooks.deliveries(request.database, webhook.id, DELIVERIES)) for webhook in known]
     events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 
