@@ -297,6 +297,7 @@ class SqliteTransaction(Transaction):
         self._engine = engine
 
     def execute(self, query: Query, **values: Any) -> int:
+        self._known.clear()
         return self._engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:
@@ -313,12 +314,12 @@ class SqliteTransaction(Transaction):
             raise self._engine.failure(error) from error
 
     def savepoint(self) -> None:
-        self.execute(SAVEPOINT)
+        self._engine.run(SAVEPOINT, {})
 
     def release(self, undo: bool = False) -> None:
         if undo:
-            self.execute(ROLLBACK)
-        self.execute(RELEASE)
+            self._engine.run(ROLLBACK, {})
+        self._engine.run(RELEASE, {})
 
     def commit(self) -> None:
         try:
