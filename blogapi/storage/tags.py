@@ -183,8 +183,8 @@ _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
 _this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
 _detach = Prepared(PostTag.delete().where(_this_tag))
 _carries = fn.EXISTS(PostTag.select(PostTag.tag).where(_this_tag))
-_newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
-_earlier = _newest.where(PostTag.post_id < Param("post_id"))
+_with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with partial indexes.
+_earlier = PostTag.select(fn.MAX(PostTag.post_id)).where(_with_tag, PostTag.post_id < Tag.newest)
 _if_newest = Tag.newest == Param("post_id")
 _count_down = Prepared(
     Tag.update({Tag.posts: Tag.posts - 1})
@@ -206,6 +206,7 @@ def _spell(tx: Transaction, row: Row, newest: int | None, document: str | None) 
         tx.defer(_respell, **tag, newest=newest, name=documents.spelling(document, row["tag"]))
 
 
+_newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
 _newest_post = Prepared(Post.select(Post.id, Post.document).where(Post.id == _newest))
 _forget = Prepared(Tag.delete().where(_in_status))
 _respell = Prepared(Tag.update({Tag.name: Param("name"), Tag.newest: Param("newest")}).where(_in_status))
