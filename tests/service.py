@@ -90,10 +90,10 @@ class Server:
         else:
             self.kill()
 
-    def blogapi(self, *arguments):
-        """Run the command line beside the server."""
+    def blogapi(self, *arguments, timeout=30):
+        """Run the command line beside the server; kill it after `timeout` seconds."""
         return subprocess.run(
-            [BIN / "blogapi", *arguments], env=self.environ, capture_output=True, text=True, timeout=30
+            [BIN / "blogapi", *arguments], env=self.environ, capture_output=True, text=True, timeout=timeout
         )
 
     def start(self):

@@ -140,6 +140,9 @@ def _prepare(soup: BeautifulSoup) -> None:
     """Change HTML that markdownify does not convert well."""
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
+    for block in soup.select("a :is(div, figcaption, figure, h1, h2, h3, h4, h5, h6, p)"):
+        block.insert_after(" ")
+        block.unwrap()  # A link in Markdown is within one paragraph.
     soup.smooth()
     for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
         if not text.find_parent("pre"):

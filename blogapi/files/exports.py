@@ -43,7 +43,7 @@ class CleanFile(io.FileIO):
 
 
 def wordpress_posts(path: Path) -> Iterator[Post]:
-    """Read the items of an export (WXR): their `kind`, and for posts and pages their `id` and the result of `_entry`.
+    """Read the items of an export (WXR): their `kind`, and for posts and pages the result of `_entry`.
 
     Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
     """
@@ -56,7 +56,7 @@ def wordpress_posts(path: Path) -> Iterator[Post]:
         elif status not in STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
-            yield {"kind": kind, "id": _text(item, "post_id")} | _entry(_wordpress_post, item, images)
+            yield _entry(kind, _text(item, "post_id"), _text(item, "post_name"), _wordpress_post, item, images)
 
 
 def ghost_posts(path: Path) -> Iterator[Post]:
@@ -73,19 +73,21 @@ def ghost_posts(path: Path) -> Iterator[Post]:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
     for row, kind in rows:
-        yield {"kind": kind, "id": str(row.get("id"))} | _entry(_ghost_post, row, tags)
+        yield _entry(kind, str(row.get("id")), row.get("slug"), _ghost_post, row, tags)
 
 
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path], Iterator[Post]]] = {".xml": wordpress_posts, ".json": ghost_posts}
 
 
-def _entry(read: Callable[..., Post], *arguments: Any) -> Post:
+def _entry(kind: str, number: str, slug: Any, read: Callable[..., Post], *arguments: Any) -> Post:
     """Return the fields of a post, with its `created_at`, `html`, `bare`, `path`, `comments`; or its `error`."""
+    entry = {"kind": kind, "id": number, "slug": slug}
     try:
-        return read(*arguments)
+        return entry | read(*arguments)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        return {"error": error.reason if isinstance(error, MarkdownError) else "its fields are not those of a post"}
+        is_told = isinstance(error, MarkdownError)
+        return entry | {"error": error.reason if is_told else "its fields are not those of a post"}
 
 
 def _items(path: Path, kind: str = "") -> Iterator[Element]:

@@ -174,7 +174,8 @@ class Sources:
                 if post["kind"] not in self.kinds:
                     self.left_out[post["kind"]] += 1
                 elif "error" in post:
-                    yield Found(partial(Refused, shown(f"{path} (id {post['id']})"), None, post["error"]))
+                    name = post["slug"] or f"id {post['id']}"
+                    yield Found(partial(Refused, shown(f"{path} ({name})"), None, post["error"]))
                 else:
                     self.left_out["comment"] += post["comments"]
                     slug = self.slug_of(post["slug"] or post["title"] or f"post-{post['id']}")

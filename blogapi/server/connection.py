@@ -22,7 +22,6 @@ BODY_BYTES = 8 * MB  # twice the largest body, as chunks have an overhead
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
-MAX_KEYS = 1000
 KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -49,7 +48,7 @@ class ClientConnection:
         self._writing = False  # waiting for the client to read a response
         self._greenlet = gevent.getcurrent()
         self._reads = 0
-        self._first = 0  # bytes of the first read
+        self._first = 0  # bytes of the first read, which are not counted yet
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
@@ -57,7 +56,7 @@ class ClientConnection:
             self.release()
         self.started = started
         self.had_turn = False
-        self._reads = 0
+        self._reads = self._first = 0
         self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
     def expect_body(self) -> None:
@@ -98,6 +97,7 @@ class ClientConnection:
         """
         self._reads += 1
         self.reading = True
+        self._keep(self._first)  # Most requests arrive in one piece, which need not be counted.
         try:
             self.until = self._deadline
             # The parser copies the header at each read: most headers fit in the first read, the others in the second.
@@ -120,14 +120,17 @@ class ClientConnection:
             self._deadline = time.monotonic() + self._slack
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
-        if self._reads > 1:  # Most requests arrive in one piece.
-            if self not in self.shared.large[self.keyed].held:
-                self.shared.small[self.keyed].add(self, len(data) + self._first)
-            self._first = 0
+        if self._reads > 1:
+            self._keep(len(data))
         elif not self._moving:
             self._first = len(data)
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
+
+    def _keep(self, size: int) -> None:
+        if size and self not in self.shared.large[self.keyed].held:
+            self.shared.small[self.keyed].add(self, size)
+        self._first = 0
 
     def release(self) -> None:
         """Forget the bytes that have arrived."""
@@ -206,7 +209,7 @@ class ClientConnection:
                 self._expect(DISCARD_SECONDS, DISCARDED_BYTES)
                 while self.recv(64 * 1024):
                     self.release()
-        except (OSError, ParseException):
+        except (OSError, ParseException, MemoryError):
             pass
         finally:
             self.release()
@@ -224,14 +227,7 @@ class Shared:
         self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
         self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
         self.sending = SendBudget(64 * MB)
-        self.keys: dict[str, None] = {}  # the one that was used last is last
-
-    def remember(self, key: str) -> None:
-        """Remember a valid key."""
-        self.keys.pop(key, None)
-        self.keys[key] = None
-        if len(self.keys) > MAX_KEYS:
-            del self.keys[next(iter(self.keys))]
+        self.keys: set[str] = set()
 
 
 class ReceiveBudget:

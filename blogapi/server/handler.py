@@ -127,9 +127,9 @@ class Handler:
         known = environ.pop(REQUEST)
         environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
         if known.key:
-            self.shared.remember(key)
+            self.shared.keys.add(key)
         else:
-            self.shared.keys.pop(key, None)  # It was revoked.
+            self.shared.keys.discard(key)  # It was revoked.
         keep = request.complete and not request.wants_close and not self.closing
         # A client must learn that its change was committed.
         needed = known.is_known and request.method not in ("GET", "HEAD")

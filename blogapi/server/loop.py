@@ -70,11 +70,13 @@ class Turns(Queue):
 
     def _give(self) -> None:
         until = time.perf_counter() + TURN_SECONDS
-        while any(self.waiting) and time.perf_counter() < until:
-            self._next().switch()
-        self.running = any(self.waiting)
-        if self.running:
-            self.timer.start(self._give)
+        try:
+            while any(self.waiting) and time.perf_counter() < until:
+                self._next().switch()
+        finally:  # A greenlet may end in an error, such as MemoryError.
+            self.running = any(self.waiting)
+            if self.running:
+                self.timer.start(self._give)
 
 
 class Places(Queue):

@@ -277,7 +277,7 @@ class GroupCommit:
                 raise part.error
             return part.result
         finally:
-            del part  # The error refers to this frame: a cycle would keep the operation's arguments for a while.
+            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
 
     def _leave(self, part: Part) -> None:
         """Let the next request lead. The operation of an interrupted one does not run."""

@@ -120,31 +120,24 @@ _turn_off = Prepared(
 # Pruning, in several transactions, so that other writes run in between
 
 
-def outdated(reader: Reader, webhook_id: int) -> list[int]:
-    """Return the events of some finished deliveries of a webhook beyond the limit, or older than KEPT."""
+def prune(tx: Transaction, webhook_id: int) -> int:
+    """Delete some finished deliveries of a webhook beyond the limit, or older than KEPT; return how many."""
     finished = _of_webhook(webhook_id).where(Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED)
-    old = finished.join(Event, on=Event.id == Delivery.event_id).where(Event.created_at <= earlier(reader.now, KEPT))
-    return _ids(reader, surplus) or _ids(reader, old)
+    old = finished.join(Event, on=Event.id == Delivery.event_id).where(Event.created_at <= earlier(tx.now, KEPT))
+    event_ids = _ids(tx, surplus) or _ids(tx, old)
+    remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & Delivery.event_id.in_(event_ids))
+    return len(event_ids)
 
 
-def remove(tx: Transaction, webhook_id: int, event_ids: list[int]) -> None:
-    """Delete finished deliveries of a webhook."""
-    of_webhook = (Delivery.webhook_id == webhook_id) & Delivery.event_id.in_(event_ids)
-    remove_deliveries(tx, of_webhook & (Delivery.state != "pending"))
-
-
-def surplus(reader: Reader, webhook_id: int) -> list[int]:
-    """Return the events of some pending deliveries of a webhook beyond the limit."""
+def drop(tx: Transaction, webhook_id: int) -> int:
+    """Mark some pending deliveries of a webhook beyond the limit as failed; return how many."""
     pending = _of_webhook(webhook_id).where(Delivery.state == "pending")
-    return _ids(reader, pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING))
-
-
-def drop(tx: Transaction, webhook_id: int, event_ids: list[int]) -> None:
-    """Mark pending deliveries of a webhook as failed."""
+    event_ids = _ids(tx, pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING))
     error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
     failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
     tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(event_ids)))
+    return len(event_ids)
 
 
 def _of_webhook(webhook_id: int) -> ModelSelect:

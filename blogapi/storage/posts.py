@@ -286,7 +286,7 @@ def published_at(old: Document, changes: Document, now: str) -> str | None:
             raise PublicationTime("must be given, and in the future, for a scheduled post")
         return time
     if given and given > now:
-        raise PublicationTime('must not be in the future unless "status" is "scheduled"')
+        raise PublicationTime('must not be in the future unless a change sets "status" to "scheduled"')
     if given:
         return given
     # The clock may have been set back since a post was published.

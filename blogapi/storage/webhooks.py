@@ -7,7 +7,6 @@ A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries (see outbox.py).
 import json
 import secrets
 from base64 import b64encode
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -49,9 +48,9 @@ class KnownDelivery(NamedTuple):
 # Webhooks
 
 
-def listing(reader: Reader) -> Iterator[KnownWebhook]:
-    """Yield all webhooks, oldest first."""
-    return map(_known, reader.rows(_webhooks.order_by(Webhook.id)))
+def listing(reader: Reader) -> list[KnownWebhook]:
+    """Return all webhooks, oldest first."""
+    return list(map(_known, reader.rows(_webhooks.order_by(Webhook.id))))
 
 
 def find(reader: Reader, webhook_id: int) -> KnownWebhook:
@@ -166,34 +165,10 @@ _deliveries = Delivery.select(
 ).join(Event, on=Event.id == Delivery.event_id)
 
 
-def deliveries(reader: Reader, webhook_id: int) -> Iterator[KnownDelivery]:
-    """Yield the newest MAX_LISTED deliveries of a webhook, newest first."""
+def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
+    """Return the newest deliveries of a webhook, newest first."""
     newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
-    return map(KnownDelivery._make, reader.rows(newest.limit(MAX_LISTED)))
-
-
-def latest_deliveries(reader: Reader, limit: int) -> dict[int, list[KnownDelivery]]:
-    """Return the newest `limit` deliveries of each webhook, newest first, in one query."""
-    latest = defaultdict(list)
-    for webhook_id, *delivery in reader.rows(_latest_deliveries, last=limit - 1):
-        latest[webhook_id].append(KnownDelivery._make(delivery))
-    return latest
-
-
-_Other = Delivery.alias()
-_last_of_latest = (
-    _Other.select(_Other.event_id)
-    .where(_Other.webhook_id == Webhook.id)
-    .order_by(_Other.event_id.desc())
-    .limit(1)
-    .offset(Param("last"))
-)
-_latest_deliveries = Prepared(
-    _deliveries.select(Webhook.id, *_deliveries.selected_columns)
-    .join_from(Delivery, Webhook, on=Webhook.id == Delivery.webhook_id)
-    .where(Delivery.event_id >= fn.COALESCE(_last_of_latest, 0))
-    .order_by(Webhook.id, Delivery.event_id.desc())
-)
+    return list(map(KnownDelivery._make, reader.rows(newest.limit(limit))))
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:

@@ -1,6 +1,8 @@
-"""The application: Flask without what an API never uses, the blueprint of its views, and the converters of paths."""
+"""The application: Flask without what an API never uses, and how its views are declared."""
 
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, wraps
 from typing import Any
 
 from flask import Blueprint, Flask, Response, request_finished, request_started, request_tearing_down
@@ -8,13 +10,15 @@ from flask.blueprints import BlueprintSetupState
 from flask.ctx import RequestContext
 from flask.globals import request_ctx
 from flask.sessions import NullSession
+from marshmallow import Schema
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, MapAdapter, Rule
 
 from blogapi.post import CONTROL_OR_BREAK, ID, SLUG, WHITE_SPACE, fold
-from blogapi.storage.models import MAX_ID
+from blogapi.storage.models import FULL, MAX_ID
 from blogapi.web.access import guard
-from blogapi.web.request import Request, current_request
+from blogapi.web.request import JSON, Request, current_request, load_query
+from blogapi.web.schemas.fields import NoQuerySchema
 from blogapi.web.schemas.webhooks import DELIVERY_ID
 from blogapi.web.service import EXTENSION
 
@@ -133,3 +137,61 @@ CONVERTERS = {"id": IdConverter, "slug": SlugConverter, "delivery_id": DeliveryI
 def add_converters(state: BlueprintSetupState) -> None:
     """Register the converters."""
     state.app.url_map.converters.update(CONVERTERS)
+
+
+# The declaration of an operation, on its view: everything that its description says
+
+no_query = NoQuerySchema()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The successful answer of an operation."""
+
+    status: int
+    description: str
+    schema: Schema | None = None
+    headers: tuple[str, ...] = ()  # names of components
+    content_types: tuple[str, ...] = (JSON,)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The input and output of a view."""
+
+    method: str
+    answer: Answer
+    creates: Answer | None = None  # if it can create something
+    query: Schema = no_query
+    body: Schema | None = None
+    content_types: tuple[str, ...] = (JSON,)  # of the body
+    request_headers: tuple[str, ...] = ()  # names of components, besides If-None-Match for a GET whose answer has ETag
+    scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
+
+
+def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable], Callable]:
+    """Register a view for a rule such as "GET /v1/posts", and declare its Operation.
+
+    If an id in the path names a post, a slug does so in a second route. The view gets the request, whose `query` is
+    loaded: a parameter that is not declared is refused, as a typo must not delete every post.
+    """
+    method, path = rule.split()
+
+    def declare(view: Callable) -> Callable:
+        operation = Operation(method, answer, **declared)
+
+        @wraps(view)
+        def view_of_operation(**arguments: Any) -> Response:
+            request = current_request()
+            request.operation = operation
+            request.query = load_query(operation.query, request.environ["QUERY_STRING"])
+            return view(request, **arguments)
+
+        view_of_operation.operation = operation
+        blueprint.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
+        by_slug = path.replace("/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>")
+        if by_slug != path:
+            blueprint.add_url_rule(by_slug, f"{view.__name__}_by_slug", view_of_operation, methods=[method])
+        return view_of_operation
+
+    return declare

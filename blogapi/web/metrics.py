@@ -65,7 +65,7 @@ class Metrics(Collector):
 
     def _deliveries(self) -> Metric:
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
-        for webhook in list(webhooks.listing(self._database)):
+        for webhook in webhooks.listing(self._database):
             states.update(webhooks.count_by_state(self._database, webhook.id))
             time.sleep(0)  # Let other requests run: each of up to 50 webhooks takes up to 5 ms.
         gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries that are kept.", labels=["state"])

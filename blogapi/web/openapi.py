@@ -9,14 +9,13 @@ from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
-from marshmallow import Schema, fields
+from marshmallow import fields
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
 from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS as EVENT_TYPES
-from blogapi.web.application import CONVERTERS
-from blogapi.web.operation import Operation
+from blogapi.web.application import CONVERTERS, Operation
 from blogapi.web.request import JSON, MARKDOWN
 from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
@@ -119,10 +118,7 @@ TAGS = {
     "webhooks": "Addresses that receive events (Standard Webhooks), and the deliveries to them.",
     "events": "The events that webhooks receive.",
 }
-MARKDOWN_FILE = {
-    "schema": {"type": "string", "description": "A Markdown file, perhaps with front matter."},
-    "example": render(PostSchema.example).decode(),
-}
+MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
@@ -213,7 +209,7 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
         "description": getdoc(view),  # The description repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation)),
-        "responses": responses(operation),
+        "responses": responses(rule, operation),
     }
     if operation.body:
         # For two kinds of JSON, openapi-python-client writes code that fails unless there is an optional parameter.
@@ -222,16 +218,19 @@ def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
     return described
 
 
-def media_types(content_types: Iterable[str], schema: Schema) -> dict[str, Any]:
+def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str, Any]:
     """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
-    return {each: MARKDOWN_FILE if each == MARKDOWN else {"schema": schema} for each in content_types}
+    types: dict[str, Any] = {each: {"schema": schema} for each in content_types}
+    if MARKDOWN in types:
+        types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
+    return types
 
 
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
         yield parameter("path", name, CONVERTERS[converter].described, required=True)
-    for name in operation.request_headers:
+    for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
         yield parameter("header", name, REQUEST_HEADERS[name])
     yield {"in": "query", "schema": operation.query}
 
@@ -242,10 +241,18 @@ def parameter(place: str, name: str, described: Described, **more: Any) -> dict[
     return {"in": place, "name": name, "description": description, "schema": schema} | more
 
 
-def responses(operation: Operation) -> dict[str, Any]:
+def has_validator(operation: Operation) -> bool:
+    """Return whether an operation answers 304 if a client has the answer already."""
+    return operation.method == "GET" and "ETag" in operation.answer.headers
+
+
+def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    found: dict[str, Any] = {str(status): str(status) for status in operation.errors}
-    found |= {"4XX": "Error", "5XX": "Error"}
+    found: dict[str, Any] = {"4XX": "Error", "5XX": "Error"}
+    if rule.arguments:
+        found["404"] = "404"
+    if "If-Match" in operation.request_headers:
+        found["412"] = "412"
     for answer in filter(None, (operation.answer, operation.creates)):
         success: dict[str, Any] = {
             "description": answer.description,
@@ -254,7 +261,7 @@ def responses(operation: Operation) -> dict[str, Any]:
         if answer.schema:
             success["content"] = media_types(answer.content_types, answer.schema)
         found[str(answer.status)] = success
-    if operation.method == "GET" and "If-None-Match" in operation.request_headers:
+    if has_validator(operation):
         headers = refer_to([*RATE_LIMIT, *operation.answer.headers])
         found["304"] = {"description": "This is still the entity tag.", "headers": headers}
     return dict(sorted(found.items()))

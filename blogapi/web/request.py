@@ -71,11 +71,6 @@ class Request(flask.Request):
         return getattr(self, name)
 
     @property
-    def blueprints(self) -> list[str]:
-        """The names of the blueprints, from the inside out."""
-        return _blueprints(self.endpoint)
-
-    @property
     def database(self) -> Database:
         """The database of the service."""
         return self.service.database
@@ -103,12 +98,6 @@ class Request(flask.Request):
 def current_request() -> Request:
     """Return the current request itself: each access through Flask's proxy costs a function call."""
     return flask.request._get_current_object()
-
-
-@lru_cache(maxsize=256)  # more than there are endpoints
-def _blueprints(endpoint: str | None) -> list[str]:
-    names = (endpoint or "").split(".")[:-1]
-    return [".".join(names[:count]) for count in range(len(names), 0, -1)]
 
 
 def cookie(request: Request, name: str) -> str:
@@ -155,16 +144,11 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
     `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
     """
     try:
-        return load_parsed(request, parse_body(request))
+        return request.operation.body.load(parse_body(request))
     except (ValidationError, HTTPException):
         if check_path:
             check_path()
         raise
-
-
-def load_parsed(request: Request, fields: dict[str, Any]) -> dict[str, Any]:
-    """Load the result of `parse_body` as the operation declares it; raise ValidationError."""
-    return request.operation.body.load(fields)
 
 
 def parse_body(request: Request) -> dict[str, Any]:
@@ -202,7 +186,8 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
 
 def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
-    length = request.content_length
+    header = request.environ.get("CONTENT_LENGTH")  # Werkzeug would parse all headers for it.
+    length = int(header) if header else None
     if length is not None and length > max_bytes:
         raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
     body = request.environ["wsgi.input"].read(max_bytes + 1 if length is None else length)

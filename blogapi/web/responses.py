@@ -89,18 +89,14 @@ def post_response(
     return tagged_response(request, document + b"\n", etag(document), JSON, status, headers, vary=vary)
 
 
-def markdown_response(request: Request, document: bytes, vary: str = "") -> Response:
-    """Answer with a post as a Markdown file, and an entity tag of its own."""
+def readable_response(request: Request, document: bytes) -> Response:
+    """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
+    if not prefers_markdown(request):
+        return post_response(request, document, vary="Accept")
     fields = json.loads(document)
     file = render(fields)
     name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
-    return tagged_response(request, file, etag(file), "text/markdown; charset=utf-8", headers=[name], vary=vary)
-
-
-def readable_response(request: Request, document: bytes) -> Response:
-    """Answer with a post as JSON, or as a Markdown file if the client prefers that."""
-    respond = markdown_response if prefers_markdown(request) else post_response
-    return respond(request, document, vary="Accept")
+    return tagged_response(request, file, etag(file), "text/markdown; charset=utf-8", headers=[name], vary="Accept")
 
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:

@@ -47,13 +47,13 @@ class FixedWindow:
 
     def hit(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
-        return self._quota_of(*counted) if counted else self._quota(key, 1)
+        return self._quota(*(counted or self._count(key, 1)))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return the quota of `key` without counting; without a key, the full limit."""
-        return self._quota_of(*counted) if counted else self._quota(key, 0)
+        return self._quota(*(counted or self._count(key, 0)))
 
-    def _quota(self, key: Any, count: int) -> Quota:
+    def _count(self, key: Any, count: int) -> tuple[int, int, int]:
         now = int(self._clock())
         window = now // self.seconds
         with self._lock:
@@ -64,9 +64,9 @@ class FixedWindow:
             hits = self._hits.get(key, 0) + count
             if count:
                 self._hits[key] = hits
-        return self._quota_of(hits, window, now)
+        return hits, window, now
 
-    def _quota_of(self, hits: int, window: int, now: int) -> Quota:
+    def _quota(self, hits: int, window: int, now: int) -> Quota:
         reset = (window + 1) * self.seconds
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 

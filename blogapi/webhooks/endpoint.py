@@ -4,11 +4,11 @@ With gevent, import this after patching: urllib3 binds parts of ssl when it is i
 """
 
 import base64
-import calendar
 import hashlib
 import hmac
 import http.client
 import logging
+import math
 import socket
 import ssl
 import time
@@ -23,6 +23,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
+from werkzeug.http import parse_date
 
 from blogapi.webhooks.addresses import AddressError, addresses_of
 
@@ -128,8 +129,7 @@ class Endpoint:
         target = parse_url(self.url)
         headers = headers | {"Host": target.netloc, "Connection": "close"}
         if target.auth:
-            user, _, password = target.auth.partition(":")
-            credentials = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)  # RFC 7617
+            credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         connection = self.connect(target, deadline)
         try:
@@ -183,11 +183,8 @@ def seconds_until(retry_after: str, now: float) -> int:
     """Return the seconds that a Retry-After asks to wait (RFC 9110, section 10.2.3), 0 if it is invalid."""
     if retry_after.isdecimal():
         return int(retry_after[:9])
-    try:
-        date = time.strptime(retry_after, "%a, %d %b %Y %H:%M:%S GMT")
-    except ValueError:
-        return 0
-    return max(0, calendar.timegm(date) - int(now))
+    date = parse_date(retry_after)
+    return max(0, math.ceil(date.timestamp() - now)) if date else 0
 
 
 @cache

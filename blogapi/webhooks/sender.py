@@ -135,15 +135,16 @@ class Sender:
         """Once a minute, delete expired rows and drop the pending deliveries that are too many."""
         if 0 < self.prune_at - self.clock() <= MINUTE:  # more if the clock was set back
             return
-        for webhook in list(webhooks.listing(self.database)):
+        for webhook in webhooks.listing(self.database):
             if not webhook.events:
                 self.report(webhook.id, "events")
-            self.drop(webhook.id)
-            while not self.stopping.is_set() and (event_ids := outbox.outdated(self.database, webhook.id)):
-                self.database.write(outbox.remove, webhook.id, event_ids)
+            if dropped := self.repeat(outbox.drop, webhook.id):
+                log.warning(
+                    "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, dropped
+                )
+            self.repeat(outbox.prune, webhook.id)
         self.database.write(posts.forget_idempotency_keys)
-        while not self.stopping.is_set() and self.database.write(history.prune, self.config.keep_days):
-            time.sleep(0)
+        self.repeat(history.prune, self.config.keep_days)
         self.database.write(search.settle)
         self.check_clock()
         self.prune_at = self.clock() + MINUTE
@@ -157,18 +158,13 @@ class Sender:
             log.warning("the clock is behind: it is %s, but the newest post is of %s", self.database.now, latest)
         self.clock_is_behind = bool(latest)
 
-    def drop(self, webhook_id: int) -> None:
-        """Drop the oldest pending deliveries of a webhook that has too many."""
-        dropped = 0
-        try:
-            while not self.stopping.is_set() and (event_ids := outbox.surplus(self.database, webhook_id)):
-                self.database.write(outbox.drop, webhook_id, event_ids)
-                dropped += len(event_ids)
-        finally:
-            if dropped:
-                log.warning(
-                    "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook_id, dropped
-                )
+    def repeat(self, operation: Callable, *arguments: int) -> int:
+        """Run an operation until it finds no more rows, others in between; return the number of rows."""
+        total = 0
+        while not self.stopping.is_set() and (count := self.database.write(operation, *arguments)):
+            total += count
+            time.sleep(0)
+        return total
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
         """Send messages one after another, until BATCH_SECONDS are over or the sender stops."""

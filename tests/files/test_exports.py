@@ -160,6 +160,7 @@ def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, 
     (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
     found = {type(item): item for item in read(tmp_path / "a.json")}
     assert found[Refused].reason == reason
+    assert found[Refused].source == f"{tmp_path}/a.json ({row.get('slug', 'bad')})"
     assert found[Item].fields == {"title": "Good", "slug": "good", "status": "draft", "content": "b\n"}
 
 
@@ -271,6 +272,7 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("picture.jpg", "picture.jpg\n"),
         ('<div style="color:red; background-image:url(&quot;a b.png&quot;)"><p>c</p></div>', "![](a%20b.png)\n\nc\n"),
         ('<figure style="background-image:url(a.png)"><img src="a.png" alt="b"></figure>', "![b](a.png)\n"),
+        ('<a href="b"><div><p>c</p><p>d</p></div><div><img src="e"></div></a>', "[c d ![](e)](b)\n"),
         ("", ""),
     ],
 )  # fmt: skip

@@ -116,27 +116,45 @@ def test_a_megabyte_opens_and_saves(owner):
     assert get(owner)["content"] == content
 
 
-@pytest.mark.parametrize("with_scripts", [True, False])
-def test_a_post_that_is_too_long_is_still_there_after_going_back(owner, with_scripts):
-    browser = owner.browser
+def type_long_post(owner, length):
+    """Type a new post; return its fields."""
     owner.open("/settings/posts/new")
-    typed = {
-        "title": "Hello",
-        "slug": "my-own",
-        "cover_image": "https://example.org/a.jpg",
-        "content": "x",
-        "tags": "a",
-    }
+    typed = {"title": "Hello", "slug": "hi", "cover_image": "https://example.org/a.jpg", "content": "x", "tags": "a"}
     for name, text in typed.items():
         owner.fill(name, text)
-    browser.execute_script("document.querySelector('#content').value += 'y'.repeat(5_000_000)")
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
-    owner.click("Create")
-    assert owner.text.startswith("Too long\nBody: must be at most 4,194,304 bytes.\nGo back in your browser")
+    owner.browser.execute_script(f"document.querySelector('#content').value += 'y'.repeat({length})")
+    return typed | {"content": "x" + "y" * length}
+
+
+def shown_after_going_back(owner, names):
     with owner.next_page():
-        browser.back()
-    fields = {name: browser.find_element(By.NAME, name).get_property("value") for name in typed}
-    assert fields == typed | {"content": "x" + "y" * 5_000_000}
+        owner.browser.back()
+    return {name: owner.browser.find_element(By.NAME, name).get_property("value") for name in names}
+
+
+@pytest.mark.parametrize("with_scripts", [True, False])
+def test_a_post_that_is_too_long_is_still_there_after_going_back(owner, with_scripts):
+    typed = type_long_post(owner, 5_000_000)
+    owner.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
+    owner.click("Create")
+    assert owner.text.startswith(
+        "Too long\nThis is too long to be saved: a post can have 1,000,000 characters.\nGo back"
+    )
+    assert shown_after_going_back(owner, typed) == typed
+
+
+def test_a_long_post_is_still_there_after_the_end_of_a_session(owner):
+    typed = type_long_post(owner, 2_000_000)
+    owner.browser.delete_all_cookies()
+    owner.click("Create")
+    assert owner.text.endswith(
+        "Open the link in another tab, then go back in your browser: what you typed is still there."
+    )
+    first = owner.browser.current_window_handle
+    owner.browser.switch_to.new_window("tab")
+    owner.enter()
+    owner.browser.switch_to.window(first)
+    assert shown_after_going_back(owner, typed) == typed
 
 
 def test_the_reference_and_the_page_lead_to_each_other(owner):

@@ -128,6 +128,14 @@ def test_forms_of_strangers_are_bounded_and_keep_no_upload_out(service, opened, 
     assert service.memory < 150
 
 
+def test_headers_that_begin_and_never_end_are_bounded_together(service, opened):
+    head = b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 7900
+    for _ in range(3000):
+        send(service, opened, head)
+    assert service.request("GET", "/v1/posts")[0] == 200
+    assert service.memory < 125
+
+
 @pytest.mark.parametrize("kind", ["header", "body"])
 def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
     data = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))

@@ -17,7 +17,8 @@ from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
-from tests.server.test_kills import EVENTS, FAR, Editor
+from tests.server.test_kills import EVENTS
+from tests.server.workers import FAR, Editor, Undoer
 from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
@@ -125,6 +126,7 @@ def test_where_the_sender_dies_or_is_frozen_another_goes_on(two, receiver, ask, 
 
 def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_acknowledged(two, receiver, url, ask):
     editors = [Editor(number) for number in range(4)]
+    workers = [*editors, Undoer()]
     assert two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": EVENTS})[0] == 201
     for kill in (
         lambda: os.kill(two[0].worker, signal.SIGKILL),
@@ -132,8 +134,8 @@ def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_ackno
         lambda: os.kill(leading_worker(ask, two), 9),
     ):
         stopped = threading.Event()
-        with ThreadPoolExecutor(len(editors)) as pool:
-            ended = [pool.submit(editor.work, two[number % 2], stopped) for number, editor in enumerate(editors)]
+        with ThreadPoolExecutor(len(workers)) as pool:
+            ended = [pool.submit(worker.work, two[number % 2], stopped) for number, worker in enumerate(workers)]
             time.sleep(0.6)
             kill()
             stopped.set()
@@ -144,13 +146,13 @@ def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_ackno
                 service.start()
             eventually(service.answers)
         stored = sound_posts(url)
-        for editor in editors:
-            editor.check(stored)
-        editors.reverse()  # so that each works with the other service
+        for worker in workers:
+            worker.check(stored)
+        workers.append(workers.pop(0))  # so that each works with the other service
     ended = threading.Event()
     ended.set()
-    for editor in editors:
-        editor.work(two[0], ended)  # settles what is in doubt
+    for worker in workers:
+        worker.work(two[0], ended)  # settles what is in doubt
     pending = """
         SELECT (SELECT count(*) FROM delivery WHERE state = 'pending')
         + (SELECT count(*) FROM schedule WHERE published_at < %s)
@@ -160,8 +162,9 @@ def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_ackno
     told = defaultdict(set)  # the ids of messages: one may come again, under the same
     for message in receiver.messages:
         told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
+    for worker in workers:
+        worker.check(stored)
     for editor in editors:
-        editor.check(stored)
         for number in editor.posts:
             assert len(told["post.created", number]) == 1 + editor.restored[number]
             publications = (number in editor.born_published) + editor.restored_published[number]

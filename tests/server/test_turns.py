@@ -59,6 +59,29 @@ def test_a_client_that_goes_away_leaves_its_place():
     assert not any(turns.waiting)
 
 
+@pytest.mark.parametrize("wait", ["turn", "place"])
+def test_a_request_that_ends_in_an_error_ends_no_other(wait):
+    turns, places, order = Turns(), Places(1), []
+
+    def ask(client):
+        if wait == "turn":
+            turns.wait(client, False)
+        else:
+            places.wait(client, False)
+            places.release()
+        order.append(client)
+        raise MemoryError
+
+    places.free = 0
+    for client in ("a", "b", "c"):
+        gevent.spawn_raw(ask, client)
+    gevent.sleep(0)
+    places.release()
+    gevent.sleep(0.01)
+    assert order == ["a", "b", "c"]
+    assert (turns.running, places.free) == (False, 1)
+
+
 def served_in_places(*clients):
     """The clients of some requests that need the only place, in the order in which they get it."""
     places, order = Places(1), []

@@ -1,13 +1,18 @@
 """The history of posts: revisions, the trash, and what becomes of it in time."""
 
 import json
+import re
 
 import pytest
+from peewee import SQL
 
 from blogapi.storage import documents, history, posts, stored
+from blogapi.storage.engine import Reader
 from blogapi.storage.errors import NotFound
 from blogapi.storage.models import Revision
 from blogapi.storage.pages import Cursor
+from blogapi.storage.query import Prepared
+from blogapi.storage.undo import undo
 from tests.conftest import NOON
 
 DAY = 24 * 3600
@@ -234,3 +239,66 @@ def test_after_some_days_they_are_pruned(database, add, change, delete, kept, co
     assert [each.post_id for each in history.trash(database, 100).kept] == [old]
     assert database.write(history.prune, 0) == 2
     assert count(Revision) == 0
+
+
+# Plans
+
+
+class Recorder(Reader):
+    """Runs the queries that read, and records every query with its values."""
+
+    def __init__(self, database):
+        super().__init__(database.engine, database._clock)
+        self.queries = []
+
+    def row(self, query, **values):
+        self.queries.append((query, values))
+        return super().row(query, **values)
+
+    def rows(self, query, **values):
+        self.queries.append((query, values))
+        return super().rows(query, **values)
+
+    def execute_many(self, query, rows):
+        self.queries += [(query, values) for values in rows]
+
+
+@pytest.fixture
+def steps(database):
+    """Return the steps by which the engine runs the queries of an operation."""
+    explain = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}[database.engine.dialect]
+
+    def steps(operation, *arguments):
+        recorder = Recorder(database)
+        operation(recorder, *arguments)
+        assert recorder.queries
+        for query, values in recorder.queries:
+            statement = database.engine.statement(query)
+            text = f"{explain} {statement.text}"
+            for row in database.rows(Prepared(text) if values else SQL(text, statement.values), **values):
+                yield str(row[-1])
+
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        (history.revisions, (4, 10)),
+        (history.revisions, ("a", 10, 2)),
+        (history.revision, ("a", 1)),
+        (history.trash, (10,)),
+        (history.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
+        (history.trashed, (1,)),
+        (history.prune, (0,)),
+        (lambda *arguments: list(undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
+    ],
+)
+def test_nothing_scans_or_sorts(database, add, change, delete, steps, operation, arguments):
+    for _ in range(3):
+        delete(add(slug="a"))
+    post_id = add(slug="a")
+    for number in range(3):
+        change(post_id, content=f"{number}")
+    for step in steps(operation, *arguments):
+        assert not re.search("SCAN|TEMP|Seq Scan|Sort", step), step

@@ -141,8 +141,9 @@ def add_pending(database, count):
 
 def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, receiver, client, database, delivery):
     webhook()
-    add_pending(database, 1)
-    database.write(outbox.drop, 1, [1])
+    add_pending(database, 10_001)
+    assert database.write(outbox.drop, 1) == 1
+    database.write(lambda tx: tx.execute(Delivery.delete().where(Delivery.event_id > 1)))
     assert delivery() == {
         "state": "failed",
         "attempts": 0,

@@ -128,7 +128,7 @@ def test_null_is_refused(client, put, field):
         ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
         (
             {"status": "published", "published_at": LATER},
-            'published_at: must not be in the future unless "status" is "scheduled"',
+            'published_at: must not be in the future unless a change sets "status" to "scheduled"',
         ),
     ],
 )

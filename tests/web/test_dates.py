@@ -75,5 +75,5 @@ def test_a_post_can_be_made_with_an_earlier_date(client, post, status):
 @pytest.mark.parametrize("status", ["draft", "published"])
 def test_a_post_cannot_be_made_with_a_date_to_come(client, status, count):
     answer = client.post("/v1/posts", json={"title": "A", "content": "B", "status": status, "published_at": LATER})
-    wrong = 'published_at: must not be in the future unless "status" is "scheduled"'
+    wrong = 'published_at: must not be in the future unless a change sets "status" to "scheduled"'
     assert (message(answer), count(Post)) == (wrong, 0)

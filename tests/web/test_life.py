@@ -166,7 +166,7 @@ def test_a_time_is_kept_in_utc_and_whole_seconds(patch, post, moment):
 
 # status before, its published_at, what is asked, and status and published_at then, or what is wrong
 SOON = "published_at: must be given, and in the future, for a scheduled post"
-PAST = 'published_at: must not be in the future unless "status" is "scheduled"'
+PAST = 'published_at: must not be in the future unless a change sets "status" to "scheduled"'
 
 
 @pytest.mark.parametrize(

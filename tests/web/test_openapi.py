@@ -173,6 +173,13 @@ def test_every_content_type_that_is_taken_is_described(description):
     assert file["example"].startswith("---\ntitle: Three days at the lake\n")
 
 
+def test_the_example_of_a_file_can_be_sent_again_and_to_any_slug(client, description):
+    for method, path in [("post", "/v1/posts")] * 2 + [("put", "/v1/posts/by-slug/a"), ("put", "/v1/posts/by-slug/b")]:
+        template = path if method == "post" else "/v1/posts/by-slug/{post}"
+        example = description["paths"][template][method]["requestBody"]["content"]["text/markdown"]["example"]
+        assert client.open(path, method=method, data=example, content_type="text/markdown").status_code == 201
+
+
 def test_no_parameter_of_a_path_is_a_field_of_the_body_too(description):
     for path, item in description["paths"].items():
         for operation in item.values():

@@ -103,7 +103,7 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     old = documents.load(posts.find(request.database, post_id))
     typed = typed_fields(old["content"])
     changes = {name: value for name, value in typed.items() if value != old.get(name, type(value)())}
-    cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
+    cleared = {name: None for name in changes if changes[name] == "" and change_of_post.fields[name].allow_none}
     fields = change_of_post.load(changes | cleared)
     try:
         return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))

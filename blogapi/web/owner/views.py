@@ -89,8 +89,8 @@ def regenerate_key() -> Response:
 @blueprint.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
-    latest = webhooks.latest_deliveries(request.database, DELIVERIES)
-    rows = [(webhook, latest.get(webhook.id, [])) for webhook in webhooks.listing(request.database)]
+    known = webhooks.listing(request.database)
+    rows = [(webhook, webhooks.deliveries(request.database, webhook.id, DELIVERIES)) for webhook in known]
     events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 

@@ -15,7 +15,7 @@ MAX_PAGE_SIZE = 1000  # posts, or tags
 MAX_MESSAGE = 500  # characters
 POSITIVE = re.compile("[1-9][0-9]*")
 DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"  # of a Cursor
+TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"  # of a Cursor
 PARTS = ("title", "text")  # of the order of relevance
 
 
@@ -67,18 +67,19 @@ class FoldedTag(fields.String):
 
 
 class PageSize(fields.Integer):
-    """A whole number from 1 in ASCII digits, without sign or leading zero. More than `maximum` counts as that."""
+    """A whole number from 1 in ASCII digits, without sign or leading zero. More than 1,000 counts as that."""
 
     default_error_messages = {"invalid": "must be a whole number from 1"}
 
-    def __init__(self, maximum: int, **kwargs: Any):
-        super().__init__(validate=Range(1), **kwargs)
-        self.maximum = maximum
+    def __init__(self, what: str, default: int = 100):
+        most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
+        described = about(f"The most {what} to return: {default:,} if left out, and never more{most}.")
+        super().__init__(validate=Range(1), load_default=default, **described)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not POSITIVE.fullmatch(value):
             raise self.make_error("invalid")
-        return min(int(value[:20]), self.maximum)  # int() would refuse 5,000 digits
+        return min(int(value[:20]), MAX_PAGE_SIZE)  # int() would refuse 5,000 digits
 
 
 class PostId(fields.String):

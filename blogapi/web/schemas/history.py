@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from blogapi.post import ID, Pattern, PostSchema, StrictSchema, Text, Time, about, length
-from blogapi.web.schemas.fields import MAX_PAGE_SIZE, TIME, Before, NoQuerySchema, PageSize, PostId
+from blogapi.web.schemas.fields import TIME, Before, NoQuerySchema, PageSize, PostId
 
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
@@ -21,11 +21,7 @@ class PostWithoutContentSchema(PostSchema):
 class TrashQuerySchema(NoQuerySchema):
     """The query of GET /trash."""
 
-    limit = PageSize(
-        MAX_PAGE_SIZE,
-        load_default=100,
-        **about("The most entries to return: 100 if left out, and never more than 1,000."),
-    )
+    limit = PageSize("entries")
     before = Before("deleted_at", **about("Only posts deleted before: what `Link` gave.", pattern=f"^{TIME}_{ID}$"))
 
 

@@ -37,11 +37,7 @@ def has_words(text: str) -> None:
 class ListQuerySchema(NoQuerySchema):
     """The query of GET /posts."""
 
-    limit = PageSize(
-        MAX_PAGE_SIZE,
-        load_default=100,
-        **about("The most posts to return: 100 if left out, and never more than 1,000."),
-    )
+    limit = PageSize("posts")
     status = choice(*STATUSES, **about("Only posts of this status."))
     tag = FoldedTag("Only posts that carry this tag; letter case does not matter.")
     before = Before(
@@ -88,11 +84,7 @@ class DeleteQuerySchema(NoQuerySchema):
 class TagsQuerySchema(NoQuerySchema):
     """The query of GET /tags."""
 
-    limit = PageSize(
-        MAX_PAGE_SIZE,
-        load_default=MAX_PAGE_SIZE,
-        **about("The most tags to return: 1,000 if left out, and never more."),
-    )
+    limit = PageSize("tags", MAX_PAGE_SIZE)
     status = choice(*STATUSES, **about("Count only posts of this status, and leave out other tags."))
     after = FoldedTag("Only tags after this one.")
 

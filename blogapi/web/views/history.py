@@ -10,7 +10,7 @@ from blogapi.storage import history
 from blogapi.storage.history import Kept
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import READERS
-from blogapi.web.operation import Answer, operation
+from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MARKDOWN, Request, precondition
 from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
 from blogapi.web.schemas.history import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema
@@ -21,10 +21,7 @@ post_schema = PostSchema()
 @operation(
     "GET /v1/posts/<id:post>/revisions",
     Answer(200, "The revisions, newest first.", RevisionSchema(many=True), headers=("Link", "ETag")),
-    also=("list_revisions_by_slug", "/v1/posts/by-slug/<slug:post>/revisions"),
     query=RevisionsQuerySchema(),
-    request_headers=("If-None-Match",),
-    errors=(404,),
     scopes=READERS,
 )
 def list_revisions(request: Request, post: PostRef) -> Response:
@@ -40,9 +37,6 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 @operation(
     "GET /v1/posts/<id:post>/revisions/<id:revision>",
     Answer(200, "The post as it was.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
-    also=("get_revision_by_slug", "/v1/posts/by-slug/<slug:post>/revisions/<id:revision>"),
-    request_headers=("If-None-Match",),
-    errors=(404,),
     scopes=READERS,
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
@@ -53,9 +47,7 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
 @operation(
     "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
     Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
-    also=("restore_revision_by_slug", "/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore"),
     request_headers=("If-Match",),
-    errors=(404, 412),
 )
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Restore a revision of a post.
@@ -70,7 +62,6 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
     "GET /v1/trash",
     Answer(200, "The deleted posts.", TrashedPostSchema(many=True), headers=("Link", "ETag")),
     query=TrashQuerySchema(),
-    request_headers=("If-None-Match",),
     scopes=READERS,
 )
 def list_trash(request: Request) -> Response:
@@ -86,8 +77,6 @@ def list_trash(request: Request) -> Response:
 @operation(
     "GET /v1/trash/<id:post>",
     Answer(200, "The deleted post.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
-    request_headers=("If-None-Match",),
-    errors=(404,),
     scopes=READERS,
 )
 def get_trashed_post(request: Request, post: int) -> Response:
@@ -99,7 +88,6 @@ def get_trashed_post(request: Request, post: int) -> Response:
     "POST /v1/trash/<id:post>/restore",
     Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
     request_headers=("If-Match",),
-    errors=(404, 412),
 )
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
@@ -115,7 +103,6 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     "DELETE /v1/trash/<id:post>",
     Answer(204, "The post is gone."),
     request_headers=("If-Match",),
-    errors=(404, 412),
 )
 def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash for good, with its revisions."""

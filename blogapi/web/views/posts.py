@@ -14,7 +14,7 @@ from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import in_scope
-from blogapi.web.operation import Answer, operation
+from blogapi.web.application import Answer, operation
 from blogapi.web.request import (
     JSON,
     MARKDOWN,
@@ -22,7 +22,6 @@ from blogapi.web.request import (
     Request,
     idempotency_key,
     load_body,
-    load_parsed,
     parse_body,
     precondition,
 )
@@ -52,7 +51,6 @@ post_schema = PostSchema()
     "GET /v1/posts",
     Answer(200, "The posts, in order.", PostSchema(many=True), headers=("Link", "ETag")),
     query=ListQuerySchema(),
-    request_headers=("If-None-Match",),
     scopes=SCOPES,
 )
 def list_posts(request: Request) -> Response:
@@ -96,9 +94,6 @@ def create_post(request: Request) -> Response:
 @operation(
     "GET /v1/posts/<id:post>",
     Answer(200, "The post.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
-    also=("get_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
-    request_headers=("If-None-Match",),
-    errors=(404,),
     scopes=SCOPES,
 )
 def get_post(request: Request, post: PostRef) -> Response:
@@ -115,11 +110,9 @@ def get_post(request: Request, post: PostRef) -> Response:
 @operation(
     "PATCH /v1/posts/<id:post>",
     Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
-    also=("change_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
     body=PostChangeSchema(partial=True),
     content_types=(JSON, MERGE_PATCH),
     request_headers=("If-Match",),
-    errors=(404, 412),
 )
 def change_post(request: Request, post: PostRef) -> Response:
     """Change the fields of a post that the body names.
@@ -138,7 +131,6 @@ def change_post(request: Request, post: PostRef) -> Response:
     body=PutPostSchema(),
     content_types=(JSON, MARKDOWN),
     request_headers=("If-Match", "If-None-Match"),
-    errors=(404, 412),
 )
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
@@ -153,7 +145,7 @@ def put_post(request: Request, post: str) -> Response:
     if same:
         check(same)
         return post_response(request, same)
-    fields = load_parsed(request, body)
+    fields = request.operation.body.load(body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, check, by=request.author)
@@ -163,10 +155,8 @@ def put_post(request: Request, post: str) -> Response:
 @operation(
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
-    also=("delete_post_by_slug", "/v1/posts/by-slug/<slug:post>"),
     request_headers=("If-Match",),
     query=DeleteQuerySchema(),
-    errors=(404, 412),
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
@@ -183,7 +173,6 @@ def delete_post(request: Request, post: PostRef) -> Response:
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link", "ETag")),
     query=TagsQuerySchema(),
-    request_headers=("If-None-Match",),
     scopes=SCOPES,
 )
 def list_tags(request: Request) -> Response:
@@ -197,9 +186,7 @@ def list_tags(request: Request) -> Response:
     return list_response(request, content, next_link(request, "/v1/tags", "after", page.last))
 
 
-@operation(
-    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), errors=(404,), scopes=SCOPES
-)
+@operation("GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), scopes=SCOPES)
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
     query = in_scope(request)
@@ -208,9 +195,7 @@ def get_tag(request: Request, tag: str) -> Response:
     return json_response(request, tags.find(request.database, tag, **query)._asdict())
 
 
-@operation(
-    "PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema(), errors=(404,)
-)
+@operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another.
 
@@ -221,7 +206,7 @@ def change_tag(request: Request, tag: str) -> Response:
     return json_response(request, renamed._asdict())
 
 
-@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."), errors=(404,))
+@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
 def delete_tag(request: Request, tag: str) -> Response:
     """Remove a tag from every post.
 

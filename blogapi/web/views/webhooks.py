@@ -8,7 +8,7 @@ from marshmallow import ValidationError
 
 from blogapi.storage import webhooks
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
-from blogapi.web.operation import Answer, operation
+from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MERGE_PATCH, Request, load_body
 from blogapi.web.responses import json_response, no_content
 from blogapi.web.schemas.webhooks import (
@@ -50,7 +50,7 @@ def create_webhook(request: Request) -> Response:
     return json_response(request, webhook_json(webhook) | {"secret": secret}, 201, [location])
 
 
-@operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()), errors=(404,))
+@operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()))
 def get_webhook(request: Request, webhook_id: int) -> Response:
     """Get a webhook.
 
@@ -64,7 +64,6 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     Answer(200, "The webhook as it is now.", WebhookSchema()),
     body=WebhookChangeSchema(),
     content_types=(JSON, MERGE_PATCH),
-    errors=(404,),
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change the fields of a webhook that the body names.
@@ -77,7 +76,7 @@ def change_webhook(request: Request, webhook_id: int) -> Response:
     return json_response(request, webhook_json(request.database.write(webhooks.change, webhook_id, changes)))
 
 
-@operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."), errors=(404,))
+@operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."))
 def delete_webhook(request: Request, webhook_id: int) -> Response:
     """Delete a webhook and its deliveries.
 
@@ -90,7 +89,6 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
 @operation(
     "POST /v1/webhooks/<id:webhook_id>/ping",
     Answer(202, "The ping, which will be sent soon.", DeliverySchema()),
-    errors=(404,),
 )
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a webhook a ping.
@@ -103,7 +101,6 @@ def ping_webhook(request: Request, webhook_id: int) -> Response:
 @operation(
     "GET /v1/webhooks/<id:webhook_id>/deliveries",
     Answer(200, "The deliveries, newest first.", DeliverySchema(many=True)),
-    errors=(404,),
 )
 def list_deliveries(request: Request, webhook_id: int) -> Response:
     """List the newest 100 deliveries of a webhook, newest first.
@@ -117,7 +114,6 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
 @operation(
     "POST /v1/webhooks/<id:webhook_id>/deliveries/<delivery_id:delivery_id>/redeliver",
     Answer(202, "The delivery, which will be attempted soon.", DeliverySchema()),
-    errors=(404,),
 )
 def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
     """Send an event to a webhook again.

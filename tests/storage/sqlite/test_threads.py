@@ -1,16 +1,18 @@
 """Reads and writes in threads."""
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from peewee import SQL
 
 from blogapi.loop import Loop
-from blogapi.storage.errors import Unavailable
+from blogapi.storage.errors import NeedsThread, Unavailable
 from tests.storage.sqlite.conftest import add
 
 
@@ -51,6 +53,26 @@ def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
     script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert path.with_name("blog.db-wal").exists()
+
+
+def test_what_a_write_was_given_leaves_memory_with_it_also_if_it_went_on_in_a_thread(database):
+    class Large:
+        """A post of 1 MB, which a cycle would keep until the garbage collector comes."""
+
+    def operation(tx, large):
+        if not tx.in_thread:
+            raise NeedsThread
+        return 1
+
+    large = Large()
+    reference = weakref.ref(large)
+    gc.disable()
+    try:
+        assert database.write(operation, large) == 1
+        del large
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 def test_a_write_in_a_thread_that_raises_leaves_nothing(database, slugs):

@@ -1,7 +1,10 @@
 """Writes: transactions, and the commits that they share."""
 
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -77,6 +80,37 @@ def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(d
     assert commits == 1
     assert type(outcomes["bad"]) is LookupError
     assert sorted(slugs()) == ["a", "b"]
+
+
+def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_collector(database, other):
+    class Argument:
+        """Something large."""
+
+    def bad(tx, argument):
+        raise LookupError
+
+    def write():
+        argument = Argument()
+        references.append(weakref.ref(argument))
+        with suppress(LookupError):
+            database.write(bad, argument)
+
+    references = []
+    gc.disable()
+    try:
+        write()
+        other.execute("BEGIN IMMEDIATE")
+        threads = [threading.Thread(target=write) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while len(database._group.waiting) < 2:
+            pass
+        other.execute("COMMIT")
+        for thread in threads:
+            thread.join(5)
+        assert [reference() for reference in references] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def test_a_statement_that_fails_is_the_affair_of_its_own_operation(database, other, slugs):

@@ -1,0 +1,259 @@
+"""Workers that use a service until it is killed, and remember what it acknowledged."""
+
+import http.client
+import random
+import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
+
+from blogapi.clock import rfc3339
+
+LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not come, or only half of it.
+MOST_POSTS = 30  # of an editor
+FAR = 3600  # seconds ahead: not to come while the test runs
+
+
+def shown(post):
+    """The part of a post that must be the same whenever it is read."""
+    due = post["status"] == "scheduled" and post["published_at"] <= rfc3339(time.time())
+    return post["title"], post["content"], post["slug"], post["tags"], "published" if due else post["status"]
+
+
+class Editor:
+    """Creates, changes, schedules, deletes and restores posts of its own, one request after another."""
+
+    def __init__(self, number):
+        self.name = f"editor {number}"
+        self.created = 0  # creations that were begun
+        self.posts = {}  # as they were last acknowledged
+        self.scheduled = {}  # those that wait for their time, and are left alone
+        self.deleted = {}  # those in the trash, as they were
+        self.deletions, self.restored, self.restored_published = Counter(), Counter(), Counter()
+        self.born_published = set()
+        self.doubt = None  # what the request that got no answer was to do
+
+    def work(self, service, stopped):
+        """Continue after the last server died, until this one does."""
+        try:
+            if self.doubt:
+                attempt, *arguments = self.doubt
+                attempt(service, *arguments)
+            while not stopped.is_set():
+                actions = self.change, self.schedule, self.delete, self.restore, self.restore_revision
+                random.choice([self.create, self.create, *actions])(service)
+        except LOST:
+            pass
+
+    def create(self, service):
+        if len(self.posts) > MOST_POSTS:
+            return
+        self.created += 1
+        tags = random.sample(["shared", "Shared Too", self.name], random.randrange(4))
+        status = random.choice(["draft", "published"])
+        body = {"title": f"{self.name}: {self.created}", "content": "word " * 200, "tags": tags, "status": status}
+        self.send_creation(service, body)
+        if self.created % 5 == 0:
+            self.send_creation(service, body)
+
+    def send_creation(self, service, body):
+        self.doubt = self.send_creation, body
+        status, _, post = service.request(
+            "POST", "/v1/posts", body, Idempotency_Key=f"{self.name}:{self.created}".replace(" ", "-")
+        )
+        assert status == 201, post
+        assert post.items() >= body.items()
+        self.posts[post["id"]] = post
+        if post["status"] == "published":
+            self.born_published.add(post["id"])
+        self.doubt = None
+
+    def change(self, service):
+        self.send_change(
+            service, {"title": f"{self.name}: {self.created} changed", "tags": random.choice([["SHARED"], []])}
+        )
+
+    def schedule(self, service):
+        moment = rfc3339(time.time() + random.choice([2, 3, FAR]))
+        self.send_change(service, {"status": "scheduled", "published_at": moment})
+
+    def send_change(self, service, changes):
+        if not self.posts:
+            return
+        number = random.choice([*self.posts])
+        self.doubt = self.look_at, number, changes
+        status, _, post = service.request("PATCH", f"/v1/posts/{number}", changes)
+        assert status == 200, post
+        self.keep(post, changes)
+
+    def delete(self, service):
+        if not self.posts:
+            return
+        number = random.choice([*self.posts])
+        self.doubt = self.look_at, number, None
+        assert service.request("DELETE", f"/v1/posts/{number}")[0] == 204
+        self.forget(number)
+
+    def restore(self, service):
+        if not self.deleted:
+            return
+        number = random.choice([*self.deleted])
+        self.doubt = self.look_in_trash, number
+        status, _, post = service.request("POST", f"/v1/trash/{number}/restore")
+        assert status == 200, post
+        self.take_back(post)
+
+    def take_back(self, post):
+        before = self.deleted.pop(post["id"])
+        assert shown(post) == shown(before)
+        self.restored[post["id"]] += 1
+        self.restored_published[post["id"]] += post["status"] == "published"
+        self.posts[post["id"]] = post
+        self.doubt = None
+
+    def look_in_trash(self, service, number):
+        """Find out what became of a restoration that got no answer."""
+        status, _, post = service.request("GET", f"/v1/posts/{number}")
+        if status == 200:
+            self.take_back(post)
+        else:
+            assert service.request("GET", f"/v1/trash/{number}")[0] == 200
+            self.doubt = None
+
+    def restore_revision(self, service):
+        if not self.posts:
+            return
+        number = random.choice([*self.posts])
+        status, _, revisions = service.request("GET", f"/v1/posts/{number}/revisions")
+        assert status == 200, revisions
+        if not revisions:
+            return
+        revision = random.choice(revisions)
+        changes = {name: revision["post"][name] for name in ("title", "tags")}
+        self.doubt = self.look_at, number, changes
+        status, _, post = service.request("POST", f"/v1/posts/{number}/revisions/{revision['revision']}/restore")
+        assert status == 200, post
+        assert shown(post) == shown(self.posts[number] | changes)
+        self.keep(post, changes)
+
+    def keep(self, post, changes):
+        """Remember a post as it is; one that has the time of a schedule is scheduled, or was until that came."""
+        del self.posts[post["id"]]
+        scheduled = "published_at" in changes and post.get("published_at") == changes["published_at"]
+        (self.scheduled if scheduled else self.posts)[post["id"]] = post
+        self.doubt = None
+
+    def forget(self, number):
+        self.deleted[number] = self.posts.pop(number)
+        self.deletions[number] += 1
+        self.doubt = None
+
+    def look_at(self, service, number, changes):
+        """Find out what became of a change, or without changes of a deletion, that got no answer."""
+        status, _, post = service.request("GET", f"/v1/posts/{number}")
+        if status == 404:
+            assert changes is None
+            self.forget(number)
+        else:
+            before = self.posts[number]
+            assert shown(post) in [shown(before), shown(before | (changes or {}))]
+            self.keep(post, changes or {})
+
+    def check(self, stored):
+        """Compare what was acknowledged with the posts of the file."""
+        doubtful = self.doubt[1] if self.doubt and self.doubt[0] in (self.look_at, self.look_in_trash) else None
+        for number, post in (self.posts | self.scheduled).items():
+            assert number == doubtful or shown(stored[number]) == shown(post)
+        assert (self.deleted.keys() & set(stored)) <= {doubtful}
+
+
+class Renamer:
+    """Renames one tag of its posts again and again."""
+
+    def __init__(self):
+        self.posts = set()
+        self.number = 0
+        self.doubt = False
+
+    def work(self, service, stopped):
+        try:
+            while len(self.posts) < 20:
+                body = {
+                    "title": "Renamed",
+                    "content": "x",
+                    "slug": f"renamed-{len(self.posts)}",
+                    "tags": ["a", "Tag 0"],
+                }
+                status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=str(len(self.posts)))
+                assert status == 201
+                self.posts.add(post["id"])
+            while not stopped.is_set():
+                self.rename(service)
+        except LOST:
+            pass
+
+    def rename(self, service):
+        doubted, self.doubt = self.doubt, True
+        name = {"name": f"Tag {self.number + 1}"}
+        status, _, tag = service.request("PATCH", f"/v1/tags/tag%20{self.number}", name)
+        assert (status, tag) == (200, name | {"posts": 20}) or (status == 404 and doubted)
+        self.number += 1
+        self.doubt = False
+
+    def check(self, stored):
+        found = {stored[number]["tags"][1] for number in self.posts}
+        possible = {f"Tag {self.number}", f"Tag {self.number + self.doubt}"}
+        assert len(found) <= 1
+        assert found <= possible
+
+
+class Undoer:
+    """Spoils posts of its own with another key, and undoes that by a command that is killed at first."""
+
+    def __init__(self):
+        self.key = ""
+        self.posts = {}  # as an undo leaves them
+        self.since = None  # when it began to spoil them, until that is undone
+
+    def work(self, service, stopped):
+        try:
+            self.set_up(service)
+            self.undo(service)
+            ended = False
+            while not ended:
+                self.since = rfc3339(time.time())
+                self.spoil(service)
+                self.undo(service)
+                ended = stopped.is_set()
+        except LOST:
+            pass
+
+    def set_up(self, service):
+        self.key = self.key or service.blogapi("keys", "create", "script").stdout.strip()
+        for number in range(len(self.posts), 20):
+            body = {"title": "Mine", "content": "word " * 200, "tags": ["mine"], "status": "published"}
+            status, _, post = service.request("PUT", f"/v1/posts/by-slug/mine-{number}", body)
+            assert status in (200, 201), post
+            self.posts[post["id"]] = post
+
+    def spoil(self, service):
+        script = {"Authorization": f"Bearer {self.key}"}
+        for number, post in self.posts.items():
+            body = random.choice([{"slug": f"spoilt-{number}", "tags": []}, None])
+            status = service.request("PATCH" if body else "DELETE", f"/v1/posts/{number}", body, **script)[0]
+            assert status == (200 if body else 204)
+            spam = {"title": "Spam", "content": "x", "slug": post["slug"]}
+            assert service.request("POST", "/v1/posts", spam, **script)[0] == 201
+
+    def undo(self, service):
+        if self.since:
+            command = "undo", "--since", self.since, "--key", "script"
+            with suppress(subprocess.TimeoutExpired):
+                service.blogapi(*command, timeout=random.uniform(0.3, 1))
+            done = service.blogapi(*command)
+            assert done.returncode == 0, done
+            self.since = None
+
+    def check(self, stored):
+        for number, post in self.posts.items():
+            assert self.since or shown(stored[number]) == shown(post)
