@@ -281,7 +281,7 @@ class Sqlite:
 
     def _save_wal(self) -> None:
         """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
-        log.error("the -wal of the database was deleted; what it had is written into the database")
+        log.error("the -wal of the database was deleted; its contents were written into the database")
         busy, _, _ = self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
