@@ -3,7 +3,7 @@
 from marshmallow import fields
 
 from blogapi.post import ID, Pattern, PostSchema, StrictSchema, Text, Time, about, length
-from blogapi.web.schemas.fields import TIME, Before, NoQuerySchema, PageSize, PostId
+from blogapi.web.schemas.posts import TIME, Before, NoQuerySchema, PageSize, PostId
 
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
