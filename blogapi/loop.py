@@ -4,21 +4,11 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 SERVICE = "", True
 # For whom the process works: the name of a client, and whether it has a key
 CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
-
-
-class Places(Protocol):
-    """A semaphore, by its names in `threading`."""
-
-    def acquire(self, *, timeout: float) -> bool:
-        """Wait for a place; return False if there is none in time."""
-
-    def release(self) -> None:
-        """Give the place to the next."""
 
 
 class Loop:
@@ -34,7 +24,7 @@ class Loop:
         """Raise TimeoutError in a block that takes longer, if the process can do that."""
         return nullcontext()
 
-    def places(self, size: int) -> Places:
+    def places(self, size: int) -> Any:
         """Return a semaphore; in a server, clients take turns at it."""
         return threading.Semaphore(size)
 

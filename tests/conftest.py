@@ -188,7 +188,7 @@ def plan(database):
 
     def plan(query):
         statement = database.engine.statement(query)
-        values = dict.fromkeys(statement.names, 1)
+        values = statement.values or dict.fromkeys(statement.names, 1)
         steps = database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)
         return [row[3] for row in steps]
 

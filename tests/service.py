@@ -138,6 +138,20 @@ class Server:
         return int(self.workers[0])
 
     @property
+    def worked(self):
+        """The seconds for which the worker's main thread had a processor."""
+        return int(Path(f"/proc/{self.worker}/schedstat").read_text().split()[0]) / 1e9
+
+    def wait(self, target):
+        """Get something; return how many seconds the answer took, and for how many of them the worker was at work.
+
+        The latter is the same on a machine that has much else to do.
+        """
+        begun, worked = time.monotonic(), self.worked
+        assert self.request("GET", target)[0] == 200
+        return time.monotonic() - begun, self.worked - worked
+
+    @property
     def open_files(self):
         """How many files the worker has open."""
         return len(list(Path(f"/proc/{self.worker}/fd").iterdir()))

@@ -39,7 +39,7 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
         name = f"{post['slug']}.md"
         kept.add(name)
         data = render(post)
-        if _bytes_of(folder / name, len(data)) == data:
+        if _has(folder / name, data):
             continue
         try:
             _replace(folder, name, data, post.get("published_at") or post["created_at"])
@@ -57,13 +57,13 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
     return Summary(written, unchanged, deleted, tuple(failed))
 
 
-def _bytes_of(path: Path, size: int) -> bytes | None:
-    """Return up to `size` bytes and one more of a regular file, or None. A link is not followed."""
+def _has(path: Path, data: bytes) -> bool:
+    """Return whether a path is a regular file with these bytes. A link is not followed."""
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
-            return file.read(size + 1) if S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        state = path.lstat()
+        return S_ISREG(state.st_mode) and state.st_size == len(data) and path.read_bytes() == data
     except OSError:
-        return None
+        return False
 
 
 def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
@@ -71,10 +71,9 @@ def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
     part.unlink(missing_ok=True)  # of an export that was killed
     seconds = datetime.fromisoformat(when).timestamp()
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+        with part.open("xb") as file:
             file.write(data)
-            file.flush()
-            os.utime(file.fileno(), (seconds, seconds))
+        os.utime(part, (seconds, seconds))
         part.replace(folder / name)
     except OSError:
         part.unlink(missing_ok=True)

@@ -4,8 +4,8 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, timezone
-from email.utils import parsedate_tz
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import yaml
@@ -45,6 +45,7 @@ YEAR_FIRST = re.compile(
     r"(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
+ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
 # The dates of e-mail (RFC 5322), and their variants by people and JavaScript: July 8, 2022 10:00 PM.
 MONTH_NAMED = re.compile(
     r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
@@ -260,11 +261,7 @@ def rfc3339_of(text: str) -> str:
 
 
 def _year_first(part: dict[str, str]) -> datetime:
-    offset = timedelta(hours=int(part["hours"]), minutes=int(part["minutes"]))
-    return datetime(
-        *(int(part[name]) for name in ("year", "month", "day", "hour", "minute", "second")),
-        tzinfo=timezone(-offset if part["sign"] == "-" else offset),
-    )
+    return datetime.fromisoformat(ISO.format_map(part | {"sign": "-" if part["sign"] == "-" else "+"}))
 
 
 def _month_named(text: str) -> datetime:
@@ -276,7 +273,5 @@ def _month_named(text: str) -> datetime:
         if not 1 <= hour <= 12:
             raise ValueError
         hour = hour % 12 + (12 if match["half"] in "pP" else 0)
-    parts = parsedate_tz(f"{match['date'].replace('-', ' ')} {hour:02}{match['rest'] or ':00'} {zone}")
-    if parts is None:
-        raise ValueError
-    return datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0)))
+    moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {hour:02}{match['rest'] or ':00'} {zone}")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -39,7 +39,7 @@ class ClientConnection:
         self.had_turn = False  # for this request
         self.shared = shared
         self.reading = False  # waiting for the client, without a complete request
-        self.ended = False  # it must make room for others
+        self.ended = False  # its wait is about to end
         self.stopped = False  # the service is stopping, and no longer waits for the client
         self.started = False  # the first byte of a request has arrived
         self.linger = False  # input may be unread when it is closed
@@ -183,14 +183,10 @@ class ClientConnection:
             with suppress(OSError):  # It may be gone already.
                 self.sock.shutdown(socket.SHUT_RD)
 
-    def give_up(self) -> None:
-        """End the wait for the client soon, as at its deadline."""
-        self.shared.turns.hub.loop.run_callback(self._interrupt, TimeoutError)
-
-    def end(self) -> None:
-        """End the connection soon, without an answer, if it still waits for the client then."""
+    def end(self, error: type[OSError] = TimeoutError) -> None:
+        """End the wait for the client soon, as at its deadline or by another error, if it still waits then."""
         self.ended = True
-        self.shared.turns.hub.loop.run_callback(self._interrupt, ConnectionAbortedError)
+        self.shared.turns.hub.loop.run_callback(self._interrupt, error)
 
     def _interrupt(self, error: type[OSError]) -> None:
         self.ended = False
@@ -261,7 +257,7 @@ class ReceiveBudget:
 
     def _end(self, connection: ClientConnection) -> None:
         self.release(connection)
-        connection.give_up()
+        connection.end()
 
 
 class SendBudget:
@@ -308,4 +304,4 @@ class SendBudget:
             if connection.progress_at > before:
                 return
             self.release(connection)
-            connection.give_up()
+            connection.end()

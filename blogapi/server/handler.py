@@ -2,6 +2,7 @@
 
 import logging
 import resource
+import socket
 import sys
 import time
 from collections.abc import Iterable
@@ -9,7 +10,6 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
-import gevent
 from flask import Flask
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
@@ -58,7 +58,7 @@ class Handler:
             "wsgi.run_once": False,
         }
 
-    def __call__(self, sock: gevent.socket.socket, address: tuple) -> None:
+    def __call__(self, sock: socket.socket, address: tuple) -> None:
         """Serve a connection, request after request, until either side ends it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
         unreader = SocketUnreader(connection)
@@ -71,7 +71,7 @@ class Handler:
         except OSError as error:
             log.debug("connection lost: %s", error)
         except MemoryError:
-            log.error("a connection is closed: out of memory")
+            log.error("closed a connection: out of memory")
         except Exception:
             log.exception("unexpected error outside the application")
         finally:
@@ -83,14 +83,14 @@ class Handler:
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
-                connection.give_up()
+                connection.end()
 
     def make_room(self) -> None:
         """End the oldest connection that waits for its client, if possible one without a key."""
         for keyed in (False, True):
             for connection in self.connections:
                 if connection.reading and not connection.ended and connection.keyed is keyed:
-                    connection.end()
+                    connection.end(ConnectionAbortedError)  # without an answer
                     return
 
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, address: tuple) -> bool:

@@ -107,7 +107,7 @@ def accept_waiting(server: StreamServer) -> None:
     """Accept the connections that are waiting: closing the listening socket would reset them."""
     server.stop_accepting()
     with suppress(OSError):  # A connection that cannot be accepted now never will be.
-        while not server.full() and (accepted := server.do_read()):
+        while accepted := server.do_read():
             server.do_handle(*accepted)
 
 

@@ -12,7 +12,7 @@ from blogapi.storage.errors import NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor
 from blogapi.storage.posts import Check
-from blogapi.storage.query import AsBytes, Param, Prepared
+from blogapi.storage.query import AsBytes
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
 
@@ -151,12 +151,9 @@ def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
 def prune(tx: Transaction, days: int) -> int:
     """Delete some of the versions that were replaced or deleted more than `days` ago; return how many."""
     is_old = Revision.until <= earlier(tx.now, timedelta(days=days))
-    old: list[tuple] = []
+    key = Tuple(Revision.post_id, Revision.version)
+    pruned = 0
     for state in STATES:
-        query = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
-        old += tx.rows(query.order_by(Revision.until).limit(PRUNED))
-    tx.execute_many(_prune, [{"post_id": each[0], "version": each[1]} for each in old])
-    return len(old)
-
-
-_prune = Prepared(Revision.delete().where(Revision.post_id == Param("post_id"), Revision.version == Param("version")))
+        old = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
+        pruned += tx.execute(Revision.delete().where(key.in_(old.order_by(Revision.until).limit(PRUNED))))
+    return pruned

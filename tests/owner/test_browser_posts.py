@@ -68,7 +68,9 @@ def test_a_double_click_creates_one_post(owner):
     assert [post["title"] for post in get(owner, "/v1/posts")] == ["Hello", "Hello"]
 
 
-def test_a_double_click_creates_one_key_and_shows_it(owner):
+@pytest.mark.parametrize("with_scripts", [True, False])
+def test_a_double_click_creates_one_key_and_shows_it(owner, with_scripts):
+    owner.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
     owner.open("/settings/keys")
     owner.fill("name", "laptop")
     with owner.next_page():

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.web.owner.diff import MAX_COMPARED, MAX_SHOWN, changed_lines
+from blogapi.web.owner.posts import MAX_COMPARED, MAX_LINES, changed_lines
 
 SIGNS = {"same": " ", "removed": "-", "added": "+", "skipped": "~"}
 
@@ -39,8 +39,8 @@ def test_a_long_part_that_differs_is_shown_as_a_whole_and_up_to_a_bound():
     old = list(map(str, range(MAX_COMPARED + 6)))
     lines = shown(["first", *old], ["first", *reversed(old)])
     assert lines == [*(f"-{line}" for line in old), *(f"+{line}" for line in reversed(old))]
-    lines = shown(["a"] * MAX_SHOWN, ["b"] * MAX_SHOWN)
-    assert lines == ["-a"] * MAX_SHOWN + ["~"]
+    lines = shown(["a"] * MAX_LINES, ["b"] * MAX_LINES)
+    assert lines == ["-a"] * MAX_LINES + ["~"]
 
 
 def test_what_is_worst_for_the_comparison_takes_a_moment():

@@ -74,35 +74,33 @@ def test_a_thousand_of_them_leave_another_client_its_speed(quick, opened):
     thread = threading.Thread(target=trickle)
     thread.start()
     eventually(lambda: quick.open_files >= files + 4 * EACH)
-    seconds = []
-    for _ in range(200):
-        begun = time.perf_counter()
-        assert quick.request("GET", "/v1/posts")[0] == 200
-        seconds.append(time.perf_counter() - begun)
+    waits = [quick.wait("/v1/posts") for _ in range(200)]
     ended.set()
     thread.join()
-    assert statistics.quantiles(seconds, n=100)[98] < 0.1
+    seconds, worked = (statistics.quantiles(each, n=100)[98] for each in zip(*waits, strict=True))
+    assert seconds < 1
+    assert worked < 0.1
     eventually(lambda: quick.open_files <= files)
     idle, half_header, half_body, trickling, closing = (kind[0] for kind in sockets)
     assert idle.recv(1) == b""
-    assert read_answer(half_header)[2] == {"error": 408, "message": "the header did not come in time"}
+    assert read_answer(half_header)[2] == {"error": 408, "message": "the header did not arrive in time"}
     assert read_answer(half_body)[2] == {"error": 408, "message": "body: did not arrive in time"}
     assert read_answer(trickling)[0] == 408
     assert read_answer(closing)[0] == 200
 
 
-def test_a_body_has_a_second_more_for_each_16_kib(quicker):
+def test_a_body_has_a_second_more_for_each_16_kib(quick):
     length = 5 * 16 * 1024
-    head = quicker.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {length}")
+    head = quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {length}")
     body = b'{"title": "A", "content": "B"}'.ljust(length)
-    with quicker.connect() as sock:
+    with quick.connect() as sock:
         begun = time.monotonic()
         sock.sendall(head)
         for part in range(5):
             sock.sendall(body[part * length // 5 : (part + 1) * length // 5])
-            time.sleep(0.3)
+            time.sleep(0.5)
         assert read_answer(sock)[0] == 201
-        assert time.monotonic() - begun > 1
+        assert time.monotonic() - begun > 2
 
 
 def test_a_connection_that_was_used_is_ended_in_silence(quicker):
@@ -112,11 +110,11 @@ def test_a_connection_that_was_used_is_ended_in_silence(quicker):
         assert sock.recv(1) == b""
 
 
-def test_the_header_has_its_time_from_its_first_byte(quicker):
-    with quicker.connect() as sock:
-        time.sleep(0.7)
+def test_the_header_has_its_time_from_its_first_byte(quick):
+    with quick.connect() as sock:
+        time.sleep(1.2)
         sock.sendall(b"GET /healthz HTTP/1.1\r\n")
-        time.sleep(0.7)
+        time.sleep(1.2)
         sock.sendall(b"Host: a\r\n\r\n")
         assert read_answer(sock)[0] == 200
 
@@ -129,7 +127,7 @@ def test_a_client_that_does_not_read_disturbs_nobody_and_is_ended(quicker):
         sock.connect((quicker.host, quicker.port))
         sock.sendall(quicker.head("GET /v1/posts HTTP/1.1"))
         eventually(lambda: quicker.connections == 1)
-        begun = time.perf_counter()
-        assert quicker.request("GET", "/v1/posts?limit=1")[0] == 200
-        assert time.perf_counter() - begun < 0.5
+        seconds, worked = quicker.wait("/v1/posts?limit=1")
+        assert seconds < 1
+        assert worked < 0.1
         eventually(lambda: quicker.connections == 0)

@@ -17,7 +17,7 @@ class Connection:
         self.client = client
         self.ended = False
 
-    def give_up(self):
+    def end(self):
         self.ended = True
 
 

@@ -193,8 +193,8 @@ def unknown(path: str = "") -> None:
 @blueprint.context_processor
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
-    names = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
-    return names | {"typed": g.form, "wrong": {}, "notice": read_notice()}
+    functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
+    return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
 @blueprint.after_request

@@ -3,7 +3,10 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from difflib import unified_diff
 from functools import partial
+from itertools import chain, islice, takewhile
+from operator import eq
 from typing import Any
 
 from flask import Response, g, redirect, render_template, request
@@ -14,7 +17,6 @@ from blogapi.storage import documents, history, pages, posts, stored
 from blogapi.storage.errors import Damaged
 from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
-from blogapi.web.owner.diff import changed_lines
 from blogapi.web.schemas.posts import ListQuerySchema
 from blogapi.web.views.posts import find_page
 
@@ -24,6 +26,10 @@ LISTED = "id,title,status,tags,published_at,updated_at"
 FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
+CONTEXT = 2  # equal lines that are shown around a change
+MAX_COMPARED = 300  # lines of a text: the time grows with the square
+MAX_LINES = 2000  # shown of a comparison
+KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
@@ -59,7 +65,7 @@ def show_posts() -> str:
     }
     with suppress(Damaged):
         values["late"] = stored.later_than_now(request.database)
-    return render_template("owner/posts.html", most=pages.MAX_COUNTED, url=request.service.config.url, **values)
+    return render_template("owner/posts.html", most=pages.MAX_COUNTED, **values)
 
 
 @blueprint.get(POST)
@@ -67,9 +73,6 @@ def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
     post = documents.load(posts.find(request.database, post_id))
     return render_template("owner/post.html", post=post, is_kept=bool(author()), **shown)
-
-
-# Write
 
 
 @blueprint.get("/posts/new")
@@ -103,7 +106,7 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     old = documents.load(posts.find(request.database, post_id))
     typed = typed_fields(old["content"])
     changes = {name: value for name, value in typed.items() if value != old.get(name, type(value)())}
-    cleared = {name: None for name in ("excerpt", "cover_image") if changes.get(name) == ""}
+    cleared = {name: None for name in changes if changes[name] == "" and change_of_post.fields[name].allow_none}
     fields = change_of_post.load(changes | cleared)
     try:
         return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))
@@ -115,8 +118,8 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
 @shows_errors(show_post)
 def change_status(post_id: int) -> Response:
     """Publish, schedule, archive or unpublish a post."""
-    typed = typed_fields()
-    fields = change_of_post.load({name: typed[name] for name in ("status", "published_at") if name in typed})
+    dated = {name: value for name, value in typed_fields().items() if name in ("status", "published_at")}
+    fields = change_of_post.load(dated)
     status = "a draft" if fields["status"] == "draft" else fields["status"]
     return change(post_id, f"is {status} now.", posts.change, fields)
 
@@ -215,6 +218,28 @@ def undo_change(post_id: int) -> Response:
     old = documents.load(history.revision(request.database, post_id, version))
     changes = {name: old.get(name) for name in FIELDS}
     return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
+
+
+def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
+    """Return the kinds and texts of the lines that were removed and added, with some around them.
+
+    Equal lines at both ends are found at once. A long part between them counts as removed and added as a whole.
+    """
+    if old == new:
+        return []
+    before, after = old.split("\n"), new.split("\n")
+    start = sum(takewhile(bool, map(eq, before, after)))
+    end = sum(takewhile(bool, map(eq, reversed(before[start:]), reversed(after[start:]))))
+    is_short = max(len(before), len(after)) - start - end <= MAX_COMPARED
+    context = CONTEXT if is_short else 0
+    start, end = max(0, start - context), max(0, end - context)
+    before, after = before[start : len(before) - end], after[start : len(after) - end]
+    if is_short:
+        signed = islice(unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None)  # without its headers
+    else:
+        signed = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
+    lines = [(KINDS[line[0]], "" if line[0] == "@" else line[1:]) for line in islice(signed, MAX_LINES)]
+    return lines if len(lines) < MAX_LINES else [*lines, ("skipped", "")]
 
 
 # The trash

@@ -57,10 +57,10 @@ def end_session() -> Response:
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
     found = keys.page(request.database, KEYS + 1, request.args.get("after", ""))
-    service, database = request.service, request.database
-    rows = [(key, service.limiter.peek(digest, keys.counted(database, digest))) for digest, key in found[:KEYS]]
+    peek = request.service.limiter.peek
+    rows = [(key, peek(digest, keys.counted(request.database, digest))) for digest, key in found[:KEYS]]
     last = rows[-1][0].name if len(found) > KEYS else None
-    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, url=service.config.url, **shown)
+    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 
 
 @blueprint.post("/keys/create")

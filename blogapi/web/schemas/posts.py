@@ -1,4 +1,7 @@
-"""Schemas of the lists of posts, and of tags, and the fields of queries. Those of a post are in blogapi.post."""
+"""Schemas of lists of posts, their history, the trash, and tags, and the fields of queries.
+
+Those of a post are in blogapi.post.
+"""
 
 import re
 from collections.abc import Sequence
@@ -15,6 +18,8 @@ from blogapi.post import (
     NOT_NULL,
     STATUSES,
     WHITE_SPACE,
+    Pattern,
+    PostSchema,
     StrictSchema,
     Text,
     Time,
@@ -39,6 +44,8 @@ Q = (
     "else has a meaning. In scripts that write no spaces between words each character is a word, and a run of them a "
     "sequence."
 )
+POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
+KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 
 
@@ -208,6 +215,51 @@ class DeleteQuerySchema(NoQuerySchema):
     """The query of DELETE /posts/{id}."""
 
     permanent = choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))
+
+
+class PostWithoutContentSchema(PostSchema):
+    """A post without its content."""
+
+    example = POST_EXAMPLE
+
+    class Meta:
+        exclude = ("content",)
+
+
+class TrashQuerySchema(NoQuerySchema):
+    """The query of GET /trash."""
+
+    limit = PageSize("entries")
+    before = Before("deleted_at", **about("Only posts deleted before: what `Link` gave.", pattern=f"^{TIME}_{ID}$"))
+
+
+class RevisionsQuerySchema(TrashQuerySchema):
+    """The query of the revisions of a post."""
+
+    before = PostId(
+        error_messages={"invalid": "must be a revision, a whole number from 1"},
+        **about("Only revisions before this one.", pattern=f"^{ID}$"),
+    )
+
+
+class TrashedPostSchema(StrictSchema):
+    """A post in the trash."""
+
+    example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    deleted_at = Time(required=True, **about("When it was deleted, in UTC, whole seconds."))
+    by = fields.String(required=True, **about("The name of the key, or `settings`, `import` or `undo`."))
+    post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
+
+
+class RevisionSchema(TrashedPostSchema):
+    """A revision of a post: the post as it was before a change."""
+
+    example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    revision = Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about("The number of the revision, as text."))
+    replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
+
+    class Meta:
+        exclude = ("deleted_at",)
 
 
 class TagsQuerySchema(NoQuerySchema):
