@@ -71,7 +71,7 @@ class Handler:
         except OSError as error:
             log.debug("connection lost: %s", error)
         except MemoryError:
-            log.error("a connection is closed: out of memory")
+            log.error("closed a connection: out of memory")
         except Exception:
             log.exception("unexpected error outside the application")
         finally:

@@ -62,7 +62,7 @@ CAUSES: dict[type[Exception], Refusal] = {
     LimitRequestHeaders: (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"),
     LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
     NoMoreData: (400, "the header is incomplete"),
-    TimeoutError: (408, "the header did not come in time"),
+    TimeoutError: (408, "the header did not arrive in time"),
     UnsupportedTransferCoding: CODING,
 }
 BUSY: Refusal = (503, "too many large responses are being sent; try again")

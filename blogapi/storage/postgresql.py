@@ -13,6 +13,7 @@ import psycopg
 from peewee import SQL, PostgresqlDatabase
 
 from blogapi.loop import PLAIN, Loop
+from blogapi.storage import webhooks
 from blogapi.storage.connections import (
     LOCK_SECONDS,
     UNLIMITED,
@@ -102,7 +103,7 @@ class Postgresql:
         Raises Unavailable.
         """
         seconds = max(wait_seconds, self._wait_seconds)
-        statements = [BEGIN, LOCK if seconds > 0 else TRY_LOCK]
+        statements = [BEGIN, LOCK if seconds > 0 else TRY_LOCK, webhooks.ACTIVE]
         if 0 < seconds <= LOCK_SECONDS * 0.9 or seconds > LOCK_SECONDS:  # otherwise it is as the connection has it
             statements.insert(1, LIMIT)
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
@@ -110,9 +111,10 @@ class Postgresql:
             connection, new = self.connections.take_for_all()
             try:
                 bound = [connection.bind(self.statement(each), values) for each in statements]
-                locked, transaction_id = connection.run(bound)[-1].rows[0]
+                *_, lock, active = connection.run(bound)
+                locked, transaction_id = lock.rows[0]
                 if locked != "false":
-                    return PostgresTransaction(self, connection, transaction_id, clock)
+                    return PostgresTransaction(self, connection, transaction_id, clock, {webhooks.ACTIVE: active.rows})
                 self.connections.abandon(connection)
                 return None
             except psycopg.errors.LockNotAvailable:
@@ -209,9 +211,15 @@ class PostgresTransaction(Transaction):
     """
 
     def __init__(
-        self, engine: Postgresql, connection: PostgresConnection, transaction_id: str, clock: Callable[[], float]
+        self,
+        engine: Postgresql,
+        connection: PostgresConnection,
+        transaction_id: str,
+        clock: Callable[[], float],
+        known: dict[Query, list[tuple]],
     ):
         super().__init__(engine, clock)
+        self._known = known
         self._engine = engine
         self._connection = connection
         self._transaction_id = transaction_id
@@ -236,6 +244,7 @@ class PostgresTransaction(Transaction):
             raise failure(error, self._connection) from error
 
     def execute(self, query: Query, **values: Any) -> int:
+        self._known.clear()
         return self._result(self._engine.statement(query), values).count
 
     def insert(self, query: Query, **values: Any) -> int:

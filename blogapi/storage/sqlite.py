@@ -281,7 +281,7 @@ class Sqlite:
 
     def _save_wal(self) -> None:
         """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
-        log.error("the -wal of the database was deleted; what it had is written into the database")
+        log.error("the -wal of the database was deleted; its contents were written into the database")
         busy, _, _ = self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
@@ -297,6 +297,7 @@ class SqliteTransaction(Transaction):
         self._engine = engine
 
     def execute(self, query: Query, **values: Any) -> int:
+        self._known.clear()
         return self._engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:
@@ -313,12 +314,12 @@ class SqliteTransaction(Transaction):
             raise self._engine.failure(error) from error
 
     def savepoint(self) -> None:
-        self.execute(SAVEPOINT)
+        self._engine.run(SAVEPOINT, {})
 
     def release(self, undo: bool = False) -> None:
         if undo:
-            self.execute(ROLLBACK)
-        self.execute(RELEASE)
+            self._engine.run(ROLLBACK, {})
+        self._engine.run(RELEASE, {})
 
     def commit(self) -> None:
         try:

@@ -121,9 +121,8 @@ def record_tag(tx: Transaction, name: str, data: dict[str, Any]) -> None:
 
 
 def _receivers(tx: Transaction, types: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
-    webhooks = list(tx.rows(_active_webhooks))
     for name in types:
-        receivers = [webhook_id for webhook_id, events in webhooks if events and f'"{name}"' in events]
+        receivers = [webhook_id for webhook_id, events in tx.rows_once(ACTIVE) if events and f'"{name}"' in events]
         if receivers:
             yield name, receivers
 
@@ -136,7 +135,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
     return event_id
 
 
-_active_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
+ACTIVE = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
 _add_event = Prepared(
     Event.insert({getattr(Event, name): Param(name) for name in ("message_id", "type", "payload", "created_at")})
 )

@@ -163,7 +163,7 @@ def is_preflight(request: Request) -> bool:
 @lru_cache(maxsize=100)
 def report(origin: str) -> None:
     """Log once that pages of an origin may not call the API."""
-    log.warning("pages of %a may not call the API: BLOGAPI_CORS_ORIGINS does not name this origin", origin)
+    log.warning("pages from %a may not call the API: BLOGAPI_CORS_ORIGINS does not name this origin", origin)
 
 
 def is_covered(path: str) -> bool:

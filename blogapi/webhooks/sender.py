@@ -155,7 +155,7 @@ class Sender:
         with suppress(Damaged):
             latest = stored.later_than_now(self.database)
         if latest and not self.clock_is_behind:
-            log.warning("the clock is behind: it is %s, but the newest post is of %s", self.database.now, latest)
+            log.warning("the clock is behind: it is %s, but the newest post is from %s", self.database.now, latest)
         self.clock_is_behind = bool(latest)
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
@@ -190,7 +190,7 @@ class Sender:
             result = endpoint.send(message.id, message.payload, self.clock())
             state = outcome(message.attempts, result, self.clock())
             if state[0] == "failed":
-                log.warning("webhook %s fails for good: %s", webhook_id, failure(message, result))
+                log.warning("webhook %s failed for good: %s", webhook_id, failure(message, result))
         return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error, *state)
 
 

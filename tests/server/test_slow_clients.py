@@ -83,7 +83,7 @@ def test_a_thousand_of_them_leave_another_client_its_speed(quick, opened):
     eventually(lambda: quick.open_files <= files)
     idle, half_header, half_body, trickling, closing = (kind[0] for kind in sockets)
     assert idle.recv(1) == b""
-    assert read_answer(half_header)[2] == {"error": 408, "message": "the header did not come in time"}
+    assert read_answer(half_header)[2] == {"error": 408, "message": "the header did not arrive in time"}
     assert read_answer(half_body)[2] == {"error": 408, "message": "body: did not arrive in time"}
     assert read_answer(trickling)[0] == 408
     assert read_answer(closing)[0] == 200

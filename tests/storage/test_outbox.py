@@ -222,7 +222,7 @@ def test_a_clock_that_is_behind_is_logged_once(post, sender, clock, caplog):
         clock.now += seconds
         sender.turn()
     assert caplog.messages == [
-        "the clock is behind: it is 2026-11-19T12:00:00Z, but the newest post is of 2026-11-20T12:00:00Z"
+        "the clock is behind: it is 2026-11-19T12:00:00Z, but the newest post is from 2026-11-20T12:00:00Z"
     ]
 
 

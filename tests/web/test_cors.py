@@ -218,4 +218,4 @@ def test_a_refused_origin_is_logged_once(client, caplog):
     for _ in range(2):
         client.options("/v1/posts", headers=PREFLIGHT | {"Origin": "https://else.example\x1b[m"})
     (line,) = caplog.messages
-    assert line.startswith(r"pages of 'https://else.example\x1b[m' may not call the API")
+    assert line.startswith(r"pages from 'https://else.example\x1b[m' may not call the API")

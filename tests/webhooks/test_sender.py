@@ -141,8 +141,8 @@ def test_final_failures_are_logged(webhook, post, send, receiver, database, capl
     post()
     send()
     assert caplog.messages == [
-        f"webhook 1 fails for good: {receiver.messages[0].id} after 10 attempts, at last status 500",
-        "webhook 1 fails for good: status 410; it is turned off",
+        f"webhook 1 failed for good: {receiver.messages[0].id} after 10 attempts, at last status 500",
+        "webhook 1 failed for good: status 410; it is turned off",
     ]
 
 
