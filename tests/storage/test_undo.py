@@ -1,5 +1,8 @@
 """Undo: every post becomes again what it was at a time."""
 
+import sqlite3
+import threading
+
 import pytest
 
 from blogapi.storage import documents, history, pages, posts
@@ -289,6 +292,18 @@ def test_a_post_that_is_due_is_published_before_it_is_changed_back(blog, clock, 
     clock.now = NOON + 1300
     assert blog.undo() == {post_id: CHANGED}
     assert sound_posts(config.database)[str(post_id)]["status"] == "published"
+
+
+@pytest.mark.slow
+def test_an_undo_waits_for_another_program(blog, config):
+    blog.later()
+    created = blog.add(by="bad")
+    other = sqlite3.connect(config.database, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    ended = threading.Timer(4.5, other.close)
+    ended.start()
+    assert blog.undo() == {created: DELETED}
+    ended.join()
 
 
 # As a user would
