@@ -235,7 +235,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         _spell(tx, row, *(tx.row(_newest_post, **row) or (None, None)))
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        webhooks.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        webhooks.record(tx, {"tag": tag._asdict(), "previous_name": before.name}, "tag.updated")
     return tag
 
 
@@ -250,7 +250,7 @@ def delete(tx: Transaction, tag: str) -> None:
     _rewrite(tx, tag, partial(_without, tag))
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
-    webhooks.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
+    webhooks.record(tx, {"tag": {"name": name}}, "tag.deleted")
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:
