@@ -74,17 +74,7 @@ class Config:
         if values.get("port", 1) > 65535:
             raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
         if "url" in values:
-            values["url"] = values["url"].rstrip("/")
-            if OWN_PATH.search(urlsplit(values["url"]).path):
-                raise ValueError(
-                    "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not "
-                    f"begin with /v1, /docs or /settings, or end in /v1, as in {values['url'][:80]!r}"
-                )
-            if not BASE_URL.fullmatch(values["url"]):
-                raise ValueError(
-                    "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "
-                    f"such as https://blog.example.org or https://example.org/blog, not {values['url'][:80]!r}"
-                )
+            values["url"] = _base_url(values["url"].rstrip("/"))
         return cls(**values)
 
     def author(self, name: str) -> str:
@@ -124,6 +114,21 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
     if kind == Origins:
         return _origins(variable, text)
     return text if kind is str else Path(text)
+
+
+def _base_url(url: str) -> str:
+    match = BASE_URL.fullmatch(url)
+    if not match:
+        raise ValueError(
+            "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "
+            f"such as https://blog.example.org or https://example.org/blog, not {url[:80]!r}"
+        )
+    if OWN_PATH.search(match[3]):
+        raise ValueError(
+            "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not "
+            f"begin with /v1, /docs or /settings, or end in /v1, as in {url[:80]!r}"
+        )
+    return url
 
 
 def _origins(variable: str, text: str) -> Origins:

@@ -43,7 +43,8 @@ def doctor() -> None:
     Prints a line for each check; the exit status is 1 if something is wrong.
     """
     config = Config.from_environ(os.environ)
-    checks = (FILE_CHECKS if isinstance(config.database, Path) else {}) | CHECKS
+    is_file = isinstance(config.database, Path) and config.database.exists()
+    checks = (FILE_CHECKS if is_file else {}) | CHECKS
     failed = False
     for name, check in checks.items():
         try:
@@ -90,7 +91,8 @@ def _url(config: Config) -> str:
         with urlopen(f"{config.url}/healthz", timeout=5) as answer:
             answer.read()
     except URLError as error:
-        raise ValueError(f"{config.url}/healthz: {error.reason}; is the server running?") from None
+        reason = getattr(error.reason, "strerror", None) or error.reason
+        raise ValueError(f"{config.url}/healthz: {reason}; is the server running?") from None
     return config.url
 
 

@@ -15,9 +15,10 @@ MAX_DEPTH = 16
 MAX_TOKENS = 3000  # in TOML: tomllib is slow for each
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
+# The line break after the line of marks is not part of the content, nor is one more.
 CLOSING = {
-    b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE),
-    b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)", re.MULTILINE),
+    b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
+    b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
 }
 # Characters that YAML does not allow (YAML 1.2, 5.1), except those that decoding refuses.
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -74,17 +75,14 @@ def split(data: bytes) -> tuple[bytes, str, str, int]:
     opening = OPENING.match(data)
     if not opening:
         return b"", "", _decode(data, 1), 1
-    closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 5)
+    closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 7)
     if not closing or closing.start() - opening.end() > MAX_BYTES:
         if len(data) - opening.end() > MAX_BYTES:
             raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1)
         raise MarkdownError(f"the front matter never ends: a line {opening[1].decode()} is missing after it", 1)
     text = _decode(data[opening.end() : closing.start()], 2)
-    line = text.count("\n") + 3
-    content = _decode(data[closing.end() :], line)
-    if is_apart := content.startswith(("\n", "\r\n")):
-        content = content[content.index("\n") + 1 :]
-    return opening[1], text, content, line + is_apart
+    line = text.count("\n") + (4 if closing[1] else 3)
+    return opening[1], text, _decode(data[closing.end() :], line), line
 
 
 def read(marks: bytes, text: str) -> tuple[dict[str, Any], dict[str, int]]:

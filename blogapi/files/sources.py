@@ -21,7 +21,7 @@ from blogapi.post import is_slug
 EXTENSIONS = (".md", ".markdown", ".mdx")
 # Folders of built or installed files. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
-NOT_POSTS = ("_index",)  # the page of a whole section in Hugo and Zola
+SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
 MAX_BYTES = 4 * 1024 * 1024
 LAST = "~"  # after every time
@@ -138,16 +138,16 @@ class Sources:
         while folders:
             folder = folders.pop()
             try:
-                entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
             except OSError as error:
                 yield Found(partial(_refusal, folder, error))
                 continue
             entries = [entry for entry in entries if not entry.name.startswith(".")]
             below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-            folders += [entry.path for entry in below if entry.name not in NOT_ENTERED]
-            files = [Path(entry.path) for entry in reversed(entries) if not entry.is_dir(follow_symlinks=False)]
+            folders += [entry.path for entry in reversed(below) if entry.name not in NOT_ENTERED]
+            files = [Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False)]
             for path in [path for path in files if path.suffix.lower() in EXTENSIONS]:
-                if path.stem in NOT_POSTS:
+                if path.name.partition(".")[0] == SECTION:
                     self.left_out["page of a section"] += 1
                 else:
                     yield from self._find_file(path, top)

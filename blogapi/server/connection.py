@@ -39,7 +39,6 @@ class ClientConnection:
         self.had_turn = False  # for this request
         self.shared = shared
         self.reading = False  # waiting for the client, without a complete request
-        self.ended = False  # its wait is about to end
         self.stopped = False  # the service is stopping, and no longer waits for the client
         self.started = False  # the first byte of a request has arrived
         self.linger = False  # input may be unread when it is closed
@@ -97,6 +96,8 @@ class ClientConnection:
         """
         self._reads += 1
         self.reading = True
+        waiting = self.shared.waiting[self.keyed]
+        waiting[self] = None
         self._keep(self._first)  # Most requests arrive in one piece, which need not be counted.
         try:
             self.until = self._deadline
@@ -107,6 +108,7 @@ class ClientConnection:
             self.wait_turn()
         finally:
             self.reading = False
+            waiting.pop(self, None)
         return data
 
     def _count(self, data: bytes) -> None:
@@ -185,11 +187,10 @@ class ClientConnection:
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
         """End the wait for the client soon, as at its deadline or by another error, if it still waits then."""
-        self.ended = True
+        self.shared.waiting[self.keyed].pop(self, None)
         self.shared.turns.hub.loop.run_callback(self._interrupt, error)
 
     def _interrupt(self, error: type[OSError]) -> None:
-        self.ended = False
         if self.reading or self._writing:
             self._greenlet.throw(error)
 
@@ -223,6 +224,8 @@ class Shared:
         self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
         self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
         self.sending = SendBudget(64 * MB)
+        # Connections that wait for their clients, without a key and with one; the one that waits longest is first
+        self.waiting: tuple[dict[ClientConnection, None], dict[ClientConnection, None]] = {}, {}
         self.keys: set[str] = set()
 
 

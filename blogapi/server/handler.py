@@ -86,12 +86,13 @@ class Handler:
                 connection.end()
 
     def make_room(self) -> None:
-        """End the oldest connection that waits for its client, if possible one without a key."""
-        for keyed in (False, True):
-            for connection in self.connections:
-                if connection.reading and not connection.ended and connection.keyed is keyed:
-                    connection.end(ConnectionAbortedError)  # without an answer
-                    return
+        """End the connection that waits longest for its client, among those with a key or, if these are fewer, without.
+
+        One key can have all connections, and be known to everybody.
+        """
+        waiting = max(self.shared.waiting, key=len)
+        if waiting:
+            next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
 
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, address: tuple) -> bool:
         """Answer the next request of a connection; return whether another may follow."""

@@ -65,7 +65,6 @@ def when_ready(server: Any) -> None:
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
-    gc.collect()
     gc.freeze()  # A garbage collection would write to all objects that the worker shares with this process.
     gc.disable()  # until the worker has loaded the application
 

@@ -72,7 +72,6 @@ class Worker(GeventWorker):
     def start(self) -> list[StreamServer]:
         """Start to serve, and to send webhooks."""
         self.sender, self.handler = self.wsgi.extensions["sender"], self.wsgi.extensions["handler"]
-        gc.collect()
         gc.freeze()  # Loaded modules stay: the collector can ignore them.
         gc.enable()
         servers = []

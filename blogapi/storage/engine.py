@@ -61,6 +61,13 @@ class Transaction(Reader):
     def __init__(self, runner: Any, clock: Clock):
         seconds = clock()
         super().__init__(runner, lambda: seconds)
+        self._known: dict[Query, list[tuple]] = {}
+
+    def rows_once(self, query: Query) -> list[tuple]:
+        """Return the rows of a query that changes seldom. They are read once, and again after an `execute`."""
+        if query not in self._known:
+            self._known[query] = list(self.rows(query))
+        return self._known[query]
 
     def execute(self, query: Query, **values: Any) -> int:
         """Run a statement; return how many rows it changed."""

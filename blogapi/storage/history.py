@@ -1,5 +1,6 @@
 """The history of posts: the versions before a change, the trash, and the way back."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from blogapi.storage.errors import NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor
 from blogapi.storage.posts import Check
-from blogapi.storage.query import AsBytes, Param, Prepared
+from blogapi.storage.query import AsBytes
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
 
@@ -48,8 +49,7 @@ def revisions(reader: Reader, ref: PostRef, limit: int, before: int | None = Non
     """Return the versions of a post before the version `before`, newest first. Raises NotFound."""
     of_post = (Revision.post_id == posts.must_exist(reader, ref)) & (Revision.state == "replaced")
     query = _kept.where(of_post, Revision.version < (before or MAX_ID)).order_by(Revision.version.desc())
-    kept, more = _page(reader, query, limit)
-    return HistoryPage(kept, kept[-1].version if more else None)
+    return _page(reader, query, limit, lambda last: last.version)
 
 
 def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPage:
@@ -57,20 +57,19 @@ def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPa
     until, post_id = before or (LATEST, MAX_ID)
     order = Tuple(Revision.until, Revision.post_id)
     query = _kept.where(_is_deleted, order < Tuple(until, post_id))
-    kept, more = _page(reader, query.order_by(Revision.until.desc(), Revision.post_id.desc()), limit)
-    return HistoryPage(kept, Cursor(kept[-1].until, kept[-1].post_id) if more else None)
+    query = query.order_by(Revision.until.desc(), Revision.post_id.desc())
+    return _page(reader, query, limit, lambda last: Cursor(last.until, last.post_id))
 
 
-def _page(reader: Reader, query: Any, limit: int) -> tuple[list[Kept], bool]:
-    """Return the rows of a page, and whether more follow."""
+def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int | Cursor]) -> HistoryPage:
     kept: list[Kept] = []
     size = 0
     for *known, document in reader.rows(query.limit(limit + 1)):
         if len(kept) == limit or size > PAGE_BYTES:
-            return kept, True
+            return HistoryPage(kept, cursor(kept[-1]))
         kept.append(Kept(*known, documents.without_content(document)))
         size += len(kept[-1].post) + len(document) // READ_SHARE
-    return kept, False
+    return HistoryPage(kept, None)
 
 
 def revision(reader: Reader, ref: PostRef, version: int) -> bytes:
@@ -125,8 +124,7 @@ def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accep
 def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
     index.check_size(tx, {}, post)
-    if post["status"] == "scheduled" and post["published_at"] <= tx.now:
-        post = post | {"status": "draft", "published_at": None}
+    post = unscheduled(post, tx.now)
     if stored.is_taken(tx, post["slug"]):
         post = post | {"slug": other_slug(tx, post["slug"])}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
@@ -135,6 +133,12 @@ def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     tx.execute(Post.update(version=version + 1).where(Post.id == created.id))
     tx.execute(Revision.update(state="restored").where(in_trash))
     return created.document
+
+
+def unscheduled(post: Document, now: str) -> Document:
+    """Return a post as a draft if its scheduled time has passed."""
+    has_passed = post["status"] == "scheduled" and post["published_at"] <= now
+    return documents.in_order(post | {"status": "draft", "published_at": None}) if has_passed else post
 
 
 def other_slug(reader: Reader, slug: str) -> str:
@@ -151,12 +155,9 @@ def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
 def prune(tx: Transaction, days: int) -> int:
     """Delete some of the versions that were replaced or deleted more than `days` ago; return how many."""
     is_old = Revision.until <= earlier(tx.now, timedelta(days=days))
-    old: list[tuple] = []
+    key = Tuple(Revision.post_id, Revision.version)
+    pruned = 0
     for state in STATES:
-        query = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
-        old += tx.rows(query.order_by(Revision.until).limit(PRUNED))
-    tx.execute_many(_prune, [{"post_id": each[0], "version": each[1]} for each in old])
-    return len(old)
-
-
-_prune = Prepared(Revision.delete().where(Revision.post_id == Param("post_id"), Revision.version == Param("version")))
+        old = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
+        pruned += tx.execute(Revision.delete().where(key.in_(old.order_by(Revision.until).limit(PRUNED))))
+    return pruned

@@ -248,7 +248,7 @@ def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, ev
         raise SlugTaken
     if new == old:
         if event:
-            webhooks.record(tx, new, event)
+            webhooks.record(tx, {"post": new}, event)
         return post
     return stored.write(tx, old, new | {"updated_at": tx.now}, event, by, post.version)
 

@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 class Sqlite:
     """A database file, and one kept connection to it.
 
-    A connection for each request would cost more than most requests do (about 500 µs). Waiting for a lock in SQLite
-    would stop the whole process, so it waits for `wait_seconds` only (0 by default), and the caller of `begin` waits.
+    Waiting for a lock in SQLite would stop the whole process, so it waits for `wait_seconds` only, and the caller of
+    `begin` waits.
     """
 
     dialect = "sqlite"
@@ -297,6 +297,7 @@ class SqliteTransaction(Transaction):
         self._engine = engine
 
     def execute(self, query: Query, **values: Any) -> int:
+        self._known.clear()
         return self._engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:
@@ -313,12 +314,12 @@ class SqliteTransaction(Transaction):
             raise self._engine.failure(error) from error
 
     def savepoint(self) -> None:
-        self.execute(SAVEPOINT)
+        self._engine.run(SAVEPOINT, {})
 
     def release(self, undo: bool = False) -> None:
         if undo:
-            self.execute(ROLLBACK)
-        self.execute(RELEASE)
+            self._engine.run(ROLLBACK, {})
+        self._engine.run(RELEASE, {})
 
     def commit(self) -> None:
         try:

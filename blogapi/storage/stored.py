@@ -83,7 +83,8 @@ def write(
     _write_copies(tx, post_id, old, new, changed)
     if event:
         is_publication = new.get("status") == "published" != old.get("status")
-        webhooks.record(tx, new or old, *dict.fromkeys([event, "post.published"] if is_publication else [event]))
+        types = dict.fromkeys([event, "post.published"] if is_publication else [event])
+        webhooks.record(tx, {"post": new or old}, *types)
     search.reindex(tx, post_id, old, new)
     return StoredPost(post_id, document.encode())
 

@@ -170,27 +170,40 @@ def detach_all(tx: Transaction, post_id: int) -> None:
 def _detach_rows(tx: Transaction, post_id: int, rows: list[Row]) -> bool:
     """Remove tags from a post; return whether it had all of them."""
     rows = [row | {"post_id": post_id} for row in rows]
-    newest = tx.rows_of_each(_count_down, rows)
+    counted = tx.rows_of_each(_count_down, rows)
     tx.execute_many(_detach, rows)
-    _refresh(tx, [row for row, found in zip(rows, newest, strict=True) if found == [(post_id,)]])
-    return all(newest)
+    for row, found in zip(rows, counted, strict=True):
+        for newest, earlier, document in found:
+            if newest == post_id:
+                _spell(tx, row, earlier, document)
+    return all(counted)
 
 
 _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
 _this_tag = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
 _detach = Prepared(PostTag.delete().where(_this_tag))
 _carries = fn.EXISTS(PostTag.select(PostTag.tag).where(_this_tag))
-_count_down = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status, _carries).returning(Tag.newest))
+_with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with partial indexes.
+_earlier = PostTag.select(fn.MAX(PostTag.post_id)).where(_with_tag, PostTag.post_id < Tag.newest)
+_if_newest = Tag.newest == Param("post_id")
+_count_down = Prepared(
+    Tag.update({Tag.posts: Tag.posts - 1})
+    .where(_in_status, _carries)
+    .returning(
+        Tag.newest,
+        Case(None, [(_if_newest, _earlier)]),
+        Case(None, [(_if_newest, Post.select(Post.document).where(Post.id == _earlier))]),
+    )
+)
 
 
-def _refresh(tx: Transaction, rows: list[Row]) -> None:
-    """Update the spelling of tags from the newest posts with a status; forget a tag that no post carries."""
-    for row, found in zip(rows, tx.rows_of_each(_newest_post, rows), strict=True):
-        tag = {"tag": row["tag"], "status": row["status"]}
-        for newest, document in found:
-            tx.defer(_respell, **tag, newest=newest, name=documents.spelling(document, row["tag"]))
-        if not found:
-            tx.defer(_forget, **tag)
+def _spell(tx: Transaction, row: Row, newest: int | None, document: str | None) -> None:
+    """Update the spelling of a tag from the newest post with a status; forget it if no post carries it."""
+    tag = {"tag": row["tag"], "status": row["status"]}
+    if newest is None:
+        tx.defer(_forget, **tag)
+    else:
+        tx.defer(_respell, **tag, newest=newest, name=documents.spelling(document, row["tag"]))
 
 
 _newest = PostTag.select(fn.MAX(PostTag.post_id)).where(PostTag.tag == Param("tag"), PostTag.status == Param("status"))
@@ -217,10 +230,12 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
         tx.execute(PostTag.update(tag=new).where(PostTag.tag == old))
         tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
         tx.execute(Tag.insert_from(_counts(new, name), Tag._meta.sorted_fields))
-    _refresh(tx, [{"tag": new, "status": status} for status in STATUSES])
+    for status in STATUSES:
+        row = {"tag": new, "status": status}
+        _spell(tx, row, *(tx.row(_newest_post, **row) or (None, None)))
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        webhooks.record_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        webhooks.record(tx, {"tag": tag._asdict(), "previous_name": before.name}, "tag.updated")
     return tag
 
 
@@ -235,7 +250,7 @@ def delete(tx: Transaction, tag: str) -> None:
     _rewrite(tx, tag, partial(_without, tag))
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
-    webhooks.record_tag(tx, "tag.deleted", {"tag": {"name": name}})
+    webhooks.record(tx, {"tag": {"name": name}}, "tag.deleted")
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:

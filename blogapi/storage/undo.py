@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
-from blogapi.storage.engine import BUSY_SECONDS, Database, Reader, Transaction
+from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound, Unavailable
 from blogapi.storage.models import ApiKey, Post, Revision
 from blogapi.storage.search import index
@@ -16,6 +16,7 @@ BY = "undo"
 STEP_POSTS = 100
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
+BUSY_SECONDS = 60.0  # the longest wait for others, as in an import
 WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
 MAX_CHAIN = 10  # posts that wait for each other's slugs
 
@@ -99,6 +100,7 @@ def _write_patiently(database: Database, *arguments: Any) -> list[Undone | None]
         except Unavailable as error:
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
+            time.sleep(error.retry_after)
 
 
 def _undo_some(reader: Reader, step: list[int], turn: int, since: str, key: str | None) -> list[Undone | None]:
@@ -128,8 +130,9 @@ def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | N
     before = changes[first].before
     if before == 0:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
-    target = documents.load(history.find_version(reader, post_id, before)) if before else {}
-    target = _as_of_now(target, present, reader.now)
+    target: Document = {}
+    if before:
+        target = _as_of_now(documents.load(history.find_version(reader, post_id, before)), present, reader.now)
     if _words(target) == _words(present):
         return None
     others = {change.by for change in changes[first:]} - {key, BY} if key else set()
@@ -217,8 +220,5 @@ def _words(post: Document) -> Document:
 
 def _as_of_now(post: Document, present: Document, now: str) -> Document:
     """Return an earlier version of a post as it would be now: its scheduled time may have passed."""
-    if post.get("status") != "scheduled" or post["published_at"] > now:
-        return post
-    if present.get("status") == "published":
-        return post | {"status": "published"}
-    return {name: value for name, value in post.items() if name != "published_at"} | {"status": "draft"}
+    new = history.unscheduled(post, now)
+    return post | {"status": "published"} if new != post and present.get("status") == "published" else new

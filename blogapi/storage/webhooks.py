@@ -7,7 +7,7 @@ A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries (see outbox.py).
 import json
 import secrets
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from peewee import Expression, fn
@@ -104,31 +104,20 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 # Events
 
 
-def record(tx: Transaction, post: dict[str, Any], *types: str) -> None:
-    """Record events of a post, in that order, for the webhooks that subscribe to them.
+def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
+    """Record events, in that order, for the webhooks that subscribe to them. A post in `data` is sent without content.
 
     Without webhooks this only reads an empty table.
     """
-    for name, receivers in _receivers(tx, types):
-        data = {field: value for field, value in post.items() if field != "content"}
-        _record(tx, name, {"post": data}, receivers)
-
-
-def record_tag(tx: Transaction, name: str, data: dict[str, Any]) -> None:
-    """Record an event of a tag, for the webhooks that subscribe to it."""
-    for _, receivers in _receivers(tx, [name]):
-        _record(tx, name, data, receivers)
-
-
-def _receivers(tx: Transaction, types: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
-    webhooks = list(tx.rows(_active_webhooks))
     for name in types:
-        receivers = [webhook_id for webhook_id, events in webhooks if events and f'"{name}"' in events]
+        receivers = [webhook_id for webhook_id, events in tx.rows_once(ACTIVE) if events and f'"{name}"' in events]
         if receivers:
-            yield name, receivers
+            _record(tx, name, data, receivers)
 
 
 def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[int]) -> int:
+    if "post" in data:
+        data = {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
     message_id = f"msg_{secrets.token_urlsafe(16)}"
     event_id = tx.insert(_add_event, message_id=message_id, type=name, payload=payload, created_at=tx.now)
@@ -136,7 +125,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
     return event_id
 
 
-_active_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
+ACTIVE = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
 _add_event = Prepared(
     Event.insert({getattr(Event, name): Param(name) for name in ("message_id", "type", "payload", "created_at")})
 )

@@ -18,7 +18,7 @@ from blogapi.post import CONTROL_OR_BREAK, ID, SLUG, WHITE_SPACE, fold
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.web.access import guard
 from blogapi.web.request import JSON, Request, current_request, load_query
-from blogapi.web.schemas.fields import NoQuerySchema
+from blogapi.web.schemas.posts import NoQuerySchema
 from blogapi.web.schemas.webhooks import DELIVERY_ID
 from blogapi.web.service import EXTENSION
 

@@ -10,14 +10,15 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
 from marshmallow import fields
+from marshmallow.validate import Length
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
-from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema
+from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema, about
 from blogapi.storage.models import EVENTS as EVENT_TYPES
 from blogapi.web.application import CONVERTERS, Operation
+from blogapi.web.errors import MAX_MESSAGE
 from blogapi.web.request import JSON, MARKDOWN
-from blogapi.web.schemas.fields import ErrorSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
@@ -120,6 +121,18 @@ TAGS = {
 }
 MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
+
+
+class ErrorSchema(StrictSchema):
+    """The body of every error."""
+
+    example = {"error": 400, "message": "title: missing"}
+    error = fields.Integer(required=True, strict=True, **about("The HTTP status."))
+    message = fields.String(
+        required=True,
+        validate=Length(max=MAX_MESSAGE),
+        **about("What is wrong, and what would be right: for a person, at most 500 characters."),
+    )
 
 
 class Converter(OpenAPIConverter):

@@ -65,7 +65,7 @@ URLS = [
 
 
 @pytest.mark.parametrize(
-    "text", [*URLS, "https://a'b", "https://ä", "https://a:", "https://a:b", "javascript://a", "/"]
+    "text", [*URLS, "https://a'b", "https://ä", "https://a:", "https://a:b", "https://[a", "javascript://a", "/"]
 )
 def test_a_url_is_a_scheme_a_host_and_perhaps_a_path(text):
     with pytest.raises(

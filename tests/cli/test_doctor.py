@@ -9,7 +9,7 @@ import subprocess
 from contextlib import closing
 from importlib.metadata import version
 
-from tests.service import BIN, CHECKOUT
+from tests.service import BIN, CHECKOUT, free_port
 
 
 def checks(**environ):
@@ -45,9 +45,16 @@ def test_each_fault_has_a_line(path, run, folder):
     assert checks(BLOGAPI_URL="https://blog.invalid:1")[1]["proxies"].startswith("WRONG: BLOGAPI_TRUSTED_PROXIES ")
 
 
-def test_a_database_that_is_not_there_is_a_fault(tmp_path):
-    status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"))
-    assert (status, found["database"][:27]) == (1, "WRONG: there is no database")
+def test_a_database_and_a_server_that_are_not_there_are_faults(tmp_path):
+    port = free_port()
+    status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"), PORT=str(port))
+    assert (status, found["database"][:27], list(found)) == (
+        1,
+        "WRONG: there is no database",
+        ["database", "clock", "BLOGAPI_URL", "proxies"],
+    )
+    url = f"http://127.0.0.1:{port}/healthz"
+    assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
 
 
 def test_the_version_is_printed(run):

@@ -130,6 +130,7 @@ def test_hidden_built_and_installed_files_are_not_read(tmp_path):
         "x/_site/d.md",
         "vendor/e.md",
         "_index.md",
+        "de/_index.de.md",
         ".f.md",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

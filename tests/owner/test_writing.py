@@ -148,6 +148,14 @@ def test_a_million_characters_open_and_save(owner, client, post):
     assert client.get("/v1/posts/1").json["content"] == content + "\nEnd."
 
 
+def test_the_largest_post_is_saved(owner, client):
+    tags = [f"{'🧁' * 62}{number:02}" for number in range(50)]
+    longest = {"title": "🧁" * 255, "content": "🧁" * 1_000_000, "excerpt": "🧁" * 1000, "tags": "\n".join(tags)}
+    page = view(owner, "/settings/posts/new").press("Create", **longest, cover_image="https://a/" + "🧁" * 2038)
+    assert page.status == 200
+    assert client.get("/v1/posts/1").json.items() >= (longest | {"tags": tags}).items()
+
+
 # Nothing typed is lost
 
 

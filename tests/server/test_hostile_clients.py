@@ -184,6 +184,17 @@ def test_more_connections_than_files_make_room_for_others(tmp_path, opened, data
         assert "Traceback" not in service.log
 
 
+def test_many_connections_with_one_key_do_not_end_one_that_has_just_begun(tmp_path, opened):
+    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 512; exec "{BIN / "gunicorn"}"')) as service:
+        assert service.request("GET", "/v1/posts")[0] == 200  # The key is known now.
+        for _ in range(350):
+            send(service, opened, service.head("GET /v1/posts HTTP/1.1")[:-1])
+        other = send(service, opened, b"")
+        assert service.request("GET", "/v1/posts")[0] == 200
+        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert read_answer(other)[0] == 200
+
+
 def test_without_memory_it_answers_503(service):
     post = {"title": "A", "content": "x" * 900_000}
     assert service.request("POST", "/v1/posts", post)[0] == 201

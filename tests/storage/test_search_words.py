@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import posts, search
+from blogapi.storage.pages import ListQuery
 from blogapi.storage.search import index
 from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
@@ -111,7 +112,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         post_id = database.write(posts.add, fields).id
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, post_id)
-    page = search.page(database, q, 1000)
+    page = search.page(database, ListQuery(1000, q=q))
     ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
     assert [each for each in ids if each >= first] == expected
 

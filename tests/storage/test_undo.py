@@ -1,5 +1,8 @@
 """Undo: every post becomes again what it was at a time."""
 
+import sqlite3
+import threading
+
 import pytest
 
 from blogapi.storage import documents, history, pages, posts
@@ -45,7 +48,7 @@ def blog(database, clock):
 
         def state(self):
             """All posts but for when they were updated, and those in the trash."""
-            shown = map(documents.load, pages.page(database, 1000).documents)
+            shown = map(documents.load, pages.page(database, pages.ListQuery(1000)).documents)
             trash = sorted(each.post_id for each in history.trash(database, 1000).kept)
             return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
 
@@ -289,6 +292,18 @@ def test_a_post_that_is_due_is_published_before_it_is_changed_back(blog, clock, 
     clock.now = NOON + 1300
     assert blog.undo() == {post_id: CHANGED}
     assert sound_posts(config.database)[str(post_id)]["status"] == "published"
+
+
+@pytest.mark.slow
+def test_an_undo_waits_for_another_program(blog, config):
+    blog.later()
+    created = blog.add(by="bad")
+    other = sqlite3.connect(config.database, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    ended = threading.Timer(4.5, other.close)
+    ended.start()
+    assert blog.undo() == {created: DELETED}
+    ended.join()
 
 
 # As a user would

@@ -141,7 +141,7 @@ def test_what_is_rolled_back_after_it_was_recorded_is_no_event(subscribe, databa
     subscribe()
 
     def fail(tx):
-        webhooks.record(tx, {"id": "1"}, "post.created")
+        webhooks.record(tx, {"post": {"id": "1"}}, "post.created")
         assert tx.row(Event.select(Event.type)) == ("post.created",)
         raise ValueError("rolled back")
 

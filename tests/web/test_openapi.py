@@ -14,8 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.post import PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS, Event
-from blogapi.web.openapi import SHAPES
-from blogapi.web.schemas.fields import ErrorSchema
+from blogapi.web.openapi import SHAPES, ErrorSchema
 from blogapi.web.schemas.posts import TagSchema
 from blogapi.web.schemas.webhooks import EVENT_SCHEMAS, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured

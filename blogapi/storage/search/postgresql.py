@@ -9,7 +9,7 @@ from operator import add as union_all
 from operator import and_
 from typing import Any
 
-from peewee import SQL, Expression, Node, Select, Table, Tuple, fn
+from peewee import SQL, Case, Expression, Node, Select, Table, Tuple, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader, Transaction
@@ -19,6 +19,7 @@ from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import (
     OF_TAG,
     OF_TITLE,
+    Asked,
     Wanted,
     label_words,
     labels_differ,
@@ -28,8 +29,11 @@ from blogapi.storage.search.index import (
     text_words,
 )
 
-FIRST = 200  # posts, read in about 2 ms before the index is used
-COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of patterns, and the marks of their words
+FIRST = 200  # posts, read before the index is used
+SMALL_BYTES = 2 * 1024 * 1024  # of words, which are searched in less time than the index
+COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of parameters, and the marks of their words
+
+ALL, AMONG_FIRST, INDEXED = "all", "among first", "indexed"  # ways to search
 
 Words = Table("search")  # with post_id, text, labels and published
 
@@ -59,23 +63,17 @@ _add = Prepared(
 _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
-def newest(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
-) -> Iterator[tuple]:
+def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
-    return _page(reader, _newest, looked_for, by_title, status, values)
+    return _page(reader, _newest, asked, values)
 
 
-def latest(
-    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
-) -> Iterator[tuple]:
+def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after.
     """
-    return _page(
-        reader, partial(_latest, sort), looked_for, None, status, values | {"time": before.key, "id": before.id}
-    )
+    return _page(reader, partial(_latest, sort), asked, values | {"time": before.key, "id": before.id})
 
 
 def recent(*arguments: Any) -> list[tuple[int, str]]:
@@ -88,48 +86,47 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
     return in_order and len(looked_for) == len(looked_for[0][0]) == 1
 
 
-def _page(
-    reader: Reader,
-    query: Callable[..., Prepared],
-    looked_for: Wanted,
-    by_title: bool | None,
-    status: str | None,
-    values: dict[str, Any],
-) -> Iterator[tuple]:
+def _page(reader: Reader, query: Callable[..., Prepared], asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the matching rows among the first posts of the order or, if these are too few, among all posts.
 
     The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
     used at once, as few have all words.
     """
-    filters = len(looked_for), by_title, status, values["tag"] is not None
-    values = values | _patterns(looked_for) | {"label": f"% {tag_label(values['tag'] or '')} %"}
-    first = [] if by_title else list(reader.rows(query(*filters, among_first=True), first=FIRST, **values))
-    return iter(first) if len(first) == values["limit"] else reader.rows(query(*filters, among_first=False), **values)
+    filters = len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
+    values = values | _sequences(asked.looked_for) | {"label": f" {tag_label(asked.tag or '')} "}
+    first = [] if asked.by_title else list(reader.rows(query(*filters, AMONG_FIRST), first=FIRST, **values))
+    if len(first) == values["limit"]:
+        return iter(first)
+    way = ALL if reader.row(_size)[0] <= SMALL_BYTES else INDEXED
+    return reader.rows(query(*filters, way), **values)
 
 
-def _patterns(looked_for: Wanted) -> dict[str, str]:
-    """Return the LIKE patterns of each sequence: words have no characters that are special there."""
+_size = Prepared("SELECT pg_table_size('search')")
+
+
+def _sequences(looked_for: Wanted) -> dict[str, str]:
+    """Return the parameters of each sequence, which have no characters that are special in a LIKE pattern."""
     return {
-        f"{name}{number}": f"% {phrase(sequence, mark)}{'' if by_start else ' '}%"
+        f"{name}{number}": f" {phrase(sequence, mark)}{'' if by_start else ' '}"
         for number, (sequence, by_start) in enumerate(looked_for)
         for name, mark in COLUMNS
     }
 
 
 @cache
-def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
-    """Return the query of a page, with the parameters now, before, limit, first, label and patterns."""
+def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool, way: str) -> Prepared:
+    """Return the query of a page, with the parameters now, before, limit, first, label and sequences."""
     key = Post.id
     order = [key.desc()]
     first = Post.select(key).where(*_with_status(status), key < Param("before")).order_by(*order).limit(Param("first"))
-    found = _found(first if among_first else None, count, by_title, status, by_tag)
+    found = _found(way, first, count, by_title, status, by_tag)
     query = Post.select(key, Post.status, Post.document).where(found, *_with_status(status), key < Param("before"))
     return Prepared(bounded(query.order_by(*order).limit(Param("limit"))))
 
 
 @cache
-def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool, among_first: bool) -> Prepared:
-    """Return the query of a page by time, with now, time, id, after, limit, first, label and patterns."""
+def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool, way: str) -> Prepared:
+    """Return the query of a page by time, with now, time, id, after, limit, first, label and sequences."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()
     lists = [
@@ -137,8 +134,7 @@ def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: b
         for each in ([status] if status else STATUSES)
     ]
     merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
-    first = Select([merged], [merged.c.id]) if among_first else None
-    found = _found(first, count, by_title, status, by_tag)
+    found = _found(way, Select([merged], [merged.c.id]), count, by_title, status, by_tag)
     is_earlier = _earlier(fn.NULLIF(time, ""))  # keeps PostgreSQL from an index: the ids find the posts
     query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), is_earlier)
     return Prepared(bounded(query.order_by(*order).limit(Param("limit")), sort))
@@ -156,32 +152,35 @@ def _with_status(status: str | None) -> Iterator[Node]:
         yield Post.published_at > Param("now")
 
 
-def _found(first: Select | None, count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Node:
-    """Return the condition that a post matches: one of `first` that has the words, or one from the index."""
-    conditions = [_has(number, by_title) for number in range(count)]
-    if by_title is False:
-        conditions.append(~reduce(and_, [_has(number, True) for number in range(count)]))
+def _found(way: str, first: Select, count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Node:
+    """Return the condition that a post matches: any one, one of `first`, or one that the index finds."""
+    has = _is_like if way == INDEXED else _contains
+    in_title = [has("text", f"title{number}") for number in range(count)]
+    anywhere = [has("text", f"text{number}") | has("labels", f"labels{number}") for number in range(count)]
+    conditions = in_title if by_title else anywhere
+    if by_title is False:  # CASE comes last; PostgreSQL would begin with this condition, as it is simpler.
+        conditions = [*anywhere, Case(None, [(reduce(and_, anywhere), ~reduce(and_, in_title))])]
     if by_tag:
-        conditions.append(Expression(Words.c.labels, "LIKE", Param("label")))
-    if first is not None:  # This searches each post for the words; EXISTS could search all posts.
-        has_words = Post.id == Words.select(Words.c.post_id).where(Words.c.post_id == Post.id, *conditions)
-        return _is_one_of(first) & has_words
-    scopes = ["published"] if status == "published" else ["NOT published"] if status else ["published", "NOT published"]
-    lists = [Words.select(Words.c.post_id).where(SQL(scope), *conditions) for scope in scopes]  # each has an index
-    return _is_one_of(reduce(union_all, lists))
+        conditions.append(has("labels", "label"))
+    found = Words.select(Words.c.post_id).where(*conditions)
+    if way == AMONG_FIRST:
+        return _is_one_of(found.where(_is_one_of(first, Words.c.post_id)))
+    published, others = found.where(SQL("published")), found.where(SQL("NOT published"))  # Each has an index.
+    if status:
+        return _is_one_of(published if status == "published" else others)
+    return _is_one_of(found if way == ALL else published + others)
 
 
-def _is_one_of(ids: Select) -> Node:
+def _is_one_of(ids: Select, key: Node = Post.id) -> Node:
     """Return the condition that a post is one of these, which are found first: PostgreSQL could scan all posts."""
-    return Post.id == fn.ANY(fn.ARRAY(ids))
+    return key == fn.ANY(fn.ARRAY(ids))
 
 
-def _has(number: int, by_title: bool | None) -> Node:
-    """Return the condition that the title, or the text or the labels of a post have a sequence."""
-    if by_title:
-        return Expression(Words.c.text, "LIKE", Param(f"title{number}"))
-    in_text, in_labels = (
-        Expression(column, "LIKE", Param(f"{name}{number}"))
-        for name, column in (("text", Words.c.text), ("labels", Words.c.labels))
-    )
-    return in_text | in_labels
+def _is_like(column: str, name: str) -> Node:
+    """Return the condition that a column contains a sequence, for the index."""
+    return Expression(Words.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
+
+
+def _contains(column: str, name: str) -> Node:
+    """Return the same without an index, which is faster than LIKE."""
+    return fn.STRPOS(Words.c[column], Param(name)) > 0

@@ -45,9 +45,11 @@ def _charset(characters: Iterable[str]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
+# Without Han, Hangul, surrogates and private use: each of these characters would lengthen the start
+_blocks = range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xFB00, 0x17000), range(0x18D00, 0x1F000)
 _marks = [
     mark
-    for codes in (range(0x300, 0x1F000), range(0xE0100, 0xE01F0))
+    for codes in (*_blocks, range(0xE0100, 0xE01F0))
     for mark in map(chr, codes)
     if unicodedata.category(mark) in ("Mn", "Mc", "Me")
 ]

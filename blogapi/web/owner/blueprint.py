@@ -47,6 +47,8 @@ def check_request() -> None:
     """
     g.form = MultiDict()
     is_public, is_change = request.path in PUBLIC, request.method not in READS
+    if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+        raise Forbidden("Another site sent this form. Nothing was changed.")
     try:
         if not is_public:
             request.session = find_session()
@@ -76,8 +78,6 @@ def load_form() -> MultiDict[str, str]:
     It is `multipart/form-data` (RFC 7578): a megabyte of percent-encoded Cyrillic would take 0.3 s to parse. Werkzeug
     would take a second for a part whose header is long. Browsers send every line break as CRLF.
     """
-    if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-        raise Forbidden("Another site sent this form. Nothing was changed.")
     check_content_type(request, ("multipart/form-data",))
     max_bytes = MAX_BODY_BYTES if request.session else MAX_STRANGER_BYTES
     if not request.path.endswith(("/posts/new", "/edit")):

@@ -23,9 +23,7 @@ from blogapi.post import (
     tag_name,
 )
 from blogapi.storage.models import EVENTS, POST_EVENTS
-from blogapi.web.schemas.fields import Flag
-from blogapi.web.schemas.history import POST_EXAMPLE, PostWithoutContentSchema
-from blogapi.web.schemas.posts import TagSchema
+from blogapi.web.schemas.posts import POST_EXAMPLE, Flag, PostWithoutContentSchema, TagSchema
 
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 WEBHOOK_EXAMPLE = {

@@ -1,19 +1,18 @@
 """Views of the history of posts, and of the trash."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from flask import Response
 
 from blogapi.post import PostSchema
-from blogapi.storage import history
+from blogapi.storage import documents, history
 from blogapi.storage.history import Kept
 from blogapi.storage.posts import PostRef
 from blogapi.web.access import READERS
 from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MARKDOWN, Request, precondition
 from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
-from blogapi.web.schemas.history import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema
+from blogapi.web.schemas.posts import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema
 
 post_schema = PostSchema()
 
@@ -30,7 +29,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
     """
     page = history.revisions(request.database, post, **request.query)
-    content = kept_json(page.kept, "revision", "replaced_at")
+    content = kept_json(page.kept, lambda each: {"revision": str(each.version), "replaced_at": each.until})
     return list_response(request, content, next_link(request, request.path, "before", page.before))
 
 
@@ -70,7 +69,7 @@ def list_trash(request: Request) -> Response:
     A deleted post is kept for 30 days.
     """
     page = history.trash(request.database, **request.query)
-    content = kept_json(page.kept, None, "deleted_at")
+    content = kept_json(page.kept, lambda each: {"deleted_at": each.until})
     return list_response(request, content, next_link(request, "/v1/trash", "before", page.before))
 
 
@@ -110,12 +109,7 @@ def delete_trashed_post(request: Request, post: int) -> Response:
     return no_content(request)
 
 
-def kept_json(kept: Iterable[Kept], number: str | None, time: str) -> bytes:
-    """Return the JSON of versions; `number` and `time` name the fields for the number and the end of each."""
-    found = []
-    for each in kept:
-        known = {number: str(each.version)} if number else {}
-        known |= {time: each.until, "by": each.by}
-        head = json.dumps(known, ensure_ascii=False, separators=(",", ":")).removesuffix("}").encode()
-        found.append(b'%b,"post":%b}' % (head, each.post))
-    return b"[%b]\n" % b",".join(found)
+def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> bytes:
+    """Return the JSON of versions, each after the fields that are `known` of it."""
+    heads = [documents.dump(known(each) | {"by": each.by}).removesuffix("}").encode() for each in kept]
+    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
