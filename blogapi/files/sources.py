@@ -67,7 +67,7 @@ class Sources:
     """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
 
     Their number is known before they are read. The posts of exports wait in the file `spool`, so that the memory that
-    this takes does not grow with the contents. `now` is a Unix time, `slug_of` derives a slug from a text. With `pages`,
+    this takes does not grow with the contents. `now` is a Unix time, `slug_of` turns text into a slug. With `pages`,
     there are also the pages of exports; relative addresses of images belong to `site` if it is given.
     """
 
