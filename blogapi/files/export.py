@@ -81,10 +81,8 @@ def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
 
 
 def _is_exported(path: Path) -> bool:
-    slug = path.name.removesuffix(".md")
-    if path.suffix != ".md" or not is_slug(slug) or path.is_symlink() or not path.is_file():
-        return False
-    if path.stat().st_size > MAX_FILE_BYTES:
+    slug, state = path.name.removesuffix(".md"), path.lstat()
+    if path.suffix != ".md" or not is_slug(slug) or not S_ISREG(state.st_mode) or state.st_size > MAX_FILE_BYTES:
         return False
     try:
         document = parse(path.read_bytes())
