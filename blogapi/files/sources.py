@@ -29,6 +29,8 @@ ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 DATED_NAME = re.compile(r"\d{4}-\d\d-\d\d-.", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 
+SlugOf = Callable[[str], str]  # makes a slug from a text
+
 
 class Item(NamedTuple):
     """A post that was read."""
@@ -67,19 +69,12 @@ class Sources:
     """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
 
     Their number is known before they are read. The posts of exports wait in the file `spool`, so that the memory that
-    this takes does not grow with the contents. `now` is a Unix time, `slug_of` makes a slug from a text. With `pages`,
-    there are also the pages of exports; relative addresses of images belong to `site` if it is given.
+    this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also the pages of
+    exports; relative addresses of images belong to `site` if it is given.
     """
 
     def __init__(
-        self,
-        paths: Iterable[Path],
-        spool: IO[bytes],
-        *,
-        now: float,
-        slug_of: Callable[[str], str],
-        pages: bool = False,
-        site: str = "",
+        self, paths: Iterable[Path], spool: IO[bytes], now: float, slug_of: SlugOf, pages: bool = False, site: str = ""
     ):
         self.spool = spool
         self.now = rfc3339(now)
