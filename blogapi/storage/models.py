@@ -4,11 +4,7 @@ from peewee import AutoField, BlobField, CompositeKey, Expression, IntegerField,
 
 from blogapi.storage.query import AsBytes, Param
 
-FULL, READ_ONLY, PUBLISHED_ONLY = SCOPES = (
-    "full",
-    "read-only",
-    "published-only",
-)  # of keys
+SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
 EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")
 MAX_ID = 2**63 - 1

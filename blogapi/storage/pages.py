@@ -44,40 +44,48 @@ class PostPage(NamedTuple):
     before: int | Cursor | None
 
 
-def page(
-    reader: Reader,
-    limit: int,
-    status: str | None = None,
-    tag: str | None = None,
-    before: int | Cursor | None = None,
-    sort: str = "created_at",
-    fields: str | None = None,
-    published_after: str = "",
-    published_before: str = LATEST,
-) -> PostPage:
-    """Return the newest posts before the post with the id `before`, newest first; `tag` is folded.
+class ListQuery(NamedTuple):
+    """The posts to list: the newest before the post with the id `before`, newest first; `tag` is folded.
 
     Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; published from
     `published_after` on and before `published_before`, if given. Sorted by updated_at: latest change first, without
     `tag`, by the status in the database. `fields`, in order and separated by commas, limits the fields of each post.
-
-    Costs O(limit): an index gives the order for each combination of filters.
+    `q` is for a search.
     """
-    values = {"now": reader.now, "tag": tag, "limit": limit + 1}
-    if sort == "created_at":
-        rows = reader.rows(_newest(status, tag is not None), before=before or MAX_ID, **values)
+
+    limit: int
+    status: str | None = None
+    tag: str | None = None
+    before: int | Cursor | None = None
+    sort: str = "created_at"
+    fields: str | None = None
+    published_after: str = ""
+    published_before: str = LATEST
+    q: str = ""
+
+    @property
+    def start(self) -> Cursor:
+        """The cursor before which a list by a time begins."""
+        return min(self.before or Cursor(LATEST, MAX_ID), Cursor(self.published_before, 0))
+
+
+def page(reader: Reader, query: ListQuery) -> PostPage:
+    """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
+    status, tag, now = query.status, query.tag, reader.now
+    values = {"now": now, "tag": tag, "limit": query.limit + 1}
+    if query.sort == "created_at":
+        rows = reader.rows(_newest(status, tag is not None), before=query.before or MAX_ID, **values)
     else:
-        last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
-        rows = latest(reader, sort, status, last, values | {"after": published_after})
-    return page_of(rows, limit, fields, values["now"])
+        rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
+    return page_of(rows, query, now)
 
 
-def page_of(rows: Iterable[tuple], limit: int, fields: str | None, now: str) -> PostPage:
+def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
     """Return a page of the posts in these rows.
 
     It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are skipped.
     """
-    names = fields.split(",") if fields else None
+    limit, names = query.limit, query.fields and query.fields.split(",")
     found: list[bytes] = []
     size = skipped = 0
     last: tuple = ()

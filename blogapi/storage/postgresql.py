@@ -27,7 +27,7 @@ from blogapi.storage.connections import (
 from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query, Statement
+from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query
 from blogapi.storage.sqlite import Sqlite
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
@@ -115,11 +115,8 @@ class Postgresql:
                 locked, transaction_id = lock.rows[0]
                 if locked != "false":
                     return PostgresTransaction(self, connection, transaction_id, clock, {webhooks.ACTIVE: active.rows})
-                self.connections.abandon(connection)
-                return None
             except psycopg.errors.LockNotAvailable:
-                self.connections.abandon(connection)
-                return None
+                pass
             except BaseException as error:
                 lost = connection.closed
                 self.connections.abandon(connection)
@@ -128,6 +125,9 @@ class Postgresql:
                 self.connections.close()  # The others may lead to a server that has become a standby.
                 if not lost or new:
                     raise failure(error, connection) from error
+                continue
+            self.connections.abandon(connection)
+            return None
 
     def shrink(self) -> None:
         """Do nothing: PostgreSQL does this by itself."""
@@ -235,29 +235,22 @@ class PostgresTransaction(Transaction):
         yield from self.rows_of_each(query, [values])[0]
 
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        statement = self._engine.statement(query)
         try:
-            return [result.rows for result in self._run([self._connection.bind(statement, values) for values in rows])]
-        except psycopg.Error as error:
-            if is_unsayable(error):
+            return [result.rows for result in self._run(self._bind(query, rows))]
+        except Unavailable as error:
+            if is_unsayable(error.__cause__):
                 return [[] for _ in rows]
-            raise failure(error, self._connection) from error
+            raise
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
-        return self._result(self._engine.statement(query), values).count
+        return self._run(self._bind(query, [values]))[0].count
 
     def insert(self, query: Query, **values: Any) -> int:
-        statement = self._engine.statement(query)
-        returning = statement._replace(text=f"{statement.text} RETURNING id")
-        return self._result(returning, values).rows[0][0]
+        return self._run(self._bind(query, [values], " RETURNING id"))[0].rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        statement = self._engine.statement(query)
-        try:
-            self._waiting += [self._connection.bind(statement, row) for row in rows]
-        except psycopg.Error as error:
-            raise failure(error, self._connection) from error
+        self._waiting += self._bind(query, rows)
 
     def savepoint(self) -> None:
         self.defer(SAVEPOINT)
@@ -271,14 +264,14 @@ class PostgresTransaction(Transaction):
 
     def commit(self) -> None:
         try:
-            self._run([self._connection.bind(self._engine.statement(COMMIT), {})])
-        except psycopg.Error as error:
+            self._run(self._bind(COMMIT, [{}]))
+        except Unavailable as error:
             if not self._connection.closed:
-                raise failure(error, self._connection) from error
+                raise
             self._end()  # The answer is lost: find out the result of the transaction before answering anybody.
             committed = self._engine.connections.committed(self._transaction_id)
             if not committed:
-                raise Unavailable(reason(error), RETRY_SECONDS, maybe_changed=committed is None) from error
+                raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
         else:
             self._end()
 
@@ -293,9 +286,12 @@ class PostgresTransaction(Transaction):
         self._ended = True
         self._engine.connections.give(self._connection)
 
-    def _result(self, statement: Statement, values: Mapping[str, Any]) -> Result:
+    def _bind(self, query: Query, rows: Iterable[Mapping[str, Any]], end: str = "") -> list[Bound]:
+        statement = self._engine.statement(query)
+        if end:
+            statement = statement._replace(text=statement.text + end)
         try:
-            return self._run([self._connection.bind(statement, values)])[0]
+            return [self._connection.bind(statement, row) for row in rows]
         except psycopg.Error as error:
             raise failure(error, self._connection) from error
 
@@ -307,11 +303,11 @@ class PostgresTransaction(Transaction):
         others, self._others = self._others, 0
         try:
             return self._connection.run(waiting + statements)[len(waiting) :]
-        except psycopg.Error:
+        except psycopg.Error as error:
             self._failed |= self._connection.succeeded < others
-            raise
+            raise failure(error, self._connection) from error
 
 
-def is_unsayable(error: psycopg.Error) -> bool:
+def is_unsayable(error: BaseException | None) -> bool:
     """Return whether PostgreSQL's text cannot contain a value (U+0000), so that nothing has it."""
     return isinstance(error, psycopg.DataError) and error.sqlstate is None

@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 class Sqlite:
     """A database file, and one kept connection to it.
 
-    A connection for each request would cost more than most requests do (about 500 µs). Waiting for a lock in SQLite
-    would stop the whole process, so it waits for `wait_seconds` only (0 by default), and the caller of `begin` waits.
+    Waiting for a lock in SQLite would stop the whole process, so it waits for `wait_seconds` only, and the caller of
+    `begin` waits.
     """
 
     dialect = "sqlite"

@@ -14,7 +14,7 @@ def walk(page, database, **query):
     """Return the titles on all pages, which are full but for the last."""
     titles, before = [], None
     while True:
-        found = page(database, before=before, **query)
+        found = page(database, pages.ListQuery(before=before, **query))
         titles += [documents.load(document)["title"] for document in found.documents]
         if found.before is None:
             return titles
@@ -100,7 +100,8 @@ def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, dat
 def test_a_cursor_before_a_period_gives_nothing(database, post):
     post(status="published")
     earlier = Cursor("2026-11-19T12:00:00Z", 9)
-    page = pages.page(database, 10, before=earlier, sort="published_at", published_after="2026-11-20")
+    query = pages.ListQuery(10, before=earlier, sort="published_at", published_after="2026-11-20")
+    page = pages.page(database, query)
     assert page == ([], None)
 
 

@@ -14,6 +14,7 @@ from blogapi.post import STATUSES
 from blogapi.storage import posts, search, stored
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
+from blogapi.storage.pages import ListQuery
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
@@ -139,11 +140,12 @@ def test_a_search_takes_three_statements(client, statements):
     ],
 )
 def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query, is_quick):
+    query = ListQuery(10, **query)
     assert search.is_quick(database, query)
     much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * sqlite.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
     assert search.is_quick(database, query) is is_quick
-    assert search.page(database, limit=10, **query).documents == []
+    assert search.page(database, query).documents == []
 
 
 def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, database, found, post):
@@ -190,13 +192,13 @@ def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(data
 
 @pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
 def test_a_search_for_many_words_runs_in_a_thread_however_few_posts_there_are(database, q):
-    assert not search.is_quick(database, {"q": q})
+    assert not search.is_quick(database, ListQuery(10, q=q))
 
 
 def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, clock):
     post(title="Fog")
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
-    query = {"q": "fog", "status": "published"}
+    query = ListQuery(10, "published", q="fog")
     assert search.is_quick(database, query)
     clock.now += 10
     assert not search.is_quick(database, query)
@@ -211,15 +213,15 @@ def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
     fields = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
 
     def look(reader):
-        found = [search.page(reader, "fog", 10)]
+        found = [search.page(reader, ListQuery(10, q="fog"))]
         for operation, *arguments in ((search.settle,), (posts.add, fields)):
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(database.write, operation, *arguments).result(10)
-            found.append(search.page(reader, "fog", 10))
+            found.append(search.page(reader, ListQuery(10, q="fog")))
         return [len(page.documents) for page in found]
 
     assert database.read_in_thread("client", look) == [1, 1, 1]
-    assert len(search.page(database, "fog", 10).documents) == 2
+    assert len(search.page(database, ListQuery(10, q="fog")).documents) == 2
 
 
 def test_searches_of_one_client_do_not_keep_another_waiting(database):
@@ -245,7 +247,7 @@ def test_searches_of_one_client_do_not_keep_another_waiting(database):
 @pytest.mark.parametrize("by_title", [None, True, False])
 def test_a_search_among_published_posts_looks_for_words_of_published_posts_only(by_title):
     looked_for = index.wanted('fog "lake sun" a* b*')
-    expression = sqlite.expression(looked_for, "published", "tag", by_title)
+    expression = sqlite.expression(index.Asked(looked_for, "published", "tag", by_title))
     quoted = expression.split('"')[1::2]
     assert len(quoted) >= 5
     assert all(word.startswith(index.PUBLISHED) for words in quoted for word in words.split())
@@ -257,7 +259,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
     client.patch("/v1/posts/1", json={"status": "published"})
     client.patch("/v1/posts/1", json={"status": "archived"})
     for q in ("secret", "hidden", "s*", "words"):
-        words = sqlite.expression(index.wanted(q), "published", None)
+        words = sqlite.expression(index.Asked(index.wanted(q), "published", None))
         assert database.row(sqlite._some, words=words, limit=1) is None
 
 

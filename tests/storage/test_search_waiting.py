@@ -7,6 +7,7 @@ from peewee import fn
 
 from blogapi.storage import search
 from blogapi.storage.models import Recent
+from blogapi.storage.pages import ListQuery
 from tests.invariants import sound_posts
 
 
@@ -76,7 +77,7 @@ def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, databa
         for sort in ("created_at", "published_at", "updated_at", "relevance")
         for filters in ({}, {"status": "published"}, {"status": "draft"}, {"tag": "fog"})
     ]
-    before = [search.page(database, limit=5, **query) for query in queries]
+    before = [search.page(database, ListQuery(5, **query)) for query in queries]
     database.write(search.settle)
-    assert [search.page(database, limit=5, **query) for query in queries] == before
+    assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
     assert any(page.before for page in before)

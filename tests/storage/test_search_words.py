@@ -1,6 +1,7 @@
 """The words of a text."""
 
 import time
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import posts, search
+from blogapi.storage.pages import ListQuery
 from blogapi.storage.search import index
 from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
@@ -111,9 +113,19 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         post_id = database.write(posts.add, fields).id
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, post_id)
-    page = search.page(database, q, 1000)
+    page = search.page(database, ListQuery(1000, q=q))
     ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
     assert [each for each in ids if each >= first] == expected
+
+
+def test_a_word_that_a_text_repeats_is_kept_once():
+    text = "漢字" * 100_000
+    tracemalloc.start()
+    found = words(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(found), found[:2]) == (200_000, ["漢", "字"])
+    assert peak < 8_000_000  # 76 bytes each would be 15 MB.
 
 
 def test_dropped_marks_are_told_apart_by_their_size():

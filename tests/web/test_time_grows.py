@@ -77,6 +77,16 @@ def test_a_header_or_query(client, worst):
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("part", ["a", "a/", "%2", "/", "+"])
+def test_an_absolute_target(client, part):
+    def run(size):
+        target = f"http://{part * (size // len(part))}"
+        assert client.get("/v1/posts", environ_overrides={"RAW_URI": target}).status_code == 200
+
+    check(run, 8_000)
+
+
+@pytest.mark.sqlite
 @pytest.mark.parametrize("worst", BODIES.values(), ids=BODIES)
 def test_a_body(client, worst):
     def run(size):

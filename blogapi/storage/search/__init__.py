@@ -10,10 +10,10 @@ from blogapi.storage import documents
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
-from blogapi.storage.pages import LATEST, Cursor, PostPage, page_of
+from blogapi.storage.pages import Cursor, ListQuery, PostPage, page_of
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import postgresql, sqlite
-from blogapi.storage.search.index import Wanted, all_words, has, wanted
+from blogapi.storage.search.index import Asked, all_words, has, wanted
 
 ENGINES = {"sqlite": sqlite, "postgresql": postgresql}
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
@@ -29,97 +29,70 @@ def settle(tx: Transaction) -> None:
     ENGINES[tx.dialect].settle(tx)
 
 
-def page(
-    reader: Reader,
-    q: str,
-    limit: int,
-    status: str | None = None,
-    tag: str | None = None,
-    before: int | Cursor | None = None,
-    sort: str = "created_at",
-    fields: str | None = None,
-    published_after: str = "",
-    published_before: str = LATEST,
-) -> PostPage:
+def page(reader: Reader, query: ListQuery) -> PostPage:
     """Return a page as `pages.page` does, of the posts with the words of `q`.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
-    values = {"now": reader.now, "tag": tag, "limit": limit + 1}
-    looked_for = wanted(q)
-    if sort == "relevance":
-        rows = _by_relevance(reader, looked_for, status, before or Cursor(TITLE, MAX_ID), values)
-    elif sort == "created_at":
-        rows = _newest(reader, looked_for, None, status, values | {"before": before or MAX_ID})
+    asked = Asked(wanted(query.q), query.status, query.tag)
+    values = {"now": reader.now, "tag": query.tag, "limit": query.limit + 1}
+    if query.sort == "relevance":
+        rows = _by_relevance(reader, asked, query.before or Cursor(TITLE, MAX_ID), values)
+    elif query.sort == "created_at":
+        rows = _newest(reader, asked, values | {"before": query.before or MAX_ID})
     else:
-        last = min(before or Cursor(LATEST, MAX_ID), Cursor(published_before, 0))
-        rows = _latest(reader, looked_for, sort, status, last, values | {"after": published_after})
-    return page_of(rows, limit, fields, values["now"])
+        rows = _latest(reader, asked, query.sort, query.start, values | {"after": query.published_after})
+    return page_of(rows, query, values["now"])
 
 
-def is_quick(reader: Reader, query: dict[str, Any]) -> bool:
+def is_quick(reader: Reader, query: ListQuery) -> bool:
     """Return whether a search needs no thread."""
-    if query.get("status") == "published" and reader.row(_any_due, now=reader.now):
+    if query.status == "published" and reader.row(_any_due, now=reader.now):
         return False
-    is_by_id = query.get("sort", "created_at") in ("created_at", "relevance")
-    in_order = is_by_id and "tag" not in query and query.get("status") in (None, "published")
-    return ENGINES[reader.dialect].is_quick(reader, wanted(query["q"]), in_order)
+    is_by_id = query.sort in ("created_at", "relevance")
+    in_order = is_by_id and query.tag is None and query.status in (None, "published")
+    return ENGINES[reader.dialect].is_quick(reader, wanted(query.q), in_order)
 
 
-def _newest(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
-) -> Iterator[tuple]:
-    rows = ENGINES[reader.dialect].newest(reader, looked_for, by_title, status, values)
-    others = _others(reader, looked_for, by_title, "created_at", status, values)
+def _newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
+    rows = ENGINES[reader.dialect].newest(reader, asked, values)
+    others = _others(reader, asked, "created_at", values)
     return _merged(reader, rows, [(post_id,) for post_id, _ in others if post_id < values["before"]], itemgetter(0))
 
 
-def _by_relevance(
-    reader: Reader, looked_for: Wanted, status: str | None, before: Cursor, values: dict[str, Any]
-) -> Iterator[tuple]:
+def _by_relevance(reader: Reader, asked: Asked, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Yield the rows of the posts whose title has all words, then those of the others."""
     if before.key == TITLE:
-        for row in _newest(reader, looked_for, True, status, values | {"before": before.id}):
+        for row in _newest(reader, asked._replace(by_title=True), values | {"before": before.id}):
             yield *row, TITLE
         before = Cursor(TEXT, MAX_ID)
-    for row in _newest(reader, looked_for, False, status, values | {"before": before.id}):
+    for row in _newest(reader, asked._replace(by_title=False), values | {"before": before.id}):
         yield *row, TEXT
 
 
-def _latest(
-    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
-) -> Iterator[tuple]:
-    rows = ENGINES[reader.dialect].latest(reader, looked_for, sort, status, before, values)
+def _latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+    rows = ENGINES[reader.dialect].latest(reader, asked, sort, before, values)
     others = [
         (post_id, time)
-        for post_id, time in _others(reader, looked_for, None, sort, status, values)
+        for post_id, time in _others(reader, asked, sort, values)
         if values["after"] <= time and (time, post_id) < before
     ]
     return _merged(reader, rows, others, itemgetter(3, 0))
 
 
-def _others(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, sort: str, status: str | None, values: dict[str, Any]
-) -> Iterator[tuple[int, str]]:
-    """Yield the ids and times of matching posts that the index does not find."""
-    yield from ENGINES[reader.dialect].recent(reader, looked_for, by_title, sort, status, values)
-    if status == "published" and sort != "updated_at":
-        yield from _find_due(reader, looked_for, by_title, values)
+def _others(reader: Reader, asked: Asked, sort: str, values: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yield the ids and times of matching posts that the index does not find.
 
-
-def _find_due(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, values: dict[str, Any]
-) -> Iterator[tuple[int, str]]:
-    """Yield the ids and times of the due posts that have the words, which the index does not know as published yet.
-
-    Their text is read, not the index: the time of a search among published posts must not depend on others.
+    It does not know due posts as published yet. Their text is read, not the index: the time of a search among published
+    posts must not depend on others.
     """
-    for post_id, time in list(reader.rows(_due, now=values["now"])):
-        found = reader.row(_document, id=post_id)  # One by one: memory holds one.
-        with suppress(Damaged):
-            words = all_words(documents.load(found[1] if found else b""))
-            if has(words, looked_for, by_title, values["tag"]):
-                yield post_id, time
+    yield from ENGINES[reader.dialect].recent(reader, asked, sort, values["now"])
+    if asked.status == "published" and sort != "updated_at":
+        for post_id, time in list(reader.rows(_due, now=values["now"])):
+            found = reader.row(_document, id=post_id)  # One by one: memory holds one.
+            with suppress(Damaged):
+                if has(all_words(documents.load(found[1] if found else b"")), asked):
+                    yield post_id, time
 
 
 _due_posts = Schedule.select(Schedule.post_id, Schedule.published_at).where(Schedule.published_at <= Param("now"))

@@ -14,7 +14,7 @@ import logging
 import sqlite3
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from blogapi.post import fold
 from blogapi.storage import documents
@@ -109,6 +109,15 @@ def tag_label(tag: str) -> str:
 Wanted = list[tuple[tuple[str, ...], bool]]  # sequences, each with whether its last word is a prefix
 
 
+class Asked(NamedTuple):
+    """The posts that a search asks for; `by_title`, if given, says whether their title alone has all words."""
+
+    looked_for: Wanted
+    status: str | None
+    tag: str | None
+    by_title: bool | None = None
+
+
 def wanted(q: str) -> Wanted:
     """Return the different sequences of words that a search looks for in the index."""
     found = dict.fromkeys(sequences(q))
@@ -123,22 +132,23 @@ def phrase(sequence: tuple[str, ...], mark: str) -> str:
     return " ".join(mark + word for word in sequence)
 
 
-def has(found: str, looked_for: Wanted, by_title: bool | None, tag: str | None) -> bool:
-    """Return whether the words of a post, as SQLite has them, have all sequences, and a tag if given.
-
-    With `by_title`, whether those of the title alone do, or do not.
-    """
+def has(found: str, asked: Asked) -> bool:
+    """Return whether the words of a post, as SQLite has them, are those that a search asks for."""
     scope, padded = PUBLISHED if found.startswith(PUBLISHED) else "", f" {found} "
 
     def has_all(*marks: str) -> bool:
         return all(
             any(_padded(sequence, by_start, scope + mark) in padded for mark in marks)
-            for sequence, by_start in looked_for
+            for sequence, by_start in asked.looked_for
         )
 
-    if tag and f" {scope}{tag_label(tag)} " not in padded:
+    if asked.tag and f" {scope}{tag_label(asked.tag)} " not in padded:
         return False
-    return has_all(OF_TITLE) if by_title else has_all("", OF_TAG) and (by_title is None or not has_all(OF_TITLE))
+    return (
+        has_all(OF_TITLE)
+        if asked.by_title
+        else has_all("", OF_TAG) and not (asked.by_title is False and has_all(OF_TITLE))
+    )
 
 
 @lru_cache(maxsize=256)  # asked for each post that is looked through

@@ -19,6 +19,7 @@ from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import (
     OF_TAG,
     OF_TITLE,
+    Asked,
     Wanted,
     label_words,
     labels_differ,
@@ -62,23 +63,17 @@ _add = Prepared(
 _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
-def newest(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
-) -> Iterator[tuple]:
+def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
-    return _page(reader, _newest, looked_for, by_title, status, values)
+    return _page(reader, _newest, asked, values)
 
 
-def latest(
-    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
-) -> Iterator[tuple]:
+def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after.
     """
-    return _page(
-        reader, partial(_latest, sort), looked_for, None, status, values | {"time": before.key, "id": before.id}
-    )
+    return _page(reader, partial(_latest, sort), asked, values | {"time": before.key, "id": before.id})
 
 
 def recent(*arguments: Any) -> list[tuple[int, str]]:
@@ -91,22 +86,15 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
     return in_order and len(looked_for) == len(looked_for[0][0]) == 1
 
 
-def _page(
-    reader: Reader,
-    query: Callable[..., Prepared],
-    looked_for: Wanted,
-    by_title: bool | None,
-    status: str | None,
-    values: dict[str, Any],
-) -> Iterator[tuple]:
+def _page(reader: Reader, query: Callable[..., Prepared], asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the matching rows among the first posts of the order or, if these are too few, among all posts.
 
     The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
     used at once, as few have all words.
     """
-    filters = len(looked_for), by_title, status, values["tag"] is not None
-    values = values | _sequences(looked_for) | {"label": f" {tag_label(values['tag'] or '')} "}
-    first = [] if by_title else list(reader.rows(query(*filters, AMONG_FIRST), first=FIRST, **values))
+    filters = len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
+    values = values | _sequences(asked.looked_for) | {"label": f" {tag_label(asked.tag or '')} "}
+    first = [] if asked.by_title else list(reader.rows(query(*filters, AMONG_FIRST), first=FIRST, **values))
     if len(first) == values["limit"]:
         return iter(first)
     way = ALL if reader.row(_size)[0] <= SMALL_BYTES else INDEXED
@@ -168,13 +156,10 @@ def _found(way: str, first: Select, count: int, by_title: bool | None, status: s
     """Return the condition that a post matches: any one, one of `first`, or one that the index finds."""
     has = _is_like if way == INDEXED else _contains
     in_title = [has("text", f"title{number}") for number in range(count)]
-    conditions = (
-        in_title
-        if by_title
-        else [has("text", f"text{number}") | has("labels", f"labels{number}") for number in range(count)]
-    )
+    anywhere = [has("text", f"text{number}") | has("labels", f"labels{number}") for number in range(count)]
+    conditions = in_title if by_title else anywhere
     if by_title is False:  # CASE comes last; PostgreSQL would begin with this condition, as it is simpler.
-        conditions = [*conditions, Case(None, [(reduce(and_, conditions), ~reduce(and_, in_title))])]
+        conditions = [*anywhere, Case(None, [(reduce(and_, anywhere), ~reduce(and_, in_title))])]
     if by_tag:
         conditions.append(has("labels", "label"))
     found = Words.select(Words.c.post_id).where(*conditions)

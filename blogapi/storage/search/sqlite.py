@@ -20,6 +20,7 @@ from blogapi.storage.search.index import (
     OF_TITLE,
     PUBLISHED,
     STATUS,
+    Asked,
     Wanted,
     all_words,
     has,
@@ -67,14 +68,12 @@ _is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
 _found = Search.select(Search.c.rowid).where(match("words"), ~_is_recent)
 
 
-def newest(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, status: str | None, values: dict[str, Any]
-) -> Iterator[tuple]:
+def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit.
 
     Costs more than a list if posts have some of the words and not the rest.
     """
-    return reader.rows(_newest(status), words=expression(looked_for, status, values["tag"], by_title), **values)
+    return reader.rows(_newest(asked.status), words=expression(asked), **values)
 
 
 @cache
@@ -90,15 +89,13 @@ def _newest(status: str | None) -> Prepared:
     return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
 
 
-def latest(
-    reader: Reader, looked_for: Wanted, sort: str, status: str | None, before: Cursor, values: dict[str, Any]
-) -> Iterator[tuple]:
+def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after. The index does not have this order: the matches are sorted or, if there
     are many, found by a scan of all posts.
     """
-    words = expression(looked_for, status, values["tag"])
+    words, status = expression(asked), asked.status
     if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
         return pages.latest(reader, sort, status, before, values | {"words": words}, _found)
     return reader.rows(_latest(sort, status), words=words, time=before.key, id=before.id, **values)
@@ -120,13 +117,11 @@ def _latest(sort: str, status: str | None) -> Prepared:
     return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
 
 
-def recent(
-    reader: Reader, looked_for: Wanted, by_title: bool | None, sort: str, status: str | None, values: dict[str, Any]
-) -> Iterator[tuple[int, str]]:
+def recent(reader: Reader, asked: Asked, sort: str, now: str) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of the posts that are found among those whose words are not in the index yet."""
-    for post_id, words, time, published_at in reader.rows(_recent(sort, status)):
-        is_due = status == "scheduled" and published_at <= values["now"]
-        if time and not is_due and has(words, looked_for, by_title, values["tag"]):
+    for post_id, words, time, published_at in reader.rows(_recent(sort, asked.status)):
+        is_due = asked.status == "scheduled" and published_at <= now
+        if time and not is_due and has(words, asked):
             yield post_id, time
 
 
@@ -155,8 +150,9 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
 _size = Prepared("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 
-def expression(looked_for: Wanted, status: str | None, tag: str | None, by_title: bool | None = None) -> str:
+def expression(asked: Asked) -> str:
     """Return the search expression for SQLite: our words in quotes, so that none has a special meaning."""
+    looked_for, status, tag, by_title = asked
     scopes = ["", PUBLISHED] if status is None else [PUBLISHED if status == "published" else ""]
 
     def either(sequence: tuple[str, ...], by_start: bool, *marks: str) -> str:

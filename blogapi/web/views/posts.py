@@ -67,11 +67,12 @@ def list_posts(request: Request) -> Response:
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
     """Return a page of a list. A search that may take long runs in a thread, so that other requests are answered."""
-    if "q" not in query:
-        return pages.page(db, **query)
-    if search.is_quick(db, query):
-        return search.page(db, **query)
-    return db.read_in_thread(client, search.page, **query)
+    asked = pages.ListQuery(**query)
+    if not asked.q:
+        return pages.page(db, asked)
+    if search.is_quick(db, asked):
+        return search.page(db, asked)
+    return db.read_in_thread(client, search.page, asked)
 
 
 @operation(
