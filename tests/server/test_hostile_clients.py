@@ -105,6 +105,10 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
     assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
+    other = service.blogapi("keys", "create", "other").stdout.strip()
+    post = {"title": "A", "content": "x" * 900_000}
+    assert service.request("POST", "/v1/posts", post, Authorization=f"Bearer {other}")[0] == 201
+    assert read_answer(sockets[0])[2]["message"] == "body: did not arrive in time"  # It had to make room.
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 
