@@ -86,15 +86,9 @@ def utc(value: str) -> str:
 @click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
 @click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
-@click.option(
-    "--redirects",
-    "redirects_file",
-    metavar="FILE",
-    type=click.File("w", lazy=True),
-    help="Write `/old/path /slug` lines.",
-)
+@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="Write `/old/path /slug` lines.")
 def import_posts(
-    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects_file: IO[str] | None
+    paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
 ) -> None:
     """Import Markdown files, folders and exports.
 
@@ -109,8 +103,8 @@ def import_posts(
         try:
             for result in results if dry_run else with_progress(results, len(sources)):
                 report.add(result)
-                if redirects_file and result.item and not dry_run:
-                    redirects_file.writelines(redirects(result.item))
+                if redirects and result.item and not dry_run:
+                    redirects.writelines(moves(result.item))
         finally:
             report.print(+sources.left_out)
     sys.exit(1 if report.outcomes["refused"] else 0)
@@ -215,7 +209,7 @@ class Report:
             self.dropped.update(item.dropped)
             for what, line in item.notes.items():
                 self.places[what].append(f"{item.source}:{line}" if line else item.source)
-            if any(redirects(item)):
+            if any(moves(item)):
                 self.places["old addresses"].append(item.source)
             if self.dry_run:
                 click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item, result.outcome)}"))
@@ -242,7 +236,7 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
-def redirects(item: Item) -> Iterator[str]:
+def moves(item: Item) -> Iterator[str]:
     """Yield a line for each old address of a post that is not its slug."""
     for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
         if path not in ("", item.fields["slug"]):

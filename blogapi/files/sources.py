@@ -15,7 +15,7 @@ from blogapi.clock import rfc3339
 from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
 from blogapi.files.exports import EXPORTS
 from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
-from blogapi.files.markdown import NAMES, Document, parse, path_of, read_other_names
+from blogapi.files.markdown import MAX_FILE_BYTES, NAMES, Document, parse, path_of, read_other_names
 from blogapi.post import is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
@@ -23,11 +23,12 @@ EXTENSIONS = (".md", ".markdown", ".mdx")
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
-MAX_BYTES = 4 * 1024 * 1024
 LAST = "~"  # after every time
 ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 DATED_NAME = re.compile(r"\d{4}-\d\d-\d\d-.", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
+
+SlugOf = Callable[[str], str]  # makes a slug from a text
 
 
 class Item(NamedTuple):
@@ -67,19 +68,12 @@ class Sources:
     """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
 
     Their number is known before they are read. The posts of exports wait in the file `spool`, so that the memory that
-    this takes does not grow with the contents. `now` is a Unix time, `slug_of` makes a slug from a text. With `pages`,
-    there are also the pages of exports; relative addresses of images belong to `site` if it is given.
+    this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also the pages of
+    exports; relative addresses of images belong to `site` if it is given.
     """
 
     def __init__(
-        self,
-        paths: Iterable[Path],
-        spool: IO[bytes],
-        *,
-        now: float,
-        slug_of: Callable[[str], str],
-        pages: bool = False,
-        site: str = "",
+        self, paths: Iterable[Path], spool: IO[bytes], now: float, slug_of: SlugOf, pages: bool = False, site: str = ""
     ):
         self.spool = spool
         self.now = rfc3339(now)
@@ -283,9 +277,9 @@ def _bytes_of(path: Path) -> bytes:
         raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
     _check_regular(path)
     with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise MarkdownError(f"must have at most {MAX_BYTES // 1024**2} MiB")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
     return data
 
 

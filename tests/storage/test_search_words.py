@@ -1,6 +1,7 @@
 """The words of a text."""
 
 import time
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -115,6 +116,16 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
     page = search.page(database, ListQuery(1000, q=q))
     ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
     assert [each for each in ids if each >= first] == expected
+
+
+def test_a_word_that_a_text_repeats_is_kept_once():
+    text = "漢字" * 100_000
+    tracemalloc.start()
+    found = words(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(found), found[:2]) == (200_000, ["漢", "字"])
+    assert peak < 8_000_000  # 76 bytes each would be 15 MB.
 
 
 def test_dropped_marks_are_told_apart_by_their_size():

@@ -74,8 +74,11 @@ SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 def words(text: str) -> list[str]:
     """Return the words of a text in their order."""
     found: list[str] = []
-    for part in PARTS.findall(text):
-        found += part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
+    known: dict[str, str] = {}  # A million characters can be as many words: equal ones are kept once.
+    parts = PARTS.findall(text)
+    for part in parts:
+        of_part = part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
+        found += of_part if len(parts) == 1 else map(known.setdefault, of_part, of_part)
     return found
 
 
