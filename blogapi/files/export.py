@@ -8,7 +8,7 @@ from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import parse, render
+from blogapi.files.markdown import MAX_FILE_BYTES, parse, render
 from blogapi.post import is_slug
 
 
@@ -81,8 +81,8 @@ def _replace(folder: Path, name: str, data: bytes, when: str) -> None:
 
 
 def _is_exported(path: Path) -> bool:
-    slug = path.name.removesuffix(".md")
-    if path.suffix != ".md" or not is_slug(slug) or path.is_symlink() or not path.is_file():
+    slug, state = path.name.removesuffix(".md"), path.lstat()
+    if path.suffix != ".md" or not is_slug(slug) or not S_ISREG(state.st_mode) or state.st_size > MAX_FILE_BYTES:
         return False
     try:
         document = parse(path.read_bytes())

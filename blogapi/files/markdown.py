@@ -10,6 +10,7 @@ from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortene
 from blogapi.post import CONTROL, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")

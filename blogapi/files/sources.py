@@ -15,7 +15,7 @@ from blogapi.clock import rfc3339
 from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
 from blogapi.files.exports import EXPORTS
 from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
-from blogapi.files.markdown import NAMES, Document, parse, path_of, read_other_names
+from blogapi.files.markdown import MAX_FILE_BYTES, NAMES, Document, parse, path_of, read_other_names
 from blogapi.post import is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
@@ -23,7 +23,6 @@ EXTENSIONS = (".md", ".markdown", ".mdx")
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
-MAX_BYTES = 4 * 1024 * 1024
 LAST = "~"  # after every time
 ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 DATED_NAME = re.compile(r"\d{4}-\d\d-\d\d-.", re.ASCII | re.DOTALL)
@@ -278,9 +277,9 @@ def _bytes_of(path: Path) -> bytes:
         raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
     _check_regular(path)
     with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise MarkdownError(f"must have at most {MAX_BYTES // 1024**2} MiB")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
     return data
 
 

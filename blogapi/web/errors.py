@@ -1,6 +1,5 @@
 """Errors: every failure is answered with {"error": <status>, "message": <text for a person>}."""
 
-import json
 import logging
 import secrets
 
@@ -17,6 +16,7 @@ from werkzeug.exceptions import (
 
 from blogapi.post import is_slug, sentences
 from blogapi.storage import errors as storage
+from blogapi.storage.documents import dump
 from blogapi.web.request import JSON, Request, current_request
 from blogapi.web.responses import respond
 
@@ -28,15 +28,11 @@ log = logging.getLogger(__name__)
 
 
 def error_body(status: int, message: str) -> bytes:
-    """Return the Error as JSON, its message without anything unprintable and cut to 500 characters."""
-    if not message.isprintable():
-        message = "".join(
-            character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in message
-        )
+    """Return the Error as JSON, its message cut to 500 characters, without anything unprintable."""
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    text = json.dumps({"error": status, "message": message}, ensure_ascii=False, separators=(",", ":"))
-    return f"{text}\n".encode()
+    printable = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in message)
+    return f"{dump({'error': status, 'message': printable})}\n".encode()
 
 
 def init_app(app: Flask) -> None:

@@ -166,7 +166,7 @@ def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
         "3.1.0",
         plugins=[plugin],
         info={
-            "description": INTRODUCTION + table(ERRORS),
+            "description": INTRODUCTION + "".join(f"| {status} | {error} |\n" for status, error in ERRORS.items()),
             "contact": {"name": "the owner of this server"},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
@@ -201,11 +201,6 @@ def declare_components(spec: APISpec) -> None:
         content = {JSON: {"schema": ErrorSchema(), "example": {"error": status, "message": message}}}
         response = {"description": description, "headers": refer_to(RATE_LIMIT), "content": content}
         spec.components.response(str(status), response)
-
-
-def table(rows: dict[int, str]) -> str:
-    """Return the rows of a Markdown table."""
-    return "".join(f"| {status} | {description} |\n" for status, description in rows.items())
 
 
 def refer_to(headers: Iterable[str]) -> dict[str, Any]:

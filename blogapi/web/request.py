@@ -186,14 +186,11 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
 
 def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
-    header = request.environ.get("CONTENT_LENGTH")  # Werkzeug would parse all headers for it.
-    length = int(header) if header else None
-    if length is not None and length > max_bytes:
+    length = int(request.environ.get("CONTENT_LENGTH") or -1)  # -1: it comes in chunks
+    body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
+    if max(length, len(body)) > max_bytes:
         raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
-    body = request.environ["wsgi.input"].read(max_bytes + 1 if length is None else length)
-    if len(body) > max_bytes:
-        raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
-    if length is not None and len(body) < length:
+    if len(body) < length:
         raise BadRequest("body: shorter than its Content-Length")
     return body
 

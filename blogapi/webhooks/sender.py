@@ -15,10 +15,10 @@ from contextlib import suppress
 from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.loop import PLAIN, Loop
-from blogapi.storage import history, outbox, posts, search, stored, webhooks
+from blogapi.storage import history, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Damaged, Unavailable
-from blogapi.storage.outbox import GONE, Attempt, DueWebhook, Message
+from blogapi.storage.webhooks import GONE, Attempt, DueWebhook, Message
 from blogapi.webhooks.endpoint import Endpoint, Result, signing_key
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -91,7 +91,7 @@ class Sender:
         self.save()  # first: a message whose result is not recorded would be sent again
         self.publish()
         self.prune()
-        for webhook in list(outbox.due_webhooks(self.database)):
+        for webhook in list(webhooks.due_webhooks(self.database)):
             if webhook.id not in self.sending:
                 self.begin(webhook)
 
@@ -102,7 +102,7 @@ class Sender:
         except ValueError:
             self.report(webhook.id, "secret")
             return
-        messages = outbox.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
+        messages = webhooks.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
         endpoint = Endpoint(webhook.url, key, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
         thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
         self.sending[webhook.id] = thread
@@ -118,7 +118,7 @@ class Sender:
         """Record the results of the attempts so far, in one transaction."""
         attempts = self.attempts[:]
         if attempts:
-            self.database.write(outbox.record, attempts)
+            self.database.write(webhooks.record_attempts, attempts)
             del self.attempts[: len(attempts)]
 
     def publish(self) -> None:
@@ -138,11 +138,11 @@ class Sender:
         for webhook in webhooks.listing(self.database):
             if not webhook.events:
                 self.report(webhook.id, "events")
-            if dropped := self.repeat(outbox.drop, webhook.id):
+            if dropped := self.repeat(webhooks.drop, webhook.id):
                 log.warning(
                     "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, dropped
                 )
-            self.repeat(outbox.prune, webhook.id)
+            self.repeat(webhooks.prune, webhook.id)
         self.database.write(posts.forget_idempotency_keys)
         self.repeat(history.prune, self.config.keep_days)
         self.database.write(search.settle)

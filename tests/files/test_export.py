@@ -118,7 +118,9 @@ def not_ours(folder):
     for name, data in files.items():
         (folder / name).write_bytes(data)
     (folder / "b-3.md").symlink_to("f.md")
-    return {"sub", "d.md", "b-3.md", *files}
+    (folder / "large.md").write_bytes(render(POSTS[0] | {"slug": "large"}))
+    os.truncate(folder / "large.md", 1024**3)
+    return {"sub", "d.md", "b-3.md", "large.md", *files}
 
 
 def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder, not_ours):

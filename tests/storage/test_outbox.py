@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from blogapi.storage import outbox
+from blogapi.storage import webhooks
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Delivery, Event, Idempotency
 from tests.conftest import NOON
@@ -142,7 +142,7 @@ def add_pending(database, count):
 def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, receiver, client, database, delivery):
     webhook()
     add_pending(database, 10_001)
-    assert database.write(outbox.drop, 1) == 1
+    assert database.write(webhooks.drop, 1) == 1
     database.write(lambda tx: tx.execute(Delivery.delete().where(Delivery.event_id > 1)))
     assert delivery() == {
         "state": "failed",

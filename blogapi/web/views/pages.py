@@ -6,7 +6,7 @@ import mimetypes
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from flask import Response, current_app, redirect
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -90,31 +90,23 @@ def docs_file(name: str) -> Response:
     return page(request, (STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
 
 
-class Page(NamedTuple):
-    """A public file of the page."""
-
-    content: bytes
-    compressed: bytes
-    content_type: str
-    etag: str
-
-
 def page(request: Request, path: Path) -> Response:
     """Send a file, which may load nothing from elsewhere."""
-    page = load_page(path)
-    content, tag, headers = page.content, page.etag, PAGE_HEADERS
-    if request.accept_encodings["gzip"] > 0:
-        content, tag, headers = page.compressed, f"{page.etag}-gzip", [*PAGE_HEADERS, ("Content-Encoding", "gzip")]
-    return tagged_response(
-        request, content, tag, page.content_type, headers=headers, vary="Accept-Encoding", cache_control="no-cache"
-    )
+    file = load_page(path, request.accept_encodings["gzip"] > 0)
+    return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
 
 
 @cache
-def load_page(path: Path) -> Page:
-    """Read and compress a file; it never changes while the service runs."""
-    content, mimetype = path.read_bytes(), mimetypes.guess_type(path)[0]
-    return Page(content, gzip.compress(content, compresslevel=6, mtime=0), f"{mimetype}; charset=utf-8", etag(content))
+def load_page(path: Path, compressed: bool) -> dict[str, Any]:
+    """Return what a response with a file has; it never changes while the service runs."""
+    content = path.read_bytes()
+    content_type = f"{mimetypes.guess_type(path)[0]}; charset=utf-8"
+    page = {"content": content, "tag": etag(content), "content_type": content_type, "headers": PAGE_HEADERS}
+    if compressed:
+        page["content"] = gzip.compress(content, compresslevel=6, mtime=0)
+        page["tag"] += "-gzip"
+        page["headers"] = [*PAGE_HEADERS, ("Content-Encoding", "gzip")]
+    return page
 
 
 @cache
