@@ -163,15 +163,14 @@ class Database(Reader):
             with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
                 return operation(Reader(engine, self._clock), *args, **kwargs)
 
-        with _held(self._turns[client], until):
+        with _held(self._turns[client], until), _held(self._reading, until):
             if self.engine.waits_cooperatively:
                 return operation(self, *args, **kwargs)
-            with _held(self._reading, until):
-                goes_on.set()
-                try:
-                    return self._in_thread(read)
-                finally:
-                    goes_on.clear()
+            goes_on.set()
+            try:
+                return self._in_thread(read)
+            finally:
+                goes_on.clear()
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, and its file is in its place."""

@@ -197,6 +197,27 @@ def test_a_read_that_takes_long_is_ended(url):
     database.close()
 
 
+def test_reads_that_take_long_leave_connections_for_others(url):
+    database = Database(engine_for(url, 5))
+    places = database.engine.connections._free
+    sleeping = SQL("SELECT pg_sleep(0.4)")
+
+    def read(client):
+        database.read_in_thread(client, lambda reader: reader.row(sleeping))
+
+    threads = [threading.Thread(target=read, args=(client,)) for client in range(6)]
+    for thread in threads:
+        thread.start()
+    taken = set()
+    while any(thread.is_alive() for thread in threads):
+        taken.add(5 - places._value)
+        time.sleep(0.01)
+    assert max(taken) == 3
+    for thread in threads:
+        thread.join()
+    database.close()
+
+
 # Writes that share a transaction
 
 
