@@ -163,7 +163,7 @@ def test_a_key_that_cannot_be_shown_is_not_created(run, arguments, redirection, 
     assert len(names()) == 1
 
 
-def test_init_makes_a_first_key_only_with_the_database(run, tmp_path, names, known):
+def test_init_creates_a_first_key_only_with_the_database(run, tmp_path, names, known):
     status, output, _ = run("init")
     assert status == 0
     assert output.startswith(f"{tmp_path / 'blog.db'} is ready")

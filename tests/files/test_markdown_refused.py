@@ -177,7 +177,7 @@ JUNK = st.lists(NAMES | PIECES | st.just("= ") | st.text(max_size=3), max_size=3
 
 
 @given(JUNK, st.sampled_from(["---", "+++"]), st.binary(max_size=3))
-def test_whatever_a_file_has_is_read_or_refused(text, mark, last):
+def test_every_file_is_read_or_refused(text, mark, last):
     data = front(text, mark=mark) + last
     with suppress(MarkdownError):
         assert data.endswith(parse(data).fields["content"].encode())

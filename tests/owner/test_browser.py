@@ -32,7 +32,7 @@ def status(service, key):
 # The owner
 
 
-def test_a_key_is_made_used_with_curl_regenerated_and_revoked(owner):
+def test_a_key_is_created_used_with_curl_regenerated_and_revoked(owner):
     owner.fill("name", "laptop")
     owner.click("Create key")
     key, line = owner.shown
@@ -110,7 +110,7 @@ def test_a_post_is_published_and_deleted(owner):
     assert owner.service.request("GET", f"/v1/posts/{post['id']}")[0] == 404
 
 
-def test_a_key_is_made_without_scripts(window):
+def test_a_key_is_created_without_scripts(window):
     window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     window.enter()
     window.fill("name", "laptop")
@@ -122,7 +122,7 @@ def test_a_key_is_made_without_scripts(window):
     assert "“laptop” was revoked." in window.text
 
 
-def test_a_key_is_made_and_revoked_with_the_keyboard(owner):
+def test_a_key_is_created_and_revoked_with_the_keyboard(owner):
     owner.reach("Name")
     with owner.next_page():
         owner.press("laptop", Keys.ENTER)

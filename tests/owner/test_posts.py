@@ -129,7 +129,7 @@ def test_a_post_that_does_not_exist_is_not_found(owner, path):
     assert (page.status, page.all("h1"), page.said[0]) == (404, ["Not found"], "No such post.")
 
 
-def test_a_text_is_text_whatever_it_is(owner, post, database):
+def test_text_is_never_markup(owner, post, database):
     hostile = "<script>alert(1)</script>\"'&amp;{{7*7}}</textarea>"
     post(title=hostile, content=hostile, excerpt=hostile, tags=["<i>", "</textarea>"], slug="a")
     add_key(database, hostile)

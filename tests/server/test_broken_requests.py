@@ -178,7 +178,7 @@ def test_a_client_that_wants_the_connection_to_end_has_it_ended(server, fields):
 
 
 @pytest.mark.parametrize("head", ["GET /v1/posts HTTP/1.1\r\nHost: a\r\nConnection: close", "POST /v1/posts HTTP/1.0"])
-def test_an_answer_arrives_whatever_else_was_sent(server, head):
+def test_an_answer_arrives_despite_unread_input(server, head):
     assert server.raw(f"{head}\r\n\r\n".encode() + b"GET /v1/posts HTTP/1.1\r\n\r\n" * 20_000)[0] == 401
 
 

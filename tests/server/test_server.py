@@ -132,7 +132,7 @@ def test_it_serves_on_ipv6(tmp_path):
         assert service.request("GET", "/v1/posts")[0] == 200
 
 
-def test_keys_made_regenerated_and_revoked_beside_the_server_count_at_once(service):
+def test_keys_created_regenerated_and_revoked_next_to_the_server_count_at_once(service):
     def status(key):
         return service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0]
 

@@ -107,7 +107,7 @@ def test_a_scheduled_post_is_published_once_and_its_event_sent_once(two, receive
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_where_the_sender_dies_or_is_frozen_another_goes_on(two, receiver, ask, number):
+def test_if_the_sender_dies_or_is_frozen_another_takes_over(two, receiver, ask, number):
     two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": ["post.created"]})
     worker = leading_worker(ask, two)
     os.kill(worker, number)
@@ -186,7 +186,7 @@ def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve_togethe
     frozen.close()
 
 
-def test_whoever_waits_for_the_lock_stops_nobody_else(serve_together, url):
+def test_a_process_that_waits_for_the_lock_stops_no_other(serve_together, url):
     service = serve_together(WEB_CONCURRENCY=1)
     engine = engine_for(url)
     session = engine.begin(1)

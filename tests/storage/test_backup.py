@@ -18,7 +18,7 @@ from tests.invariants import sound_posts
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
 
-def test_a_backup_made_while_the_server_writes_is_consistent(service, tmp_path):
+def test_a_backup_while_the_server_writes_is_consistent(service, tmp_path):
     stop = threading.Event()
     acknowledged = []
 
@@ -73,7 +73,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
     engine.close()
 
 
-def test_a_backup_of_no_database_is_refused_and_none_made(service, tmp_path):
+def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_path):
     service.environ["BLOGAPI_DATABASE"] = str(tmp_path / "none.db")
     ended = service.blogapi("backup", tmp_path / "copy.db")
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)

@@ -88,7 +88,7 @@ def failing_sync(tmp_path):
     return {"LD_PRELOAD": library, "SYNC_FAILS": switch}, switch
 
 
-def test_where_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp_path, failing_sync):
+def test_if_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp_path, failing_sync):
     environ, switch = failing_sync
     with Server(tmp_path / "blog.db", **environ) as service:
         assert create(service)[0] == 201
@@ -171,7 +171,7 @@ def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
     assert service.request("GET", "/v1/tags")[2] == tags
 
 
-def test_a_key_that_a_stopped_terminal_does_not_show_stops_no_write_and_is_not_made(service):
+def test_a_key_that_a_stopped_terminal_does_not_show_stops_no_write_and_is_not_created(service):
     read, write = os.pipe()
     os.set_blocking(write, False)
     while True:

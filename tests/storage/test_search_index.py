@@ -278,7 +278,7 @@ def test_words_of_another_unicode_are_rebuilt(config, database, client, found, p
     assert (found("fog"), found("left")) == ("1", "")
 
 
-def test_a_large_index_is_made_with_a_line_of_progress(config, database, post, monkeypatch, caplog):
+def test_a_large_index_is_built_with_a_line_of_progress(config, database, post, monkeypatch, caplog):
     for title in ("One", "Two", "Three"):
         post(title=title)
     monkeypatch.setattr(index, "PROGRESS", 2)

@@ -132,7 +132,7 @@ def test_null_is_refused(client, put, field):
         ),
     ],
 )
-def test_a_bad_body_is_refused_and_nothing_made_or_changed(client, put, count, fields, wrong):
+def test_a_bad_body_is_refused_and_nothing_is_created_or_changed(client, put, count, fields, wrong):
     assert message(put(**fields)) == wrong
     assert count(Post) == 0
     put()
@@ -197,7 +197,7 @@ def test_the_methods_of_a_slug_are_named(client):
         (("draft", EARLIER), {"status": "published"}, ("published", EARLIER)),
     ],
 )
-def test_all_statuses_are_allowed_and_status_and_date_stay_where_they_are_left_out(client, put, before, asked, after):
+def test_all_statuses_are_allowed_and_status_and_date_stay_if_they_are_left_out(client, put, before, asked, after):
     if before:
         status, time = before
         assert put(status=status, published_at=time).status_code == 201

@@ -191,7 +191,7 @@ def test_what_the_server_refuses_can_be_read_by_an_allowed_page(server, fields, 
         assert (by_cors(headers), headers["Vary"]) == (expected, "Origin")
 
 
-def test_where_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path, server):
+def test_if_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path, server):
     line = f"GET /{'x' * 9000} HTTP/1.1"
     status, headers, _ = server.raw(server.head(line, f"Origin: {PAGE}"))
     assert (status, by_cors(headers), headers["Vary"]) == (414, {}, "Origin")

@@ -164,7 +164,7 @@ def test_emoji_and_unknown_characters_are_text(post, character):
         ("a &amp; b", "a-amp-b"),
     ],
 )
-def test_a_slug_is_made_from_the_title(post, title, slug):
+def test_a_slug_is_created_from_the_title(post, title, slug):
     assert post(title=title)["slug"] == slug
 
 

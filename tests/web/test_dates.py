@@ -66,14 +66,14 @@ def test_updated_at_is_the_time_of_a_publication_also_before_it_is_written(clien
 
 
 @pytest.mark.parametrize("status", ["draft", "published"])
-def test_a_post_can_be_made_with_an_earlier_date(client, post, status):
+def test_a_post_can_be_created_with_an_earlier_date(client, post, status):
     assert post(status=status, published_at="2020-01-02T03:04:05+01:00")["published_at"] == "2020-01-02T02:04:05Z"
     published = client.patch("/v1/posts/1", json={"status": "published"}).json
     assert (published["published_at"], published["created_at"]) == ("2020-01-02T02:04:05Z", NOW)
 
 
 @pytest.mark.parametrize("status", ["draft", "published"])
-def test_a_post_cannot_be_made_with_a_date_to_come(client, status, count):
+def test_a_post_cannot_be_created_with_a_future_date(client, status, count):
     answer = client.post("/v1/posts", json={"title": "A", "content": "B", "status": status, "published_at": LATER})
     wrong = 'published_at: must not be in the future unless a change sets "status" to "scheduled"'
     assert (message(answer), count(Post)) == (wrong, 0)

@@ -20,7 +20,7 @@ def test_a_second_delete_is_404(client, post):
     assert (answer.status_code, answer.json) == (404, {"error": 404, "message": "no such post"})
 
 
-def test_no_id_is_used_again_in_whatever_order_posts_are_deleted(client, post):
+def test_no_id_is_used_again_in_any_order_of_deletions(client, post):
     for order in ("321", "456"):
         for _ in range(3):
             post()

@@ -117,7 +117,7 @@ def test_what_is_refused_is_no_event_of_a_tag(client, subscribe, post, types):
     assert types() == []
 
 
-def test_webhooks_are_told_of_tags_only_where_they_want_that(client, subscribe, post, count):
+def test_webhooks_get_events_of_tags_only_if_they_want_them(client, subscribe, post, count):
     post(tags=["a"])
     subscribe(events=["tag.updated"]), subscribe(events=["tag.deleted"]), subscribe(events=["post.updated", "ping"])
     client.patch("/v1/tags/a", json={"name": "b"})

@@ -36,7 +36,7 @@ def test_another_body_is_refused(client, once):
     assert listed(client) == ["1"]
 
 
-def test_a_post_that_was_deleted_is_not_made_again(client, once):
+def test_a_post_that_was_deleted_is_not_created_again(client, once):
     once()
     client.delete("/v1/posts/1")
     assert message(once()) == "Idempotency-Key: the post that it created was deleted"

@@ -115,7 +115,7 @@ def test_a_read_only_key_reads_what_a_full_one_does(app, client, post):
         assert said(reader.get(f"/v1/{path}")) == said(client.get(f"/v1/{path}"))
 
 
-def test_a_key_in_force_keeps_what_it_may_do_when_it_is_regenerated(service):
+def test_a_valid_key_keeps_its_scope_when_it_is_regenerated(service):
     for scope in MAY:
         old = service.blogapi("keys", "create", scope, f"--{scope}").stdout.strip()
         new = service.blogapi("keys", "regenerate", scope).stdout.strip()

@@ -49,7 +49,7 @@ def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
     assert not window.hit("a").exceeded
 
 
-def test_a_clock_that_is_set_back_far_starts_anew(clock):
+def test_a_clock_that_is_set_back_far_starts_again(clock):
     window = FixedWindow(1, 60, clock)
     clock.now = 3600.0
     window.hit("a")

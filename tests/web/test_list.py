@@ -138,7 +138,7 @@ def test_the_link_has_the_same_filters_and_never_the_host(client):
 
 
 @pytest.mark.usefixtures("some")
-def test_posts_made_and_deleted_meanwhile_disturb_no_walk(client, post):
+def test_posts_created_and_deleted_meanwhile_disturb_no_walk(client, post):
     first = client.get("/v1/posts?limit=2")
     post(title="7")
     client.delete("/v1/posts/5")

@@ -76,7 +76,7 @@ def test_the_links_visit_each_post_once_in_that_order(client, clock, tag, status
 
 
 @pytest.mark.usefixtures("dated")
-def test_created_at_is_the_order_where_none_is_given(client):
+def test_created_at_is_the_default_order(client):
     assert client.get("/v1/posts?sort=created_at").data == client.get("/v1/posts").data
 
 
@@ -102,7 +102,7 @@ def test_a_post_that_is_due_is_where_it_will_be_once_it_is_written(client, datab
 
 
 @pytest.mark.usefixtures("dated")
-def test_posts_made_published_and_deleted_meanwhile_disturb_no_walk(client, post, change, clock):
+def test_posts_created_published_and_deleted_meanwhile_disturb_no_walk(client, post, change, clock):
     path = follow(client, f"{BY_DATE}&limit=3")
     assert path == "/v1/posts?limit=3&sort=published_at&before=2024-01-01T00%3A00%3A00Z_1"
     clock.now += 7200
@@ -206,7 +206,7 @@ def by_another_process(path):
     ],
 )
 @pytest.mark.parametrize("query", ["", "?sort=published_at", "?tag=a", "?fields=content,tags,status"])
-def test_whatever_changes_a_list_changes_its_tag(client, post, change, clock, config, etag, happens, query):
+def test_every_change_of_a_list_changes_its_tag(client, post, change, clock, config, etag, happens, query):
     for number in "123":
         post(title=number, tags=["A"], slug={"1": "one"}.get(number, number), published_at="2020-01-01T00:00:00Z")
     change(3, status="scheduled", published_at=LATER)

@@ -65,7 +65,7 @@ def get(client):
 # Sent
 
 
-def test_a_post_is_made_of_a_markdown_file_and_answered_as_json(client, send):
+def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, send):
     answer = send()
     assert (answer.status_code, answer.json, answer.headers["Location"]) == (201, MADE, "/v1/posts/1")
     assert answer.headers["Content-Type"] == "application/json"
@@ -223,7 +223,7 @@ def test_it_is_given_by_its_slug_and_to_head_as_well(send, get):
         (",,;q", False),
     ],
 )
-def test_markdown_is_given_where_it_is_preferred_to_json(send, get, accept, markdown):
+def test_markdown_is_sent_if_it_is_preferred_to_json(send, get, accept, markdown):
     send()
     answer = get(accept)
     assert answer.status_code == 200
@@ -262,7 +262,7 @@ def test_if_match_holds_with_the_etag_of_either(client, send, get, method, accep
         assert client.open(path, method=method, json=body, headers={"If-Match": wanted}).status_code == status
 
 
-def test_errors_and_lists_are_json_whatever_is_accepted(client, get):
+def test_errors_and_lists_are_always_json(client, get):
     assert message(get(), 404) == "no such post"
     assert get(path="/v1/posts").json == []
 
@@ -292,7 +292,7 @@ def test_a_wrong_value_is_named_with_its_line(client):
         ("title: A\nstatus: published\ndate: 2099-01-01", "published_at: must not be in the future.* \\(line 4\\)"),
     ],
 )
-def test_whatever_is_wrong_with_a_field_is_named_with_its_line(client, text, expected):
+def test_every_error_in_a_field_is_named_with_its_line(client, text, expected):
     client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"})
     answer = client.post("/v1/posts", data=f"---\n{text}\n---\n\nB", content_type="text/markdown")
     assert re.fullmatch(expected, message(answer))

@@ -184,7 +184,7 @@ def test_deliveries_are_listed_newest_first_at_most_100(client, subscribe, post,
     }
 
 
-def test_a_ping_goes_to_one_webhook_whatever_its_events(client, subscribe, recorded):
+def test_a_ping_goes_to_one_webhook_with_any_events(client, subscribe, recorded):
     subscribe(), subscribe(events=["post.created"])
     answer = client.post("/v1/webhooks/2/ping")
     assert answer.status_code == 202
