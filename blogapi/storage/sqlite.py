@@ -138,10 +138,7 @@ class Sqlite:
             raise self.failure(error) from error
 
     def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "SqliteTransaction | None":
-        """Begin a transaction that writes; return None if another program holds the lock. Raises Unavailable.
-
-        Does not wait: that would stop the whole process.
-        """
+        """Begin a transaction that writes; return None if another program holds the lock. Raises Unavailable."""
         try:
             self._check_files()
             (self.connection or self._connect()).execute("BEGIN IMMEDIATE")

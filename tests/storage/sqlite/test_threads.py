@@ -144,13 +144,19 @@ def test_a_read_in_a_thread_ends_with_its_request(database):
     assert str(error) == "interrupted"
 
 
-@pytest.mark.parametrize("client", ["same", "other"])
-def test_a_read_in_a_thread_does_not_wait_for_ever_for_another(database, monkeypatch, client):
+def read_during(database, *clients):
+    """Read for the last client while each of the others still reads."""
+    client, *others = clients
+    return database.read_in_thread(client, lambda reader: read_during(database, *others) if others else "read")
+
+
+def test_a_client_that_reads_for_long_does_not_keep_another_waiting(database):
+    assert read_during(database, "many", "other") == "read"
+
+
+@pytest.mark.parametrize("clients", [("same", "same"), ("a", "b", "c", "d")])
+def test_a_read_in_a_thread_does_not_wait_for_ever_for_others(database, monkeypatch, clients):
     monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
-
-    def read(reader):
-        with pytest.raises(Unavailable, match="locked") as caught:
-            database.read_in_thread(client, lambda reader: None)
-        return caught.value.retry_after
-
-    assert database.read_in_thread("same", read) == 1
+    with pytest.raises(Unavailable, match="locked") as caught:
+        read_during(database, *clients)
+    assert caught.value.retry_after == 1
