@@ -55,6 +55,9 @@ class Transaction(Reader):
 
     Its time is when it got the lock. With `in_thread` it may take longer than 100 ms. Each engine has a subclass;
     errors are NotUnique, for a unique constraint, or Unavailable.
+
+    The subclasses also have `commit()`, `recover(error)` to roll back, `savepoint()` and `release(undo)` for a part of
+    the transaction, and `is_fatal(error)`: whether an error concerns all of it, not only the part that raised it.
     """
 
     in_thread = False
@@ -85,21 +88,6 @@ class Transaction(Reader):
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement whose result nobody needs, as `execute_many` does."""
         self.execute_many(query, [values])
-
-    def savepoint(self) -> None:
-        """Begin a part of the transaction that can be undone by itself."""
-
-    def release(self, undo: bool = False) -> None:
-        """End the part of the transaction; with `undo`, roll it back."""
-
-    def commit(self) -> None:
-        """End the transaction; its writes are on disk then."""
-
-    def is_fatal(self, error: Exception) -> bool:
-        """Return whether an error concerns the whole transaction, not only the operation that raised it."""
-
-    def recover(self, error: BaseException) -> None:
-        """Roll back the transaction that an error has left open."""
 
 
 class Database(Reader):

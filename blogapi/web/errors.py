@@ -66,7 +66,8 @@ def message_for(request: Request, error: HTTPException) -> str:
         address = request.address(f"{POSTS}by-slug/{name}")
         return f"no such path: a post's id is a number; by its slug, a post is at {address}"
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
-        return f"this path allows {', '.join(sorted(error.valid_methods))}"
+        error.valid_methods = sorted(error.valid_methods)  # in the same order in each process, also in Allow
+        return f"this path allows {', '.join(error.valid_methods)}"
     return MESSAGES.get(error.code, error.name)
 
 

@@ -174,7 +174,7 @@ def test_the_readme_on_mistakes_works(running, key):
         assert json.loads(restored) | TIMES == created | TIMES
         changed = json.loads(shell(CHANGE, environ, key))
 
-    dry_run, undo = UNDO.replace("laptop", "first").splitlines()
+    dry_run, undo = UNDO.splitlines()
     assert "Hello" in shell(dry_run, environ, key)
     shell(DELETE, environ, key)
     assert [each["post"]["id"] for each in json.loads(shell(trash, environ, key))] == ["1"]

@@ -179,7 +179,9 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
 
     def let_another_follow(tx):
         if not following:
-            following.append(pool.submit(database.write, lambda tx: all(returned.acquire(timeout=2) for _ in range(8))))
+            following.append(
+                pool.submit(database.write, lambda tx: all(returned.acquire(timeout=10) for _ in range(8)))
+            )
             wait_until_waiting(1)
 
     def write():
@@ -190,8 +192,8 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
         pool.submit(database.write, lambda tx: (begun.set(), wait_until_waiting(8)))
         begun.wait(20)
         for each in [pool.submit(write) for _ in range(8)]:
-            each.result(20)
-        assert following[0].result(20)
+            each.result(60)
+        assert following[0].result(90)
 
 
 def three():
