@@ -113,6 +113,8 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
         raise ValueError(f"{variable}: must not be empty")
     if kind == Origins:
         return _origins(variable, text)
+    if kind == Path | str and "://" in text:
+        raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
     return text if kind is str else Path(text)
 
 

@@ -103,6 +103,7 @@ def test_a_number_must_be_one(variable, text):
         ("HOST", "", "HOST: must not be empty"),
         ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
+        ("BLOGAPI_DATABASE", "mysql://me@host/blog", "BLOGAPI_DATABASE: must be a file or postgresql://USER@HOST/NAME"),
         ("BLOGAPI_CORS_ORIGINS", "", "BLOGAPI_CORS_ORIGINS: must not be empty"),
         ("BLOGAPI_TRUSTED_PROXIES", "caddy", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not 'caddy'"),
         ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.1/8", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not '10.0.0.1/8'"),
