@@ -74,7 +74,7 @@ class Server:
                 return time.perf_counter() - begun
             except OSError:
                 if self.process.poll() is not None or time.perf_counter() > begun + START_SECONDS:
-                    sys.exit(f"bench: a server did not start: {self.log.name}\n{Path(self.log.name).read_text()}")
+                    sys.exit(f"bench: a server did not start: {Path(self.log.name).read_text()[-2000:]}")
                 time.sleep(0.005)
 
     def stop(self) -> None:
