@@ -154,12 +154,12 @@ def without_content(document: bytes) -> bytes:
     return document[:start] + document[end:]
 
 
-def load(document: bytes) -> dict[str, Any]:
+def load(document: bytes | None) -> dict[str, Any]:
     """Parse a document. Raises Damaged."""
     try:
         post = json.loads(document)
         if post.keys() >= REQUIRED:
             return post
-    except (ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise Damaged from error
     raise Damaged

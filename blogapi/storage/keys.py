@@ -9,7 +9,7 @@ from typing import NamedTuple
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import IdempotencyKeyUsed, KeyName, NotFound
-from blogapi.storage.models import FULL, ApiKey, Session
+from blogapi.storage.models import AUTHORS, FULL, ApiKey, Session
 from blogapi.storage.query import Param, Prepared
 
 PREFIX = "blog_"
@@ -138,6 +138,8 @@ def check_free(reader: Reader, name: str) -> None:
     """Raise KeyName if the name is taken or invalid."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise KeyName(f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible")
+    if name in AUTHORS:
+        raise KeyName(f"{name!r} is reserved for changes that no key made; choose another name")
     if _is_known(reader, name):
         raise KeyName(f"a key called {name!r} already exists")
 

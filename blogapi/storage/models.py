@@ -7,6 +7,7 @@ from blogapi.storage.query import AsBytes, Param
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
 EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")
+AUTHORS = ("settings", "import", "undo")  # in the history, of changes that no key made
 MAX_ID = 2**63 - 1
 
 

@@ -8,7 +8,7 @@ from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound, Unavailable
-from blogapi.storage.models import ApiKey, Post, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, Post, Revision
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document
 
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 
 def check_author(reader: Reader, name: str) -> None:
     """Raise KeyName unless a key has this name, or an author of the history."""
-    names = [*_names(reader, ApiKey.name), "settings", "import", BY]
+    names = [*_names(reader, ApiKey.name), *AUTHORS]
     if name not in names:
         for column in (Post.author, Revision.author, Revision.replaced_by):
             names += filter(None, _names(reader, column))
