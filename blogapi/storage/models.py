@@ -32,7 +32,7 @@ class ApiKey(BaseModel):
 
 
 class Session(BaseModel):
-    """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
+    """A session of the owner's page, a link that opens one, or a form that was sent, by a SHA-256."""
 
     digest = BlobField(primary_key=True)
     kind = TextField()
