@@ -39,7 +39,7 @@ class PublicationTime(Conflict):
 
 
 class IdempotencyKeyUsed(Conflict):
-    """An Idempotency-Key was used for another request, or its post is deleted."""
+    """An Idempotency-Key, or a form, was used for another request, or what it created is deleted."""
 
     field = "Idempotency-Key"
 

@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import KeyName, NotFound
-from blogapi.storage.models import FULL, ApiKey, Session
+from blogapi.storage.errors import IdempotencyKeyUsed, KeyName, NotFound
+from blogapi.storage.models import AUTHORS, FULL, ApiKey, Session
 from blogapi.storage.query import Param, Prepared
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit
-LINK, SESSION = "link", "session"
-PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
+LINK, SESSION, FORM = "link", "session", "form"
+# A form is remembered longer than its session lasts, even if the clock is set back.
+PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12), FORM: timedelta(hours=48)}
 
 
 class KnownKey(NamedTuple):
@@ -108,11 +109,16 @@ def page(reader: Reader, limit: int, after: str = "") -> list[tuple[bytes, Known
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
-    """Store a key; storing it again changes nothing. Raises KeyName as `check_free` does."""
-    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))):
-        return
+    """Store a key. Raises KeyName as `check_free` does."""
     check_free(tx, name)
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
+
+
+def add_once(tx: Transaction, name: str, key: str, scope: str) -> None:
+    """Store the key of a form; storing it again changes nothing. Raises KeyName, IdempotencyKeyUsed."""
+    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
+        check_form(tx, key)
+        add(tx, name, key, scope)
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
@@ -132,6 +138,8 @@ def check_free(reader: Reader, name: str) -> None:
     """Raise KeyName if the name is taken or invalid."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise KeyName(f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible")
+    if name in AUTHORS:
+        raise KeyName(f"{name!r} is reserved for changes that no key made; choose another name")
     if _is_known(reader, name):
         raise KeyName(f"a key called {name!r} already exists")
 
@@ -173,6 +181,13 @@ def is_valid(reader: Reader, kind: str, token: str) -> bool:
     return reader.row(Session.select(Session.kind).where(has_token, Session.ends_at > reader.now)) is not None
 
 
+def check_form(tx: Transaction, secret: str) -> None:
+    """Note that a form gave this secret. Raises IdempotencyKeyUsed if it did before: what was revoked stays so."""
+    if tx.row(Session.select(Session.kind).where(Session.digest == digest_of(secret))):
+        raise IdempotencyKeyUsed("what it created is gone")
+    _store(tx, FORM, secret)
+
+
 def end_session(tx: Transaction, token: str) -> None:
     """End a session, or a link."""
     tx.execute(Session.delete().where(Session.digest == digest_of(token)))
@@ -186,5 +201,9 @@ def end_sessions(tx: Transaction) -> None:
 def _add(tx: Transaction, kind: str) -> str:
     tx.execute(Session.delete().where(Session.ends_at <= tx.now))
     token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
-    tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))
+    _store(tx, kind, token)
     return token
+
+
+def _store(tx: Transaction, kind: str, token: str) -> None:
+    tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))

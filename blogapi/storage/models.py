@@ -7,6 +7,7 @@ from blogapi.storage.query import AsBytes, Param
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
 EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")
+AUTHORS = ("settings", "import", "undo")  # in the history, of changes that no key made
 MAX_ID = 2**63 - 1
 
 
@@ -31,7 +32,7 @@ class ApiKey(BaseModel):
 
 
 class Session(BaseModel):
-    """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
+    """A session of the owner's page, a link that opens one, or a form that was sent, by a SHA-256."""
 
     digest = BlobField(primary_key=True)
     kind = TextField()

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound, Unavailable
-from blogapi.storage.models import ApiKey, Post, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, Post, Revision
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document
 
@@ -47,7 +48,7 @@ class Plan(NamedTuple):
 
 def check_author(reader: Reader, name: str) -> None:
     """Raise KeyName unless a key has this name, or an author of the history."""
-    names = [*_names(reader, ApiKey.name), "settings", "import", BY]
+    names = [*_names(reader, ApiKey.name), *AUTHORS]
     if name not in names:
         for column in (Post.author, Revision.author, Revision.replaced_by):
             names += filter(None, _names(reader, column))
@@ -121,18 +122,18 @@ def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | N
     first = next((number for number, change in enumerate(changes) if key in (None, change.by)), None)
     if first is None:
         return None
-    try:
-        present = documents.load(posts.find(reader, post_id))
-    except NotFound:
-        present = {}
-    except Damaged:
-        return Plan({"title": ""}, {}, "it is damaged")
     before = changes[first].before
+    present: Document = {}
+    target: Document = {}
+    try:
+        with suppress(NotFound):
+            present = documents.load(posts.find(reader, post_id))
+        if before:
+            target = _as_of_now(documents.load(history.find_version(reader, post_id, before)), present, reader.now)
+    except Damaged:
+        return Plan({"title": ""} | present, {}, "it is damaged")
     if before == 0:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
-    target: Document = {}
-    if before:
-        target = _as_of_now(documents.load(history.find_version(reader, post_id, before)), present, reader.now)
     if _words(target) == _words(present):
         return None
     others = {change.by for change in changes[first:]} - {key, BY} if key else set()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from peewee import Case, Expression, ModelSelect, fn
 
 from blogapi.clock import earlier
-from blogapi.storage import documents
+from blogapi.storage import documents, keys
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TooManyWebhooks, WebhookInactive
 from blogapi.storage.models import Delivery, Event, Webhook
@@ -113,10 +113,15 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = None) -> tuple[KnownWebhook, str]:
-    """Create a webhook, unless one has this secret; return it and its secret as text. Raises TooManyWebhooks."""
+    """Create a webhook; return it and its secret as text. Raises TooManyWebhooks.
+
+    The `secret` of a form creates one webhook, which is returned again. Raises IdempotencyKeyUsed once it is deleted.
+    """
     text = "whsec_" + b64encode(secret or secrets.token_bytes(32)).decode()
-    if found := tx.row(_webhooks.where(Webhook.secret == text)):
-        return _known(found), text
+    if secret:
+        if found := tx.row(_webhooks.where(Webhook.secret == text)):
+            return _known(found), text
+        keys.check_form(tx, text)
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise TooManyWebhooks(f"there are {MAX_WEBHOOKS} already; delete one first")
     row = {"url": url, "events": json.dumps(events), "active": 1, "secret": text, "created_at": tx.now}

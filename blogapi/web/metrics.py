@@ -76,4 +76,4 @@ class Metrics(Collector):
 
 def label(operation: str | None) -> str:
     """Return the name of an operation, as its description has it."""
-    return operation.rpartition(".")[2] if operation else "none"
+    return operation.removeprefix("api.") if operation else "none"

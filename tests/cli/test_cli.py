@@ -134,6 +134,10 @@ def test_list_has_a_line_for_each_key(run):
         (("create", ""), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
         (("create", " "), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
         (("create", "a\nb"), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
+        *[
+            (("create", name), f"{name!r} is reserved for changes that no key made; choose another name")
+            for name in ("settings", "import", "undo")
+        ],
         (("regenerate", "unknown"), "there is no key called 'unknown'"),
         (("regenerate", ""), "there is no key called ''"),
         (("revoke", "unknown"), "there is no key called 'unknown'"),

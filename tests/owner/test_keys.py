@@ -9,6 +9,8 @@ from blogapi.storage.models import Webhook
 from tests.owner.pages import Page, follow, send, view
 from tests.service import add_key
 
+SENT_BEFORE = "This form was sent before, and what it created is gone. Press the button again to create another."
+
 # Keys
 
 
@@ -94,6 +96,19 @@ def test_a_form_for_a_key_that_is_sent_twice_creates_one_and_shows_it_both_times
     assert [key.name for key in keys.listing(database)] == ["laptop"]
     other = follow(owner, send(owner, action, fields | {"name": "phone"})).all(".new code")[0]
     assert other != shown[0]
+
+
+@pytest.mark.parametrize("label", ["Yes, revoke", "Yes, regenerate"])
+def test_a_form_that_is_sent_again_never_brings_a_revoked_key_back(owner, stranger, database, label):
+    action, fields = view(owner, "/settings/keys").form("Create key")
+    key = follow(owner, send(owner, action, fields | {"name": "leaky"})).all(".new code")[0]
+    view(owner, "/settings/keys").press(label)
+    view(owner, "/settings/keys")
+    page = follow(owner, send(owner, action, fields | {"name": "leaky"}))
+    assert (page.status, status(stranger, key), key in page.text) == (400, 401, False)
+    assert page.all(".wrong") == [SENT_BEFORE]
+    page = page.press("Create key", name="new")
+    assert (page.all(".new h2"), status(stranger, key)) == (["Copy the key new now"], 401)
 
 
 def test_a_name_gets_another_key_each_time(owner):
@@ -201,6 +216,15 @@ def test_a_form_for_a_webhook_that_is_sent_twice_adds_one_and_shows_its_secret_b
     shown = [follow(owner, send(owner, action, fields | {"url": "http://8.8.8.8"})).all(".new code") for _ in range(2)]
     assert shown[0] == shown[1] == list(database.row(Webhook.select(Webhook.secret)))
     assert count(Webhook) == 1
+
+
+def test_a_form_that_is_sent_again_never_brings_a_deleted_webhook_back(owner, count):
+    action, fields = view(owner, "/settings/webhooks").form("Add webhook")
+    send(owner, action, fields | {"url": "http://8.8.8.8"})
+    view(owner, "/settings/webhooks").press("Yes, delete")
+    page = follow(owner, send(owner, action, fields | {"url": "http://8.8.8.8"}))
+    assert (page.status, page.all(".wrong"), count(Webhook)) == (400, [SENT_BEFORE], 0)
+    assert page.press("Add webhook").all(".new code")[0].startswith("whsec_")
 
 
 def test_reloading_the_answer_adds_no_second_webhook(owner, count):

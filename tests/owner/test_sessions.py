@@ -236,6 +236,18 @@ def test_a_notice_is_shown_once_and_to_its_session_alone(app, database, owner):
     assert view(thief, "/settings/keys").all(".new") == []
 
 
+def test_a_notice_waits_until_its_own_page_is_shown(owner, config):
+    action, fields = view(owner, "/settings/keys").form("Create key")
+    send(owner, action, fields | {"name": "laptop"})
+    for path in ("/settings/nothing", "/settings/posts", "/settings/webhooks"):
+        assert view(owner, path).all(".new, .notice") == []
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("ALTER TABLE api_key RENAME TO away")
+        assert view(owner, "/settings/keys").status == 503
+        other.execute("ALTER TABLE away RENAME TO api_key")
+    assert view(owner, "/settings/keys").all(".new h2") == ["Copy the key laptop now"]
+
+
 def test_a_notice_that_was_changed_is_not_shown(owner):
     for value in ("x", "x.y", f"{'0' * 64}.e30=", "é.e30="):
         owner.set_cookie("blogapi-notice", value, path="/settings")

@@ -64,6 +64,18 @@ def test_a_form_sent_twice_creates_one_post(owner, count):
     assert count(Post) == 1
 
 
+def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_another(owner, client, count):
+    action, fields = view(owner, "/settings/posts/new").form("Create")
+    send(owner, action, fields | FULL)
+    client.delete("/v1/posts/1")
+    page = Page(owner, send(owner, action, fields | FULL))
+    reason = "This form was sent before, and the post that it created was deleted."
+    assert page.all(".wrong, .problem") == [f"{reason} Press the button again to create another."]
+    assert page.status == 400
+    assert (shown(page, "Create"), count(Post)) == (FULL | {"published_at": ""}, 0)
+    assert page.press("Create").said[0] == "“Hello” was created."
+
+
 # Errors
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from blogapi.storage import stored
-from blogapi.storage.models import Post
 
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
 DOCUMENTS = [
+    None,
     "",
     "[]",
     "{",
@@ -20,20 +20,19 @@ DOCUMENTS = [
 
 
 @pytest.fixture(params=DOCUMENTS)
-def damage(request, database, client, post):
+def damage(request, damage, client, post):
     """Damage post 1, which has the status that is given and shares its tag with two others."""
 
-    def damage(status):
+    def damage_post(status):
         for _ in range(3):
             post(tags=["a"])
         if status == "scheduled":
             for number in (1, 2):
                 change = {"status": status, "published_at": LATER}
                 assert client.patch(f"/v1/posts/{number}", json=change).status_code == 200
-        statement = Post.update(document=request.param).where(Post.id == 1)
-        assert database.write(lambda tx: tx.execute(statement)) == 1
+        damage("post", "document", request.param)
 
-    return damage
+    return damage_post
 
 
 @pytest.mark.parametrize("status", ["draft", "scheduled"])

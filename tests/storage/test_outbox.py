@@ -226,9 +226,10 @@ def test_a_clock_that_is_behind_is_logged_once(post, sender, clock, caplog):
     ]
 
 
-def test_a_damaged_newest_post_stops_no_message(webhook, post, send, receiver, damage):
+@pytest.mark.parametrize("damaged", [None, "{"])
+def test_a_damaged_newest_post_stops_no_message(webhook, post, send, receiver, damage, damaged):
     webhook(events=["post.created"])
     post()
-    damage("post", "document", "{")
+    damage("post", "document", damaged)
     send()
     assert len(receiver.messages) == 1

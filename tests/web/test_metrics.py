@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from blogapi.web.metrics import BUCKETS, Metrics
+from blogapi.web.metrics import BUCKETS, Metrics, label
 
 
 @pytest.fixture
@@ -34,6 +34,12 @@ def test_durations_are_counted_up_to_each_bound(metrics):
     assert list(buckets) == [f"{bound} posts" for bound in [*BUCKETS, "+Inf"]]
     assert samples(text, "blogapi_request_duration_seconds_count") == {"posts": 4}
     assert samples(text, "blogapi_request_duration_seconds_sum") == {"posts": pytest.approx(30.3021)}
+
+
+def test_every_view_has_a_label_of_its_own(app):
+    labels = [label(each) for each in app.view_functions]
+    assert sorted(labels) == sorted(set(labels))
+    assert {"create_post", "owner.create_post"} <= set(labels)
 
 
 def test_deliveries_are_counted_by_state(client, post, webhook, send, receiver):

@@ -137,18 +137,18 @@ def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
     4 KiB, so that the server keeps no secret that is shown once.
     """
     response = redirect(address(path), 303)
-    notice = {"text": text, "title": title[:MAX_TITLE]} | shown
+    notice = {"path": path, "text": text, "title": title[:MAX_TITLE]} | shown
     set_cookie(response, URLSafeSerializer(request.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
     return response
 
 
 def read_notice() -> dict[str, Any]:
-    """Return the notice that the redirect left, or an empty one."""
+    """Return the notice that the redirect left for this page, or an empty one."""
     content = cookie(request, cookie_name(NOTICE)) if request.session else ""
     with suppress(BadSignature):
         notice = URLSafeSerializer(request.session, NOTICE).loads(content)
-        g.was_noticed = True
-        return notice
+        g.was_noticed = notice["path"] == path()
+        return notice if g.was_noticed else {}
     return {}
 
 
@@ -206,7 +206,7 @@ def finish(response: Response) -> Response:
         response.set_data(render_template(template, action=action, **response.json))
         response.mimetype = "text/html"
         del response.headers["Cache-Control"]
-    if g.get("was_noticed"):
+    if g.get("was_noticed") and response.status_code == 200:
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

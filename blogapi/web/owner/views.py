@@ -71,7 +71,7 @@ def create_key() -> Response:
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
     key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
-    request.database.write(keys.add, name, key, scope)
+    request.database.write(keys.add_once, name, key, scope)
     return done("/keys", "It is shown only once.", name, key=key)
 
 
