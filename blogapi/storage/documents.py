@@ -144,8 +144,9 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
     return b"{%b}" % b",".join(parts)
 
 
-def without_content(document: bytes) -> bytes:
+def without_content(document: bytes | None) -> bytes:
     """Return a document without its content. Raises Damaged."""
+    document = document or b""
     name, find, _, followers = PLACES["content"]
     start = find(document, name)
     end = next((end for follower, find in followers if (end := find(document, follower)) > start >= 0), None)

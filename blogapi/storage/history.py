@@ -1,6 +1,7 @@
 """The history of posts: the versions before a change, the trash, and the way back."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from peewee import Tuple
 from blogapi.clock import earlier
 from blogapi.storage import documents, posts, stored
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor
 from blogapi.storage.posts import Check
@@ -63,28 +64,34 @@ def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPa
 
 def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int | Cursor]) -> HistoryPage:
     kept: list[Kept] = []
-    size = 0
-    for *known, document in reader.rows(query.limit(limit + 1)):
+    size = skipped = 0
+    last: Any = None
+    for row in reader.rows(query.limit(limit + 1)):
         if len(kept) == limit or size > PAGE_BYTES:
-            return HistoryPage(kept, cursor(kept[-1]))
-        kept.append(Kept(*known, documents.without_content(document)))
-        size += len(kept[-1].post) + len(document) // READ_SHARE
-    return HistoryPage(kept, None)
+            return HistoryPage(kept, cursor(last))
+        last = Kept(*row)
+        size += len(last.post or b"") // READ_SHARE
+        try:
+            kept.append(last._replace(post=documents.without_content(last.post)))
+            size += len(kept[-1].post)
+        except Damaged:
+            skipped += 1
+    return HistoryPage(kept, cursor(last) if len(kept) + skipped > limit else None)
 
 
 def revision(reader: Reader, ref: PostRef, version: int) -> bytes:
-    """Return the document of a version of a post. Raises NotFound."""
+    """Return the document of a version of a post. Raises NotFound, Damaged."""
     of_post = Revision.post_id == posts.must_exist(reader, ref)
     return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
 
 
 def trashed(reader: Reader, post_id: int) -> bytes:
-    """Return the document of a post in the trash. Raises NotFound."""
+    """Return the document of a post in the trash. Raises NotFound, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
 
 
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of a version that a post had until a change or its deletion. Raises NotFound."""
+    """Return the document of a version that a post had until a change or its deletion. Raises NotFound, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "revision")
 
 
@@ -92,6 +99,8 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
     found = reader.row(Revision.select(_document).where(condition))
     if found is None:
         raise NotFound(kind)
+    if found[0] is None:
+        raise Damaged
     return found[0]
 
 
@@ -148,7 +157,8 @@ def other_slug(reader: Reader, slug: str) -> str:
 
 def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
     """Delete a post in the trash for good, with its versions. Raises NotFound."""
-    check(trashed(tx, post_id))
+    with suppress(Damaged):  # A damaged post can be deleted, too.
+        check(trashed(tx, post_id))
     stored.forget(tx, post_id)
 
 

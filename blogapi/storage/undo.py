@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from blogapi.post import STATUSES
@@ -121,18 +122,18 @@ def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | N
     first = next((number for number, change in enumerate(changes) if key in (None, change.by)), None)
     if first is None:
         return None
-    try:
-        present = documents.load(posts.find(reader, post_id))
-    except NotFound:
-        present = {}
-    except Damaged:
-        return Plan({"title": ""}, {}, "it is damaged")
     before = changes[first].before
+    present: Document = {}
+    target: Document = {}
+    try:
+        with suppress(NotFound):
+            present = documents.load(posts.find(reader, post_id))
+        if before:
+            target = _as_of_now(documents.load(history.find_version(reader, post_id, before)), present, reader.now)
+    except Damaged:
+        return Plan({"title": ""} | present, {}, "it is damaged")
     if before == 0:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
-    target: Document = {}
-    if before:
-        target = _as_of_now(documents.load(history.find_version(reader, post_id, before)), present, reader.now)
     if _words(target) == _words(present):
         return None
     others = {change.by for change in changes[first:]} - {key, BY} if key else set()

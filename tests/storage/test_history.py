@@ -8,7 +8,7 @@ from peewee import SQL
 
 from blogapi.storage import documents, history, posts, stored
 from blogapi.storage.engine import Reader
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import Revision
 from blogapi.storage.pages import Cursor
 from blogapi.storage.query import Prepared
@@ -219,6 +219,45 @@ def test_the_latest_deleted_comes_first_on_pages_that_visit_each_once(database, 
         before = page.before
         assert before is None or type(before) is Cursor
     assert found == [ids[4], ids[2], ids[0], ids[3], ids[1]]
+
+
+# Damage
+
+
+@pytest.fixture(params=[None, "", "{"])
+def damage_first(damage, request):
+    """Damage the version that was stored first."""
+    return lambda: damage("revision", "document", request.param)
+
+
+@pytest.mark.sqlite
+def test_a_damaged_version_hides_no_other_and_an_undo_names_it(database, add, change, kept, damage_first, clock):
+    damaged, whole = add(), add()
+    clock.now += 60
+    for post_id in (damaged, damaged, whole):
+        change(post_id, content=f"{clock.now}")
+        clock.now += 1
+    damage_first()
+    assert kept(damaged) == [(2, "first")]
+    for dry_run in (True, False):
+        done = [each[1:] for each in undo(database, "2026-11-20T12:01:00Z", dry_run=dry_run)]
+        assert done == [("A", "changed back", ""), ("A", "left", "it is damaged")]
+
+
+@pytest.mark.sqlite
+def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database, add, delete, damage_first):
+    first, damaged, last = add(), add(), add()
+    for post_id in (damaged, first, last):
+        delete(post_id)
+    damage_first()
+    page = history.trash(database, 1)
+    assert [each.post_id for each in page.kept] == [last]
+    assert [each.post_id for each in history.trash(database, 2, page.before).kept] == [first]
+    with pytest.raises(Damaged):
+        database.write(history.restore_deleted, damaged, "first")
+    database.write(history.forget, damaged)
+    with pytest.raises(NotFound):
+        history.trashed(database, damaged)
 
 
 # Time
