@@ -156,6 +156,12 @@ BEGIN
     DELETE FROM recent;
 END;
 
+-- Two triggers, as one cannot be for both. An update adds no row, so it does not count them.
+CREATE TRIGGER recent_long AFTER UPDATE ON recent WHEN (SELECT sum(size) > 65536 FROM recent)
+BEGIN
+    DELETE FROM recent;
+END;
+
 CREATE TRIGGER recent_deleted AFTER DELETE ON recent
 BEGIN
     INSERT INTO search (search, rowid, words) SELECT 'delete', OLD.post_id, OLD.removed WHERE OLD.removed <> '';

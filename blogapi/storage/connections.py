@@ -53,8 +53,8 @@ SETTINGS = f"""
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-# SQLSTATEs of temporary failures: a server that is full, stops, starts, or became a standby
-PASSING = {"53300", "53400", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
+# SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby
+PASSING = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
 class Bound(NamedTuple):

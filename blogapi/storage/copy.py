@@ -184,7 +184,9 @@ def new_file(path: Path) -> Iterator[str]:
         _sync(part)
         try:
             os.link(part, path)  # one step, which overwrites nothing
-        except PermissionError:  # This file system has no links.
+        except FileExistsError:
+            raise
+        except OSError:  # This file system has no links, which each says in another way.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
@@ -113,7 +112,7 @@ class Database(Reader):
 
     def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
-        return self._commit(self.engine, partial(operation), *args)
+        return self._commit(self.engine, operation, *args)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
@@ -291,19 +290,22 @@ class GroupCommit:
         except Busy:
             raise
         except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
-            _end(self.waiting, error)
-            self.waiting.clear()
+            with self._mutex:
+                waiting, self.waiting = self.waiting, []
+            _end(waiting, error)
             return
         taken: list[Part] = []
+        commits = False
         try:
             self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
+            commits = True
             tx.commit()
         except Exception as error:
             tx.recover(error)
             _end(taken, error)
         except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
             tx.recover(error)
-            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS))
+            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
             raise
         else:
             _end(taken)

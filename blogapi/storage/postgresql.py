@@ -88,6 +88,8 @@ class Postgresql:
             connection, new = self.connections.take()
             try:
                 return iter(connection.run([connection.bind(statement, values)])[0].rows)
+            except psycopg.errors.ForeignKeyViolation:  # of the hits of a key that was revoked meanwhile
+                return iter(())
             except psycopg.Error as error:
                 if is_unsayable(error):
                     return iter(())
@@ -117,15 +119,16 @@ class Postgresql:
                     return PostgresTransaction(self, connection, transaction_id, clock, {webhooks.ACTIVE: active.rows})
             except psycopg.errors.LockNotAvailable:
                 pass
-            except BaseException as error:
-                lost = connection.closed
+            except psycopg.Error as error:
+                lost, failed = connection.closed, failure(error, connection)
                 self.connections.abandon(connection)
-                if not isinstance(error, psycopg.Error):
-                    raise
                 self.connections.close()  # The others may lead to a server that has become a standby.
                 if not lost or new:
-                    raise failure(error, connection) from error
+                    raise failed from error
                 continue
+            except BaseException:
+                self.connections.abandon(connection)
+                raise
             self.connections.abandon(connection)
             return None
 

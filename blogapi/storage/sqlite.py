@@ -37,7 +37,7 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
-PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM}  # after these, the same can succeed
+PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # after these, the same can succeed
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 ERRORS = (sqlite3.Error, MemoryError)  # SQLITE_NOMEM is raised as a MemoryError
 CONNECT_SECONDS = 1.0  # for another program that locks the database while it closes it
@@ -154,14 +154,14 @@ class Sqlite:
 
         An interrupted query raises Unavailable.
         """
+        self.run(SQL("BEGIN"), {})
         self.connection.set_progress_handler(lambda: not goes_on(), LOOK_STEPS)
-        self.connection.execute("BEGIN")
         try:
             yield
         finally:
             self.connection.set_progress_handler(None, 0)
             if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
+                self.run(SQL("ROLLBACK"), {})
 
     def shrink(self) -> None:
         """Write a large -wal into the database and cut it, without making other programs wait."""
@@ -204,7 +204,7 @@ class Sqlite:
         Raises Unavailable if the database cannot be read, its file is not in its place, or the disk is full.
         """
         self._check_files()
-        if shutil.disk_usage(self.path.parent).free < ROOM_BYTES:
+        if shutil.disk_usage(self.path).free < ROOM_BYTES:
             raise Unavailable("the disk is full")
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
         return not self.write_failed
@@ -278,10 +278,10 @@ class Sqlite:
 
     def _save_wal(self) -> None:
         """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
-        log.error("the -wal of the database was deleted; its contents were written into the database")
         busy, _, _ = self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
+        log.error("the -wal of the database was deleted; its contents were written into the database")
         self.close()
         self._connect()
 

@@ -1,5 +1,7 @@
 """blogapi backup, and back."""
 
+import errno
+import os
 import resource
 import shutil
 import sqlite3
@@ -71,6 +73,23 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.glob("copy*"))
     engine.close()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS])
+def test_a_backup_needs_no_hard_links(database, tmp_path, monkeypatch, number):
+    def link(source, target):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", link)
+    copy = tmp_path / "copy.db"
+    database.engine.backup(copy)
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT count(*) FROM post").fetchone() == (0,)
+    assert [each.name for each in tmp_path.glob("copy*")] == ["copy.db"]
+    copy.write_text("precious")
+    with pytest.raises(FileExistsError):
+        database.engine.backup(copy)
+    assert copy.read_text() == "precious"
 
 
 def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_path):

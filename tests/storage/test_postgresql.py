@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 
@@ -20,6 +21,7 @@ from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.search import postgresql as patterns
 from tests.postgresql import PROGRAMS
+from tests.service import eventually
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
@@ -84,6 +86,22 @@ def test_a_key_that_was_used_can_be_replaced_and_revoked(url):
     database.write(keys.remove, "mine")
     assert keys.authenticate(database, keys.digest_of(new)) is None
     database.close()
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM api_key", "UPDATE api_key SET digest = 'new'"], ids=["gone", "new"])
+@pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
+def test_a_key_revoked_during_a_request_is_unknown(url, connection, change, is_used):
+    key = keys.new_key()
+    with closing(Database(engine_for(url))) as database, ThreadPoolExecutor(1) as pool:
+        database.write(keys.add, "mine", key)
+        if is_used:
+            assert keys.authenticate(database, keys.digest_of(key))
+        with connection.transaction():
+            connection.execute(change)
+            found = pool.submit(keys.authenticate, database, keys.digest_of(key))
+            waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            eventually(lambda: connection.execute(waits).fetchone())
+        assert found.result(5) is None
 
 
 # Queries
@@ -210,9 +228,10 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
 def test_a_read_that_takes_long_is_ended(url):
     database = Database(engine_for(url))
     begun = time.monotonic()
-    with pytest.raises(Unavailable, match="statement timeout"):
+    with pytest.raises(Unavailable, match="statement timeout") as caught:
         database.read_in_thread("client", lambda reader: reader.row(SQL("SELECT pg_sleep(5)")))
     assert 1 < time.monotonic() - begun < 4
+    assert caught.value.retry_after == 1
     assert database.write_in_thread(lambda tx: tx.row(SQL("SELECT pg_sleep(2.5)"))) is not None
     database.close()
 
@@ -285,3 +304,10 @@ def test_statements_stay_prepared_when_another_operation_is_undone(url):
         assert [tx.row(query, id=1) for query in reversed(queries)] == [None, None]
     tx.commit()
     engine.close()
+
+
+def test_a_permanent_failure_at_the_beginning_does_not_look_like_a_passing_one(url, connection):
+    connection.execute("DROP TABLE webhook")
+    with closing(engine_for(url)) as engine, pytest.raises(Unavailable, match="does not exist") as caught:
+        engine.begin(1)
+    assert caught.value.retry_after is None

@@ -49,6 +49,18 @@ def test_words_wait_until_they_are_long(found, post, waiting):
 
 
 @pytest.mark.sqlite
+def test_words_that_become_long_by_a_change_do_not_wait(client, config, found, post, waiting):
+    for number in range(3):
+        post(title=f"Small {number}")
+    client.patch("/v1/posts/2", json={"content": "fog"})
+    assert waiting() == 3
+    client.patch("/v1/posts/3", json={"content": "fog " * 20_000})
+    assert waiting() == 0
+    assert (found("fog"), found("small")) == ("32", "321")
+    sound_posts(config.database)
+
+
+@pytest.mark.sqlite
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, database, found, seed):
     draw = random.Random(seed)

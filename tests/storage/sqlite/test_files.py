@@ -1,8 +1,12 @@
 """The file, the disk and the connection under a running database."""
 
+import shutil
+from contextlib import closing
+
 import pytest
 
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.sqlite import ROOM_BYTES, Sqlite
 from tests.storage.sqlite.conftest import add
 
 
@@ -49,3 +53,26 @@ def test_a_lost_connection_is_replaced(database, engine, pragma, slugs):
     database.write(add, "a")
     assert slugs() == ["a"]
     assert pragma("synchronous") == 2
+
+
+def test_the_disk_of_a_linked_database_must_have_room_and_not_that_of_the_link(path, small_disk):
+    path.symlink_to(small_disk / "blog.db")
+    with closing(Sqlite(path)) as engine:
+        engine.open()
+        assert engine.check()
+        (small_disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(small_disk).free - ROOM_BYTES + 4096))
+        with pytest.raises(Unavailable, match="the disk is full"):
+            engine.check()
+
+
+def test_a_deleted_wal_is_logged_as_saved_only_when_it_is(database, path, other, caplog):
+    database.write(add, "a")
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM post").fetchall()
+    path.with_name("blog.db-wal").unlink()
+    with pytest.raises(Unavailable, match="while another program uses it"):
+        database.check()
+    assert caplog.messages == []
+    other.close()
+    database.check()
+    assert caplog.messages == ["the -wal of the database was deleted; its contents were written into the database"]

@@ -1,6 +1,7 @@
 """Reads and writes in threads."""
 
 import gc
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -122,8 +123,9 @@ def read_forever(reader):
 
 def test_a_read_in_a_thread_ends_in_time(database, slugs, monkeypatch):
     monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
-    with pytest.raises(Unavailable, match="interrupted"):
+    with pytest.raises(Unavailable, match="interrupted") as caught:
         database.read_in_thread("client", read_forever)
+    assert caught.value.retry_after == 1
     assert database.read_in_thread("client", lambda reader: slugs()) == []
 
 
@@ -160,3 +162,14 @@ def test_a_read_in_a_thread_does_not_wait_for_ever_for_others(database, monkeypa
     with pytest.raises(Unavailable, match="locked") as caught:
         read_during(database, *clients)
     assert caught.value.retry_after == 1
+
+
+@pytest.mark.parametrize("refused", ["BEGIN", "ROLLBACK"])
+def test_a_read_that_cannot_begin_or_end_is_unavailable(engine, refused):
+    def authorize(action, argument, *_):
+        return sqlite3.SQLITE_DENY if (action, argument) == (sqlite3.SQLITE_TRANSACTION, refused) else sqlite3.SQLITE_OK
+
+    engine.connection.set_authorizer(authorize)
+    with pytest.raises(Unavailable, match="not authorized"), engine.limited(lambda: True):
+        pass
+    engine.connection.set_authorizer(None)

@@ -11,9 +11,10 @@ import pytest
 from peewee import SQL
 
 from blogapi.loop import Loop
-from blogapi.storage.engine import Database
+from blogapi.storage.engine import Database, _end
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
+from blogapi.storage.sqlite import SqliteTransaction
 from tests.storage.sqlite.conftest import add
 
 
@@ -194,6 +195,50 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
         for each in [pool.submit(write) for _ in range(8)]:
             each.result(60)
         assert following[0].result(90)
+
+
+def test_a_write_that_arrives_while_others_are_told_of_a_failure_does_not_wait_forever(database, path, monkeypatch):
+    """Only with threads: in the event loop, nothing arrives in between."""
+    arrived = []
+
+    def end(parts, error=None):
+        _end(parts, error)
+        if error and not arrived:
+            arrived.append(pool.submit(database.write, add, "b"))
+            while not database._group.waiting:
+                pass
+
+    away = path.rename(path.with_name("away.db"))
+    monkeypatch.setattr("blogapi.storage.engine._end", end)
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(Unavailable, match="not at its path"):
+            database.write(add, "a")
+        with pytest.raises(Unavailable, match="not at its path"):
+            arrived[0].result(5)
+    away.rename(path)
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("is_at_commit", [True, False])
+def test_the_others_are_told_whether_an_interrupted_transaction_may_be_written(
+    database, other, monkeypatch, is_at_commit
+):
+    if is_at_commit:
+        monkeypatch.setattr(SqliteTransaction, "commit", interrupted)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = []
+        for operation in (partial(add, slug="a"), partial(add, slug="b") if is_at_commit else interrupted):
+            outcomes.append(pool.submit(database.write, operation))
+            while len(database._group.waiting) < len(outcomes):
+                pass
+        other.execute("COMMIT")
+        leader, follower = [outcome.exception(5) for outcome in outcomes]
+    assert (type(leader), type(follower)) == (KeyboardInterrupt, Unavailable)
+    assert follower.maybe_changed is is_at_commit
 
 
 def three():
