@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import sys
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -90,6 +91,8 @@ def _url(config: Config) -> str:
     try:
         with urlopen(f"{config.url}/healthz", timeout=5) as answer:
             answer.read()
+    except HTTPException:
+        raise ValueError(f"{config.url}/healthz: the answer is not HTTP; is the server running?") from None
     except URLError as error:
         reason = getattr(error.reason, "strerror", None) or error.reason
         raise ValueError(f"{config.url}/healthz: {reason}; is the server running?") from None

@@ -6,6 +6,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import threading
 from contextlib import closing
 from importlib.metadata import version
 
@@ -55,6 +56,25 @@ def test_a_database_and_a_server_that_are_not_there_are_faults(tmp_path):
     )
     url = f"http://127.0.0.1:{port}/healthz"
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
+
+
+def test_a_server_that_does_not_speak_http_is_a_fault(path):
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def answer():
+            with server.accept()[0] as client:
+                client.recv(1000)
+                client.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        status, found = checks(BLOGAPI_URL=url)
+        thread.join()
+    assert (status, found["BLOGAPI_URL"]) == (
+        1,
+        f"WRONG: {url}/healthz: the answer is not HTTP; is the server running?",
+    )
 
 
 def test_the_version_is_printed(run):

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from blogapi.storage.models import Revision
 from blogapi.web.service import EXTENSION
-from tests.owner.pages import view
+from tests.owner.pages import follow, send, view
 
 WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}
 
@@ -39,6 +40,14 @@ def test_nothing_to_undo_is_offered_if_nothing_was_changed(owner, post):
     view(owner, "/settings/posts/1/edit").press("Save", title="First")
     page = view(owner, "/settings/posts/1/edit").press("Save")
     assert (page.said[0], page.soup.find("button", string="Undo")) == ("“First” was saved.", None)
+
+
+def test_an_undo_without_a_version_is_not_found(owner, post, database):
+    post()
+    action, fields = view(owner, "/settings/posts/1").press("Publish").form("Undo")
+    database.write(lambda tx: tx.execute(Revision.delete()))
+    page = follow(owner, send(owner, action, fields))
+    assert (page.status, page.said[0]) == (404, "No such revision.")
 
 
 def test_an_undo_does_not_undo_what_another_changed_since(owner, client, post):

@@ -143,6 +143,17 @@ def test_saving_what_is_not_changed_changes_nothing(owner, client, post, clock):
         assert client.get(f"/v1/posts/{before['id']}").json == before
 
 
+def test_a_date_that_is_emptied_is_cleared(owner, client, post):
+    post(title="Hello", published_at="2020-01-01T00:00:00Z")
+    page = view(owner, "/settings/posts/1/edit").press("Save", published_at="")
+    assert (page.said[0], "published_at" in client.get("/v1/posts/1").json) == ("“Hello” was saved.", False)
+    scheduled = {"status": "scheduled", "published_at": "2026-11-21T00:00:00Z"}
+    client.patch("/v1/posts/1", json=scheduled)
+    page = view(owner, "/settings/posts/1/edit").press("Save", published_at="")
+    assert page.all(".wrong") == ["Must be given, and in the future, for a scheduled post."]
+    assert client.get("/v1/posts/1").json.items() >= scheduled.items()
+
+
 def test_a_content_keeps_the_line_breaks_that_it_had(owner, client, post):
     for old, typed, new in (("a\r\nb", "a\nb\nc", "a\r\nb\r\nc"), ("a\nb", "a\nb\nc", "a\nb\nc"), ("a", "a\n", "a\n")):
         post_id = post(content=old)["id"]

@@ -14,7 +14,7 @@ from werkzeug.exceptions import PreconditionFailed
 
 from blogapi.post import PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, history, pages, posts, stored
-from blogapi.storage.errors import Damaged
+from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
 from blogapi.web.schemas.posts import ListQuerySchema
@@ -108,6 +108,8 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     changes = {name: value for name, value in typed.items() if value != old.get(name, type(value)())}
     cleared = {name: None for name in changes if changes[name] == "" and change_of_post.fields[name].allow_none}
     fields = change_of_post.load(changes | cleared)
+    if "published_at" in old and "published_at" not in typed:
+        fields["published_at"] = None
     try:
         return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))
     except PreconditionFailed:
@@ -214,8 +216,10 @@ def restore_version(post_id: int, version: int) -> Response:
 @blueprint.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Response:
     """Undo what was just changed: the post becomes what it was, with its slug, status and date."""
-    version = history.revisions(request.database, post_id, 1).kept[0].version
-    old = documents.load(history.revision(request.database, post_id, version))
+    kept = history.revisions(request.database, post_id, 1).kept
+    if not kept:
+        raise NotFound("revision")
+    old = documents.load(history.revision(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FIELDS}
     return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
 
