@@ -12,7 +12,7 @@ from blogapi.storage import documents, posts, stored
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import MAX_ID, Post, Revision
-from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor
+from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor, bounded
 from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes
 from blogapi.storage.search import index
@@ -42,7 +42,8 @@ class HistoryPage(NamedTuple):
 
 
 _document = AsBytes(Revision.document)
-_kept = Revision.select(Revision.post_id, Revision.version, Revision.until, Revision.replaced_by, _document)
+_known = (Revision.post_id, Revision.version, Revision.until, Revision.replaced_by)
+_kept = Revision.select(*_known)
 _is_deleted = Revision.state == "deleted"
 
 
@@ -63,10 +64,15 @@ def trash(reader: Reader, limit: int, before: Cursor | None = None) -> HistoryPa
 
 
 def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int | Cursor]) -> HistoryPage:
+    query = query.limit(limit + 1)
+    if reader.dialect == "postgresql":
+        query = bounded(query.select_extend(Revision.document), known=[column.name for column in _known])
+    else:
+        query = query.select_extend(_document)
     kept: list[Kept] = []
     size = skipped = 0
     last: Any = None
-    for row in reader.rows(query.limit(limit + 1)):
+    for row in reader.rows(query):
         if len(kept) == limit or size > PAGE_BYTES:
             return HistoryPage(kept, cursor(last))
         last = Kept(*row)

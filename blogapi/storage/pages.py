@@ -155,7 +155,7 @@ def _first_merged(lists: list[Select], *order: Ordering) -> Select:
     return _merged([query.order_by(*order).limit(Param("limit")) for query in lists], *order)
 
 
-def bounded(query: Select, *others: str) -> Select:
+def bounded(query: Select, *others: str, known: Iterable[str] = ("id", "status")) -> Select:
     """Return the query of the posts that fit on a page, and one more: psycopg holds all rows in memory.
 
     PostgreSQL knows the size of a text without reading it.
@@ -164,7 +164,7 @@ def bounded(query: Select, *others: str) -> Select:
     size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
     before = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("before")
     sized = Select([rows], [SQL("rows.*"), before]).alias("sized")
-    columns = [sized.c.id, sized.c.status, AsBytes(sized.c.document), *(sized.c[name] for name in others)]
+    columns = [*(sized.c[name] for name in known), AsBytes(sized.c.document), *(sized.c[name] for name in others)]
     return Select([sized], columns).where(fn.COALESCE(sized.c.before, 0) <= READ_BYTES)
 
 

@@ -12,7 +12,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.post import STATUSES
-from blogapi.storage import engine_for, keys, pages, posts
+from blogapi.storage import engine_for, history, keys, pages, posts
 from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
@@ -63,11 +63,12 @@ def test_the_schema_says_its_version():
     ("change", "message"),
     [
         ("UPDATE blogapi SET version = 9", f"its version 9 is newer than this program's {VERSION}"),
-        ("UPDATE blogapi SET version = 4", "export its posts with the old program, and import them with this one"),
-        ("DROP TABLE session", "export its posts with the old program, and import them with this one"),
+        (f"UPDATE blogapi SET version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
+        ("UPDATE blogapi SET version = 4; DROP TABLE revision", "export its posts with the old program, and import"),
+        ("ALTER TABLE revision RENAME document TO post", "export its posts with the old program, and import them"),
         ("DROP TABLE blogapi", "it belongs to another program"),
     ],
-    ids=["newer", "older", "incomplete", "foreign"],
+    ids=["newer", "next", "older", "unreleased", "foreign"],
 )
 def test_a_database_of_another_version_is_refused(url, connection, change, message):
     connection.execute(change)
@@ -203,6 +204,26 @@ def test_a_deletion_takes_four_round_trips_even_of_the_newest_post_with_a_tag(ro
 
 
 # Limits
+
+
+def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
+    document = """'{"id":"1","title":"A","content":"' || repeat('x', 1000000) || '","tags":[]}'"""
+    values = f"number, 1, '', '', '2026-11-20T12:00:00Z', 'first', 'deleted', {document}"
+    connection.execute(f"INSERT INTO revision SELECT {values} FROM generate_series(1, 60) AS number")
+    sizes = []
+
+    class Counting(Database):
+        def rows(self, query, **values):
+            rows = list(super().rows(query, **values))
+            sizes.append(sum(len(row[-1]) for row in rows))
+            return iter(rows)
+
+    database = Counting(engine_for(url))
+    page = history.trash(database, 100)
+    rest = history.trash(database, 100, page.before)
+    database.close()
+    assert [each.post_id for each in page.kept + rest.kept] == list(range(60, 0, -1))
+    assert sizes[0] <= pages.READ_BYTES + 2_100_000
 
 
 def test_a_read_that_takes_long_is_ended(url):
