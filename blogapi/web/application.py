@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
+from inspect import iscoroutinefunction
 from typing import Any
 
 from flask import Blueprint, Flask, Response, request_finished, request_started, request_tearing_down
@@ -23,6 +24,7 @@ from blogapi.web.schemas.webhooks import DELIVERY_ID
 from blogapi.web.service import EXTENSION
 
 NO_SESSION = NullSession()  # raises an error on any write
+is_async = lru_cache(maxsize=1024)(iscoroutinefunction)
 
 
 @lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
@@ -46,7 +48,8 @@ class Context(RequestContext):
 class Application(Flask):
     """Flask without sessions, with the guard before every request. Unused hooks and signals cost nothing."""
 
-    ensure_sync = lru_cache(maxsize=1024)(Flask.ensure_sync)
+    def ensure_sync(self, func: Callable) -> Callable:
+        return self.async_to_sync(func) if is_async(func) else func
 
     @cached_property
     def routes(self) -> MapAdapter:

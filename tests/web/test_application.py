@@ -1,6 +1,8 @@
 """The application is Flask with less work for each request: what others add to it goes on working."""
 
+import gc
 import secrets
+import weakref
 
 import pytest
 from flask import after_this_request, g, request_finished, request_started, request_tearing_down, session, url_for
@@ -93,3 +95,22 @@ def test_a_session_is_refused(app):
 def test_a_response_has_each_header_once(app):
     names = [name.lower() for name, _ in get(app).headers]
     assert len(names) == len(set(names)) == 7
+
+
+def test_an_application_that_is_no_longer_used_is_freed(tmp_path):
+    app = create_app(Config(database=tmp_path / "blog.db"))
+    app.test_client().get("/healthz")
+    app.extensions["blogapi"].database.close()
+    reference = weakref.ref(app)
+    del app
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_view_that_is_a_coroutine_needs_what_flask_needs_for_it(app, caplog):
+    @app.get("/greeting")
+    async def greet():
+        return "Hello"
+
+    assert get(app, "/greeting").status_code == 500
+    assert "Install Flask with the 'async' extra" in caplog.text
