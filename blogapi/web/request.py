@@ -81,8 +81,8 @@ class Request(flask.Request):
 
     @property
     def author(self) -> str:
-        """The client's name in the history."""
-        return self.service.config.author(self.key.name)
+        """The client's name in the history, for the owner's page "settings"; "" if no history is kept."""
+        return self.service.config.author(self.key.name if self.key else "settings")
 
     @property
     def is_known(self) -> bool:

@@ -108,6 +108,11 @@ def test_a_post_that_was_never_changed_has_no_history(owner, post):
 # Trash
 
 
+@pytest.mark.parametrize("query", ["before=x", "q=a", "status=draft", "before=1&limit=2"])
+def test_a_query_that_the_trash_does_not_have_is_refused(owner, query):
+    assert view(owner, f"/settings/trash?{query}").status == 400
+
+
 def test_a_deleted_post_is_in_the_trash_and_restored_by_an_undo(owner, client, post):
     before = post(**WORDS)
     page = view(owner, "/settings/posts/1").press("Yes, delete")

@@ -17,7 +17,7 @@ from blogapi.storage import documents, history, pages, posts, stored
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
-from blogapi.web.schemas.posts import ListQuerySchema
+from blogapi.web.schemas.posts import ListQuerySchema, TrashQuerySchema
 from blogapi.web.views.posts import find_page
 
 POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
@@ -32,6 +32,7 @@ MAX_LINES = 2000  # shown of a comparison
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
+trash_query = TrashQuerySchema(only=("before",))
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 blueprint.add_app_template_filter(json.loads, "from_json")
 
@@ -72,7 +73,7 @@ def show_posts() -> str:
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
     post = documents.load(posts.find(request.database, post_id))
-    return render_template("owner/post.html", post=post, is_kept=bool(author()), **shown)
+    return render_template("owner/post.html", post=post, is_kept=bool(request.author), **shown)
 
 
 @blueprint.get("/posts/new")
@@ -95,7 +96,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 def create_post() -> Response:
     """Create a post."""
     fields = new_post.load(typed_fields())
-    post = request.database.write(posts.add_once, fields, IdempotencyKey(form_secret(), "form", b""), author())
+    post = request.database.write(posts.add_once, fields, IdempotencyKey(form_secret(), "form", b""), request.author)
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -132,8 +133,8 @@ def delete_post(post_id: int) -> Response:
     title = ""
     with suppress(Damaged):  # A damaged post can be deleted, too.
         title = documents.load(posts.find(request.database, post_id))["title"]
-    request.database.write(posts.delete, post_id, history.accept, author())
-    undo = (f"/trash/{post_id}/restore", {}) if author() else None
+    request.database.write(posts.delete, post_id, history.accept, request.author)
+    undo = (f"/trash/{post_id}/restore", {}) if request.author else None
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
 
 
@@ -144,15 +145,10 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
     """
     before = documents.etag(posts.find(request.database, post_id))
     check = partial(must_match, before if etag is None else etag)
-    document = request.database.write(operation, post_id, argument, check=check, by=author())
+    document = request.database.write(operation, post_id, argument, check=check, by=request.author)
     after = documents.etag(document)
-    undo = (f"/posts/{post_id}/undo", {"etag": after}) if author() and after != before else None
+    undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.author and after != before else None
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
-
-
-def author() -> str:
-    """Return the name of this page in the history of posts; "" if no history is kept."""
-    return request.service.config.author("settings")
 
 
 def must_match(etag: str, document: bytes | None) -> None:
@@ -252,8 +248,7 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
 @blueprint.get("/trash")
 def show_trash() -> str:
     """Show the posts in the trash, the latest deleted first."""
-    query = list_query.load(request.args.to_dict() | {"sort": "published_at"})
-    page = history.trash(request.database, VERSIONS, query.get("before"))
+    page = history.trash(request.database, VERSIONS, **trash_query.load(request.args))
     return render_template("owner/trash.html", page=page)
 
 
@@ -267,7 +262,7 @@ def show_deleted(post_id: int) -> str:
 def restore_post(post_id: int) -> Response:
     """Restore a post from the trash."""
     old = documents.load(history.trashed(request.database, post_id))
-    new = documents.load(request.database.write(history.restore_deleted, post_id, author()))
+    new = documents.load(request.database.write(history.restore_deleted, post_id, request.author))
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
     return done(f"/posts/{post_id}", text, new["title"], undo=(f"/posts/{post_id}/delete", {}))
 
