@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from marshmallow import RAISE, Schema, ValidationError, fields, pre_load
+from marshmallow import Schema, ValidationError, fields, pre_load
 from marshmallow.validate import Length, OneOf, Regexp
 
 STATUSES = ("published", "draft", "scheduled", "archived")
@@ -223,9 +223,6 @@ class StrictSchema(Schema):
 
     example: ClassVar[dict[str, Any]] = {}
     error_messages = {"unknown": "unknown field"}
-
-    class Meta:
-        unknown = RAISE
 
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
         """Put unknown names last, quoted, in their own order, followed by the names that exist."""

@@ -35,10 +35,10 @@ T = TypeVar("T")
 
 
 @contextmanager
-def opened() -> Iterator[Database]:
-    """Open the database of the environment. It is neither created nor upgraded."""
+def opened(create: bool = False) -> Iterator[Database]:
+    """Open the database of the environment. It is set up or upgraded only with `create`."""
     engine = engine_for(Config.from_environ(os.environ).database)
-    engine.open(create=False)
+    engine.open(create)
     try:
         yield Database(engine)
     finally:
@@ -88,13 +88,10 @@ def serve(host: str | None, port: str | None) -> None:
 
 def set_up(config: Config) -> None:
     """Set up or upgrade a database; create and show a first key if no key exists."""
-    engine = engine_for(config.database)
-    engine.open()
-    engine.close()
-    with opened() as database:
+    with opened(create=True) as database:
         if not list(api_keys.listing(database)):  # also if an earlier first key could not be shown
             key = api_keys.new_key()
-            show(WELCOME.format(database=engine.name, key=key, url=config.url))
+            show(WELCOME.format(database=database.engine.name, key=key, url=config.url))
             database.write(api_keys.add, "first", key)
 
 

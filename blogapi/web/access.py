@@ -50,7 +50,7 @@ def guard() -> Response | None:
         return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.
     if request.path not in PUBLIC and request.blueprint != OWNER:
-        check_request(request)
+        check_key(request)
     return None
 
 
@@ -101,7 +101,7 @@ def rate_limited(view: Callable) -> Callable:
 
 @key_required
 @rate_limited
-def check_request(request: Request) -> None:
+def check_key(request: Request) -> None:
     """Refuse what the key may not do, and a path that the router would take for another one.
 
     The router would see U+FFFD if a path is not UTF-8, and a slash if it is percent-encoded. Only a tag can have these.

@@ -40,7 +40,7 @@ blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templ
 
 
 @blueprint.before_request
-def check_request() -> None:
+def check_session() -> None:
     """Demand a session, and for a change the token of its own form: no view has to remember it.
 
     A form is read even if there is no session, so that the page of the error can keep what was typed.

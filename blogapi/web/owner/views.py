@@ -111,7 +111,7 @@ def without_password(url: str) -> str:
     return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
 
 
-def change(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
+def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
     """Add a view that does one operation of the storage.
 
     Its arguments are those of the path, `fields` of the form, and `fixed`.
@@ -126,9 +126,9 @@ def change(rule: str, text: str, operation: Callable, *fields: str, in_thread: b
     blueprint.add_url_rule(rule, rule, view, methods=["POST"])
 
 
-change("/keys/revoke", "was revoked.", keys.remove, "name")
-change("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
-change("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
-change("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
-change("/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
-change("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
+add_action("/keys/revoke", "was revoked.", keys.remove, "name")
+add_action("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
+add_action("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
+add_action("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
+add_action("/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
+add_action("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
