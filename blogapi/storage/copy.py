@@ -20,7 +20,6 @@ from blogapi.storage.search.words import UNICODE
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 1  # as in both schemas
-UNRELEASED = range(2, 6)  # versions that were never released
 OTHER_PYTHON = "another Python has indexed its words; blogapi init indexes them again"
 FETCHED_ROWS = 20  # at a time: a post can have 4 MB
 
@@ -37,9 +36,12 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
         filling.set_last_ids(snapshot.last_ids())
 
 
-def check_version(version: int, tables: set[str]) -> None:
-    """Raise Unavailable unless this program knows the tables of a database of ours."""
-    if version in UNRELEASED or not {model._meta.table_name for model in BaseModel.__subclasses__()} <= tables:
+def check_version(version: int, is_released: bool) -> None:
+    """Raise Unavailable unless this program knows the tables of a database of ours.
+
+    Those of programs before 1.0.0 had no `revision.document`, and versions from 1 to 5.
+    """
+    if not is_released:
         raise Unavailable(
             "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
         )
@@ -65,7 +67,8 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     )
     tables = _tables(connection)
     if application_id == APPLICATION_ID and version:
-        check_version(version, tables)
+        query = "SELECT 1 FROM pragma_table_info('revision') WHERE name = 'document'"
+        check_version(version, is_released=connection.execute(query).fetchone() is not None)
         if index.is_made(connection):
             return False
         if not create:
@@ -207,18 +210,18 @@ def _sync(path: str | Path) -> None:
 
 def set_up_postgresql(connection: Any, create: bool) -> bool:
     """Do the same as `set_up` in the open transaction."""
-    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-    tables = {name for (name,) in connection.execute(query)}
-    if not tables:
+    query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+    found = set(connection.execute(query))
+    if not found:
         if not create:
             raise Unavailable("it is empty; blogapi init sets one up")
         connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
         index_postgresql(connection)
         return True
-    if "blogapi" not in tables:
+    if ("blogapi", "version") not in found:
         raise Unavailable("it belongs to another program")
     version, unicode = connection.execute("TABLE blogapi").fetchone()
-    check_version(version, tables)
+    check_version(version, is_released=("revision", "document") in found)
     if unicode != UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)

@@ -26,8 +26,8 @@ Clock = Callable[[], float]
 class Reader:
     """Runs queries that read: either the database or a transaction."""
 
-    def __init__(self, runner: Any, clock: Clock):
-        self._runner = runner
+    def __init__(self, engine: Any, clock: Clock):
+        self.engine = engine
         self._clock = clock
 
     @property
@@ -38,15 +38,15 @@ class Reader:
     @property
     def dialect(self) -> str:
         """The name of the engine."""
-        return self._runner.dialect
+        return self.engine.dialect
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         """Run a query with the values of its Params; return its first row, or None. Raises Unavailable."""
-        return self._runner.row(query, values)
+        return self.engine.row(query, values)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
         """Run a query with the values of its Params; yield its rows. Raises Unavailable, also half-way."""
-        return self._runner.rows(query, values)
+        return self.engine.rows(query, values)
 
 
 class Transaction(Reader):
@@ -61,9 +61,9 @@ class Transaction(Reader):
 
     in_thread = False
 
-    def __init__(self, runner: Any, clock: Clock):
+    def __init__(self, engine: Any, clock: Clock):
         seconds = clock()
-        super().__init__(runner, lambda: seconds)
+        super().__init__(engine, lambda: seconds)
         self._known: dict[Query, list[tuple]] = {}
 
     def rows_once(self, query: Query) -> list[tuple]:
@@ -94,7 +94,6 @@ class Database(Reader):
 
     def __init__(self, engine: Any, clock: Clock = time.time):
         super().__init__(engine, clock)
-        self.engine = engine
         self._group = GroupCommit(engine, clock)
         self._reading, self._writing = threading.Semaphore(READERS), threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)

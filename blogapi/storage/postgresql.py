@@ -223,7 +223,6 @@ class PostgresTransaction(Transaction):
     ):
         super().__init__(engine, clock)
         self._known = known
-        self._engine = engine
         self._connection = connection
         self._transaction_id = transaction_id
         self._ended = False
@@ -272,7 +271,7 @@ class PostgresTransaction(Transaction):
             if not self._connection.closed:
                 raise
             self._end()  # The answer is lost: find out the result of the transaction before answering anybody.
-            committed = self._engine.connections.committed(self._transaction_id)
+            committed = self.engine.connections.committed(self._transaction_id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
         else:
@@ -283,14 +282,14 @@ class PostgresTransaction(Transaction):
 
     def recover(self, error: BaseException) -> None:
         if not self._ended:
-            self._engine.connections.abandon(self._connection)
+            self.engine.connections.abandon(self._connection)
 
     def _end(self) -> None:
         self._ended = True
-        self._engine.connections.give(self._connection)
+        self.engine.connections.give(self._connection)
 
     def _bind(self, query: Query, rows: Iterable[Mapping[str, Any]], end: str = "") -> list[Bound]:
-        statement = self._engine.statement(query)
+        statement = self.engine.statement(query)
         if end:
             statement = statement._replace(text=statement.text + end)
         try:

@@ -289,51 +289,47 @@ class Sqlite:
 class SqliteTransaction(Transaction):
     """A transaction on the connection of an engine."""
 
-    def __init__(self, engine: Sqlite, clock: Callable[[], float]):
-        super().__init__(engine, clock)
-        self._engine = engine
-
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
-        return self._engine.run(query, values).rowcount
+        return self.engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:
-        return self._engine.run(query, values).lastrowid
+        return self.engine.run(query, values).lastrowid
 
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        return [list(self._engine.rows(query, values)) for values in rows]
+        return [list(self.engine.rows(query, values)) for values in rows]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        statement = self._engine.statement(query)
+        statement = self.engine.statement(query)
         try:
-            self._engine.connection.executemany(statement.text, [row or statement.values for row in rows])
+            self.engine.connection.executemany(statement.text, [row or statement.values for row in rows])
         except ERRORS as error:
-            raise self._engine.failure(error) from error
+            raise self.engine.failure(error) from error
 
     def savepoint(self) -> None:
-        self._engine.run(SAVEPOINT, {})
+        self.engine.run(SAVEPOINT, {})
 
     def release(self, undo: bool = False) -> None:
         if undo:
-            self._engine.run(ROLLBACK, {})
-        self._engine.run(RELEASE, {})
+            self.engine.run(ROLLBACK, {})
+        self.engine.run(RELEASE, {})
 
     def commit(self) -> None:
         try:
-            self._engine.connection.execute("COMMIT")
+            self.engine.connection.execute("COMMIT")
         except ERRORS as error:
-            self._engine.write_failed = True
+            self.engine.write_failed = True
             # If the disk wrote all of it but failed to sync, SQLite may find it when it opens the file.
             unknown = _code(error) == sqlite3.SQLITE_IOERR and error.sqlite_errorcode != sqlite3.SQLITE_IOERR_WRITE
             raise Unavailable(error, maybe_changed=unknown) from error
-        self._engine.write_failed = False
+        self.engine.write_failed = False
 
     def is_fatal(self, error: Exception) -> bool:
-        in_transaction = self._engine.connection.in_transaction  # SQLite may have ended it.
+        in_transaction = self.engine.connection.in_transaction  # SQLite may have ended it.
         return _code(error.__cause__) in FATAL or not in_transaction
 
     def recover(self, error: BaseException) -> None:
-        self._engine.recover(error)
+        self.engine.recover(error)
 
 
 def _code(error: BaseException | None) -> int:
