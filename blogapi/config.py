@@ -16,7 +16,7 @@ PREFIX = "BLOGAPI_"
 # http or https, a host, and optionally a port and a path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be taken for one of the service itself, or that is the address of the API
-OWN_PATH = re.compile("^/(v1|docs|settings)(/|$)|/v1$")
+OWN_PATH = re.compile(r"^/(v1|docs|settings)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
@@ -127,8 +127,8 @@ def _base_url(url: str) -> str:
         )
     if OWN_PATH.search(match[3]):
         raise ValueError(
-            "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not "
-            f"begin with /v1, /docs or /settings, or end in /v1, as in {url[:80]!r}"
+            "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not begin "
+            f"with /v1, /docs or /settings, or end in /v1, /metrics, /healthz or /openapi.json, as in {url[:80]!r}"
         )
     return url
 

@@ -192,4 +192,9 @@ def settings(end: bool) -> None:
         if end:
             database.write(api_keys.end_sessions)
         else:
-            show(f"{url}/settings/open?link={database.write(api_keys.add_link)}")
+            link = database.write(api_keys.add_link)
+            try:
+                show(f"{url}/settings/open?link={link}")
+            except OSError:
+                database.write(api_keys.end_session, link)
+                raise

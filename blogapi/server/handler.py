@@ -21,7 +21,7 @@ from blogapi.server.requests import BUSY, Request, client_address, network, refu
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import REQUEST
-from blogapi.web.responses import cors_headers
+from blogapi.web.responses import cors_headers, is_covered
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
@@ -129,8 +129,8 @@ class Handler:
         environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
         if known.key:
             self.shared.keys.add(key)
-        else:
-            self.shared.keys.discard(key)  # It was revoked.
+        elif status.startswith("401"):  # Public paths do not look at the key.
+            self.shared.keys.discard(key)
         keep = request.complete and not request.wants_close and not self.closing
         # A client must learn that its change was committed.
         needed = known.is_known and request.method not in ("GET", "HEAD")
@@ -197,7 +197,8 @@ class Handler:
 
     def refuse(self, connection: ClientConnection, address: tuple, request: Request, status: int, message: str) -> None:
         """Answer a request with the Error body, instead of the application, and end the connection."""
-        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN"))
+        path = (request.path or "/v1").removeprefix(self.config.prefix)
+        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN")) if is_covered(path) else {}
         line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
         if request.method == "HEAD":
             content = b""

@@ -22,6 +22,7 @@ PUBLIC = {
     "/healthz",
     "/openapi.json",
     "/docs",
+    "/docs/",
     "/docs/docs.css",
     "/docs/docs.js",
     "/docs/swagger-ui.css",

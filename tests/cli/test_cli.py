@@ -3,9 +3,11 @@
 import os
 import re
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
@@ -165,6 +167,16 @@ def test_a_key_that_cannot_be_shown_is_not_created(run, arguments, redirection, 
     assert ended.stderr.count("\n") == 1
     assert known(old)
     assert len(names()) == 1
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+def test_a_link_that_cannot_be_shown_does_not_exist(run, tmp_path, redirection):
+    run("init")
+    shell = f'exec "$0" settings {redirection}'
+    ended = subprocess.run(["sh", "-c", shell, BIN / "blogapi"], capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stderr.endswith("nothing was changed\n")) == (1, True)
+    with closing(sqlite3.connect(tmp_path / "blog.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
 
 
 def test_init_creates_a_first_key_only_with_the_database(run, tmp_path, names, known):

@@ -45,7 +45,10 @@ def test_the_path_of_the_url_is_the_prefix_of_every_address(url, prefix):
     assert Config.from_environ({"BLOGAPI_URL": url}).prefix == prefix
 
 
-@pytest.mark.parametrize("path", ["/v1", "/v1/", "/blog/v1", "/v1/posts", "/docs", "/settings/keys"])
+ENDS = ["/metrics", "/blog/metrics", "/healthz", "/blog/openapi.json"]
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/blog/v1", "/v1/posts", "/docs", "/settings/keys", *ENDS])
 def test_the_path_of_the_url_is_not_one_of_the_service_itself(path):
     with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be the address of the service, not of its API"):
         Config.from_environ({"BLOGAPI_URL": f"https://example.org{path}"})

@@ -201,6 +201,22 @@ def test_a_time_that_cannot_be_is_said_beside_the_field_which_keeps_it(owner, cl
     assert client.get("/v1/posts/1").json["status"] == "draft"
 
 
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        ({"status": "x"}, "Nothing was changed. Status: Must be one of published, draft, scheduled, archived."),
+        (
+            {"status": "scheduled", "published_at": "2026-11-20T11:00"},
+            "Nothing was changed. Date: Must be given, and in",
+        ),
+    ],
+)
+def test_a_status_that_cannot_be_is_said_even_without_its_field(owner, post, sent, reason):
+    post(status="published")
+    page = view(owner, "/settings/posts/1").press("Archive", **sent)
+    assert (page.status, page.all(".problem")[0].startswith(reason)) == (400, True), page.all(".problem")
+
+
 def test_a_post_is_deleted(owner, client, post):
     post(title="Hello")
     page = view(owner, "/settings/posts/1").press("Yes, delete")

@@ -1,13 +1,17 @@
 """Who is served next, and whose unfinished requests are ended first."""
 
-import gevent
+import gevent.socket
 import pytest
 
+from blogapi import create_app
 from blogapi.config import Config
 from blogapi.loop import CLIENT, SERVICE
 from blogapi.server.connection import ReceiveBudget, Shared
-from blogapi.server.loop import Places, Turns
+from blogapi.server.handler import Handler
+from blogapi.server.loop import EventLoop, Places, Turns
 from blogapi.server.requests import network
+from blogapi.storage import keys
+from tests.service import add_key
 
 
 class Connection:
@@ -19,6 +23,29 @@ class Connection:
 
     def end(self):
         self.ended = True
+
+
+def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(tmp_path):
+    handler = Handler(create_app(Config(database=tmp_path / "blog.db"), loop=EventLoop()))
+    key = add_key(handler.service.database, "a")
+    for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
+        ask(handler, target, key)
+        assert handler.shared.keys == {key}
+    handler.service.database.write(keys.remove, "a")
+    ask(handler, "/v1/posts", key)
+    assert handler.shared.keys == set()
+    handler.service.database.close()
+
+
+def ask(handler, target, key):
+    """Send a request over a connection of its own; return when it is answered."""
+    ours, theirs = gevent.socket.socketpair()
+    serving = gevent.spawn(handler, theirs, ("127.0.0.1", 1))
+    with ours:
+        ours.sendall(f"GET {target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+        assert ours.recv(100).startswith(b"HTTP/1.1 ")
+    serving.join(5)
+    theirs.close()
 
 
 def served(*clients):

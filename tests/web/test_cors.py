@@ -191,6 +191,13 @@ def test_what_the_server_refuses_can_be_read_by_an_allowed_page(server, fields, 
         assert (by_cors(headers), headers["Vary"]) == (expected, "Origin")
 
 
+def test_what_the_server_refuses_outside_the_api_can_be_read_by_no_page(server):
+    for path, expected in (("/healthz", {}), ("/settings/keys", {}), ("/v1", READABLE)):
+        head = server.head(f"POST {path} HTTP/1.1", f"Origin: {PAGE}", "Transfer-Encoding: x")
+        status, headers, _ = server.raw(head)
+        assert (status, by_cors(headers)) == (501, expected)
+
+
 def test_if_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path, server):
     line = f"GET /{'x' * 9000} HTTP/1.1"
     status, headers, _ = server.raw(server.head(line, f"Origin: {PAGE}"))

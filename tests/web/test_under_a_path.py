@@ -30,6 +30,7 @@ def test_every_address_has_the_path_whether_the_proxy_removes_it_or_not(client, 
 
 
 def test_the_page_loads_its_files_below_the_path(stranger):
+    assert stranger.get("/blog/docs/").headers["Location"] == "/blog/docs"
     page = stranger.get("/blog/docs").text
     for name in re.findall('(?:src|href)="(docs/[^"]+)"', page):
         assert stranger.get(f"/blog/{name}").status_code == 200

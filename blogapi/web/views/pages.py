@@ -81,6 +81,12 @@ def docs() -> Response:
     return page(current_request(), STATIC / "docs.html")
 
 
+@blueprint.get("/docs/")
+def docs_with_slash() -> Response:
+    """Redirect to the page, whose relative addresses need its own."""
+    return redirect(current_request().address("/docs"))
+
+
 @blueprint.get("/docs/<name>")
 def docs_file(name: str) -> Response:
     """Send a file of the page."""
