@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Literal, NamedTuple
@@ -23,13 +24,12 @@ from blogapi.post import URL, PutPostSchema, sentences
 from blogapi.storage import pages as storage_pages
 from blogapi.storage import posts, undo
 from blogapi.storage.engine import Database, Reader, Transaction
-from blogapi.storage.errors import Conflict, Damaged, KeyName, Unavailable
+from blogapi.storage.errors import Conflict, Damaged, KeyName
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise
 TRANSACTION_SECONDS = 0.025  # after which it takes no more posts; the last post and the disk come on top
 PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
-BUSY_SECONDS = 60.0  # the longest wait for a server that writes all the time
 EXAMPLES = 3
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 # What an import notes, in the order in which it is printed, and the remedy for each.
@@ -115,12 +115,17 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool, b
 
     No transaction is open while a result is handled. Raises Unavailable.
     """
+
+    def put(tx: Transaction, checked: Checked) -> Result:
+        def put_item(item: Item) -> posts.Outcome:
+            slug, fields = item.fields["slug"], item.fields
+            return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
+
+        return _result(checked, put_item)
+
+    pause = partial(time.sleep, PAUSE_SECONDS)
     for batch in _batches(sources):
-        while batch:
-            results = _write_patiently(database, batch, events, by)
-            batch = batch[len(results) :]
-            yield from results
-            time.sleep(PAUSE_SECONDS)
+        yield from posts.write_each(database, put, batch, TRANSACTION_SECONDS, pause)
 
 
 def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
@@ -153,32 +158,6 @@ def _checked(source: Item | Refused) -> Checked:
             for sentence in sentences({field: messages})
         ]
         return Result("refused", reasons=reasons)
-
-
-def _write_patiently(database: Database, batch: list[Checked], events: bool, by: str) -> list[Result]:
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            return database.write(_put_some, batch, events, by)
-        except Unavailable as error:
-            if error.retry_after is None or time.monotonic() > deadline:
-                raise
-
-
-def _put_some(tx: Transaction, batch: list[Checked], events: bool, by: str) -> list[Result]:
-    """Put the first posts of a batch, at least one, until the time is over."""
-
-    def put(item: Item) -> posts.Outcome:
-        slug, fields = item.fields["slug"], item.fields
-        return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
-
-    deadline = time.monotonic() + TRANSACTION_SECONDS
-    results: list[Result] = []
-    for checked in batch:
-        results.append(_result(checked, put))
-        if time.monotonic() > deadline:
-            break
-    return results
 
 
 def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
 # Ghost's name for the address of the site, which is not in the export.
 SITE = "__GHOST_URL__"
+# How text begins in the formats of Ghost that are not HTML
+TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
 Post = dict[str, Any]
 
@@ -168,8 +171,9 @@ def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> Post:
             raise MarkdownError(f"`{name}` must be text")
     html = text["html"].replace(SITE, "")
     content = "" if html else text["markdown"] or _markdown_card(text["mobiledoc"])
-    if not html and not content and '"text":' in text["lexical"]:
-        raise MarkdownError("its content is `lexical` without HTML: publish it in Ghost, or export it with HTML")
+    for name, start in TEXT_STARTS.items():
+        if not html and not content and re.search(start, text[name]):
+            raise MarkdownError(f"its content is `{name}` without HTML: publish it in Ghost, or export it with HTML")
     # Posts for members do not become public.
     status = row.get("status") if row.get("visibility", "public") == "public" else "draft"
     return {

@@ -53,11 +53,6 @@ def etag(document: bytes) -> str:
     return hashlib.sha256(document).hexdigest()[:32]
 
 
-def is_due(document: bytes, now: str) -> bool:
-    """Return whether the time of a scheduled post has come. Raises ValueError if it has none."""
-    return _published_at(document) <= now
-
-
 def published(document: bytes) -> bytes:
     """Return the document of a scheduled post after its publication: updated then, or later."""
     text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
@@ -114,7 +109,7 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
     if document is None:  # in a NOT NULL column, as SQLite has no checksums
         raise Damaged
     try:
-        if status == "scheduled" and is_due(document, now):
+        if status == "scheduled" and _published_at(document) <= now:
             return published(document)
     except ValueError as error:
         raise Damaged from error

@@ -1,8 +1,8 @@
 """The tables as Peewee models; schema.sql defines them."""
 
-from peewee import AutoField, BlobField, CompositeKey, Expression, IntegerField, Model, Table, TextField
+from peewee import AutoField, BlobField, CompositeKey, IntegerField, Model, Table, TextField
 
-from blogapi.storage.query import AsBytes, Param
+from blogapi.storage.query import AsBytes
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
@@ -104,11 +104,6 @@ class Tag(BaseModel):
 
 Search = Table("search")  # no model: its columns are hidden columns of FTS5
 Recent = Table("recent")  # no model: a copy of a database indexes all posts again
-
-
-def match(words: str) -> Expression:
-    """Return the condition that a row of Search has the words in a parameter, an expression of FTS5."""
-    return Expression(Search.c.search, "MATCH", Param(words))
 
 
 class Schedule(BaseModel):

@@ -1,8 +1,9 @@
 """Posts: finding, creating, changing, replacing and deleting them."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from peewee import fn
 from slugify import slugify
@@ -10,14 +11,15 @@ from slugify import slugify
 from blogapi.clock import earlier
 from blogapi.post import FIELDS
 from blogapi.storage import documents, stored, tags, webhooks
-from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged, IdempotencyKeyUsed, NotFound, PublicationTime, SlugTaken
+from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.errors import Damaged, IdempotencyKeyUsed, NotFound, PublicationTime, SlugTaken, Unavailable
 from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef, StoredPost
 
 KEPT = timedelta(hours=24)  # an Idempotency-Key
+BUSY_SECONDS = 60.0  # the longest wait of many writes for others
 PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
 # Titles are not HTML, and "it's" is one word.
 SLUG_OPTIONS = {
@@ -32,6 +34,7 @@ SLUG_OPTIONS = {
     "replacements": [("'", "")],
 }
 
+Write = Callable[[Transaction, Any], Any]
 Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -292,3 +295,39 @@ def published_at(old: Document, changes: Document, now: str) -> str | None:
     # The clock may have been set back since a post was published.
     kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
     return kept or (now if status == "published" else None)
+
+
+# Many posts
+
+
+def write_each(
+    database: Database, write: Write, items: Sequence[Any], seconds: float, pause: Callable[[], None]
+) -> Iterator[Any]:
+    """Write items in transactions that take no more of them after `seconds`, with a pause after each transaction.
+
+    Each result is yielded once it is on disk. Waits BUSY_SECONDS for others that write, then raises Unavailable.
+    """
+    done = 0
+
+    def write_some(tx: Transaction) -> list[Any]:
+        until = time.monotonic() + seconds
+        results: list[Any] = []
+        for number in range(done, len(items)):
+            results.append(write(tx, items[number]))
+            if time.monotonic() > until:
+                break
+        return results
+
+    deadline = time.monotonic() + BUSY_SECONDS
+    while done < len(items):
+        try:
+            results = database.write(write_some)
+        except Unavailable as error:
+            if error.retry_after is None or time.monotonic() > deadline:
+                raise
+            time.sleep(error.retry_after)
+            continue
+        pause()
+        done += len(results)
+        yield from results
+        deadline = time.monotonic() + BUSY_SECONDS

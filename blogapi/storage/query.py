@@ -4,7 +4,7 @@ import re
 from itertools import count
 from typing import Any, NamedTuple
 
-from peewee import SQL, ColumnBase, Context, Database, Node
+from peewee import SQL, ColumnBase, Context, Database, Field, Model, Node
 
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # of a Param in text; "::" is PostgreSQL's cast
 
@@ -18,6 +18,11 @@ class Param(ColumnBase):
 
     def __sql__(self, ctx: Context) -> Context:
         return ctx.literal(f":{self.name}")
+
+
+def params(model: type[Model], *names: str) -> dict[Field, Param]:
+    """Return a Param for each of the fields of a model with these names, or for all, as an INSERT or UPDATE needs."""
+    return {field: Param(field.name) for field in model._meta.sorted_fields if not names or field.name in names}
 
 
 class AsBytes(ColumnBase):

@@ -11,7 +11,7 @@ from blogapi.storage import documents, search, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Revision, Schedule
-from blogapi.storage.query import Param, Prepared
+from blogapi.storage.query import Param, Prepared, params
 from blogapi.storage.search import index
 
 MAX_REVISIONS = 50  # of a post
@@ -115,15 +115,15 @@ def _write_copies(tx: Transaction, post_id: int, old: Document, new: Document, c
 @cache
 def _update(*columns: str, is_version: bool) -> Prepared:
     """Return the statement that changes a document and these columns: only their indexes are written."""
-    values = {getattr(Post, name): Param(name) for name in ("document", *columns)}
+    values = params(Post, "document", *columns)
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
     return Prepared(Post.update(values).where(Post.id == Param("id")))
 
 
-_insert = Prepared(Post.insert({field: Param(field.name) for field in Post._meta.sorted_fields}))
+_insert = Prepared(Post.insert(params(Post)))
 _delete = Prepared(Post.delete().where(Post.id == Param("id")))
-_schedule = Prepared(Schedule.insert({field: Param(field.name) for field in Schedule._meta.sorted_fields}))
+_schedule = Prepared(Schedule.insert(params(Schedule)))
 _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
 
 

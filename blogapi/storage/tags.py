@@ -14,7 +14,7 @@ from blogapi.storage import documents, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TagExists
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
-from blogapi.storage.query import Param, Prepared
+from blogapi.storage.query import Param, Prepared, params
 
 
 class CountedTag(NamedTuple):
@@ -132,9 +132,7 @@ def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], pub
     tx.execute_many(_count_up, rows)
 
 
-_attach = Prepared(
-    PostTag.insert({getattr(PostTag, name): Param(name) for name in ("tag", "status", "post_id", "published_at")})
-)
+_attach = Prepared(PostTag.insert(params(PostTag)))
 _count_up = Prepared(
     Tag.insert(
         {

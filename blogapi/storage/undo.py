@@ -3,21 +3,20 @@
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
 from blogapi.storage.engine import Database, Reader, Transaction
-from blogapi.storage.errors import Damaged, KeyName, NotFound, Unavailable
+from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, ApiKey, Post, Revision
 from blogapi.storage.search import index
 from blogapi.storage.stored import Document
 
 BY = "undo"
-STEP_POSTS = 100
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
-BUSY_SECONDS = 60.0  # the longest wait for others, as in an import
 WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
 MAX_CHAIN = 10  # posts that wait for each other's slugs
 
@@ -66,16 +65,24 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
 
     A post that another key changed since is left. Others can write in between. After an interruption, run it again.
     """
+
+    def pause() -> None:
+        database.engine.shrink()  # or the next write of a server would, and keep others waiting
+        time.sleep(PAUSE_SECONDS)
+
     waiting = _changed_since(database, since)
     for turn in (WAIT, PARK, SETTLE):
-        again: list[int] = []
-        while waiting:
-            arguments = waiting[:STEP_POSTS], turn, since, key
-            results = _undo_some(database, *arguments) if dry_run else _write_patiently(database, *arguments)
-            again += [post_id for post_id, each in zip(waiting, results, strict=False) if each and not each.action]
-            waiting = waiting[len(results) :]
-            yield from (each for each in results if each and each.action)
-        waiting = again
+        undo_post = partial(_undo_post, turn=turn, since=since, key=key)
+        if dry_run:
+            results = (undo_post(database, post_id) for post_id in waiting)
+        else:
+            results = posts.write_each(database, undo_post, waiting, STEP_SECONDS, pause)
+        waiting = []
+        for undone in filter(None, results):
+            if undone.action:
+                yield undone
+            else:
+                waiting.append(undone.post_id)
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
@@ -89,31 +96,10 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
     return [post_id for _, post_id in sorted(found, reverse=True)]
 
 
-def _write_patiently(database: Database, *arguments: Any) -> list[Undone | None]:
-    """Undo a step in a transaction, then let others write."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            results = database.write(_undo_some, *arguments)
-            database.engine.shrink()  # or the next write of a server would, and keep others waiting
-            time.sleep(PAUSE_SECONDS)
-            return results
-        except Unavailable as error:
-            if error.retry_after is None or time.monotonic() > deadline:
-                raise
-            time.sleep(error.retry_after)
-
-
-def _undo_some(reader: Reader, step: list[int], turn: int, since: str, key: str | None) -> list[Undone | None]:
-    """Undo the changes of the first posts of a step, at least one, until the time is over."""
-    deadline = time.monotonic() + STEP_SECONDS
-    results: list[Undone | None] = []
-    for post_id in step:
-        plan = _plan(reader, post_id, since, key)
-        results.append(plan and _carry_out(reader, post_id, plan, turn, since, key))
-        if time.monotonic() > deadline:
-            break
-    return results
+def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
+    """Undo the changes of a post; without a transaction, only say so."""
+    plan = _plan(reader, post_id, since, key)
+    return plan and _carry_out(reader, post_id, plan, turn, since, key)
 
 
 def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:

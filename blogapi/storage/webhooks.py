@@ -18,7 +18,7 @@ from blogapi.storage import documents, keys
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, TooManyWebhooks, WebhookInactive
 from blogapi.storage.models import Delivery, Event, Webhook
-from blogapi.storage.query import AsBytes, Param, Prepared
+from blogapi.storage.query import AsBytes, Param, Prepared, params
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
@@ -170,9 +170,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 ACTIVE = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
-_add_event = Prepared(
-    Event.insert({getattr(Event, name): Param(name) for name in ("message_id", "type", "payload", "created_at")})
-)
+_add_event = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
 _add_delivery = Prepared(
     Delivery.insert(
         {

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.cli import transfer
-from blogapi.storage import pages, tags, webhooks
+from blogapi.storage import pages, posts, tags, webhooks
 from blogapi.storage.models import Event
 from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
@@ -137,7 +137,7 @@ def test_a_busy_database_is_waited_for(folder, path):
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
-    monkeypatch.setattr(transfer, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(posts, "BUSY_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])

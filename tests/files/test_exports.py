@@ -153,6 +153,10 @@ def test_a_file_that_is_not_an_export_of_ghost_is_refused(tmp_path, text, reason
             {"lexical": '{"root": {"children": [{"text": "a"}]}}'.replace(" ", "")},
             "its content is `lexical` without HTML: publish it in Ghost, or export it with HTML",
         ),
+        (
+            {"mobiledoc": '{"version":"0.3.1","cards":[],"sections":[[1,"p",[[0,[],0,"a"]]]]}'},
+            "its content is `mobiledoc` without HTML: publish it in Ghost, or export it with HTML",
+        ),
     ],
 )
 def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, reason):

@@ -12,6 +12,7 @@ SQLite splits the text exactly between these words: for its `ascii` tokenizer, a
 
 import logging
 import sqlite3
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from blogapi.post import fold
 from blogapi.storage import documents
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Damaged, NeedsThread
-from blogapi.storage.search.words import STANDS_ALONE, UNICODE, sequences, words
+from blogapi.storage.search.words import STANDS_ALONE, UNICODE, parts, sequences, words
 
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
 OF_TITLE = "«"
@@ -30,6 +31,7 @@ TAG = "¬"
 PUBLISHED = "°"
 BETWEEN = "·"  # between two texts: no sequence of words crosses it
 TEXT_FIELDS = ("title", "content", "excerpt")
+FIRST = itemgetter(0)
 # The numbers of rows and words to store for SQLite: 2**49, as varints of its file format
 PLENTY = (b"\x81" + 6 * b"\x80" + b"\x00") * 2
 LARGE = 64 * 1024  # characters, which take some 25 ms to index
@@ -64,9 +66,15 @@ def text_words(post: dict[str, Any]) -> str:
     """Return the words of the text of a post; nothing for {}."""
     if not post:
         return ""
+    texts: list[str] = []
+    letters: set[str] = set()
+    for name in TEXT_FIELDS:
+        for found in parts(post.get(name, "")):
+            texts.append(" ".join(found))
+            letters.update(map(FIRST, found))
+        texts.append(BETWEEN)
     title = words(post["title"])
-    found = [*title, BETWEEN, *words(post["content"]), BETWEEN, *words(post.get("excerpt", "")), BETWEEN]
-    return " ".join(found + _starts(found) + [OF_TITLE + word for word in [*title, *_starts(title)]])
+    return " ".join([*texts, *_starts(letters), *[OF_TITLE + word for word in [*title, *_starts(map(FIRST, title))]]])
 
 
 def label_words(post: dict[str, Any]) -> str:
@@ -79,13 +87,12 @@ def label_words(post: dict[str, Any]) -> str:
 @lru_cache(maxsize=1024)  # Many posts have the same tags.
 def _tag_words(tag: str) -> str:
     found = words(tag)
-    return " ".join([*(OF_TAG + word for word in [*found, BETWEEN, *_starts(found)]), tag_label(fold(tag))])
+    return " ".join([*(OF_TAG + word for word in [*found, BETWEEN, *_starts(map(FIRST, found))]), tag_label(fold(tag))])
 
 
-def _starts(found: list[str]) -> list[str]:
+def _starts(letters: Iterable[str]) -> list[str]:
     """Return the words that find others by their first letter. A character that is a word by itself begins no other."""
-    letters = {*map(itemgetter(0), found)} - {BETWEEN}
-    return [START + letter for letter in letters if letter.isascii() or not STANDS_ALONE.match(letter)]
+    return [START + letter for letter in {*letters} if letter.isascii() or not STANDS_ALONE.match(letter)]
 
 
 def marked(post: dict[str, Any], *parts: str) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from peewee import JOIN, SQL
+from peewee import JOIN, SQL, Expression
 
 from blogapi.storage import pages
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.models import Post, Recent, Search, match
+from blogapi.storage.models import Post, Recent, Search
 from blogapi.storage.pages import COLUMNS, Cursor, future_ids
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search.index import (
@@ -65,7 +65,7 @@ _remove = Prepared("INSERT INTO search (search, rowid, words) VALUES ('delete', 
 
 
 _is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
-_found = Search.select(Search.c.rowid).where(match("words"), ~_is_recent)
+_found = Search.select(Search.c.rowid).where(Expression(Search.c.search, "MATCH", Param("words")), ~_is_recent)
 
 
 def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:

@@ -7,6 +7,7 @@ scripts that write no spaces between words each character is a word.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
 # Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
@@ -71,15 +72,15 @@ STANDS_ALONE = re.compile(f"[{ALONE}]")
 SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 
 
+def parts(text: str) -> Iterator[list[str]]:
+    """Yield the words of a text in their order, those of a part of it at a time: there can be a million."""
+    for part in PARTS.findall(text):
+        yield part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text in their order."""
-    found: list[str] = []
-    known: dict[str, str] = {}  # A million characters can be as many words: equal ones are kept once.
-    parts = PARTS.findall(text)
-    for part in parts:
-        of_part = part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
-        found += of_part if len(parts) == 1 else map(known.setdefault, of_part, of_part)
-    return found
+    return [*chain.from_iterable(parts(text))]
 
 
 def sequences(q: str) -> Iterator[tuple[tuple[str, ...], bool]]:
