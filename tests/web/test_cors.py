@@ -222,6 +222,7 @@ def test_a_service_with_an_origin_that_is_none_does_not_start(tmp_path):
 
 
 def test_a_refused_origin_is_logged_once(client, caplog):
+    responses.report.cache_clear()
     for _ in range(2):
         client.options("/v1/posts", headers=PREFLIGHT | {"Origin": "https://else.example\x1b[m"})
     (line,) = caplog.messages
