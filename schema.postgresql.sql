@@ -32,7 +32,7 @@ CREATE TABLE api_key (
 
 CREATE TABLE session (
     digest bytea NOT NULL PRIMARY KEY,
-    kind text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'session', 'form')),
+    kind text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'session')),
     ends_at text COLLATE "C" NOT NULL
 );
 

@@ -16,7 +16,7 @@ CREATE TABLE api_key (
 -- Of the owner's page
 CREATE TABLE session (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which itself is stored nowhere
-    kind TEXT NOT NULL CHECK (kind IN ('link', 'session', 'form')),  -- a link opens a session, and a form creates a key, once
+    kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
     ends_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 

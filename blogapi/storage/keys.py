@@ -9,15 +9,14 @@ from typing import NamedTuple
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import IdempotencyKeyUsed, KeyName, NotFound
-from blogapi.storage.models import AUTHORS, FULL, ApiKey, Session
+from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, Session
 from blogapi.storage.query import Param, Prepared
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit
-LINK, SESSION, FORM = "link", "session", "form"
-# A form is remembered longer than its session lasts, even if the clock is set back.
-PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12), FORM: timedelta(hours=48)}
+LINK, SESSION = "link", "session"
+PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
 class KnownKey(NamedTuple):
@@ -182,10 +181,16 @@ def is_valid(reader: Reader, kind: str, token: str) -> bool:
 
 
 def check_form(tx: Transaction, secret: str) -> None:
-    """Note that a form gave this secret. Raises IdempotencyKeyUsed if it did before: what was revoked stays so."""
-    if tx.row(Session.select(Session.kind).where(Session.digest == digest_of(secret))):
+    """Note that a form gave this secret. Raises IdempotencyKeyUsed if it did before: what was revoked stays so.
+
+    It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
+    """
+    noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0}
+    if tx.row(
+        Idempotency.select(Idempotency.name).where(Idempotency.digest == noted["digest"], Idempotency.name == "")
+    ):
         raise IdempotencyKeyUsed("what it created is gone")
-    _store(tx, FORM, secret)
+    tx.execute(Idempotency.insert(noted | {"created_at": tx.now}))
 
 
 def end_session(tx: Transaction, token: str) -> None:
@@ -201,9 +206,5 @@ def end_sessions(tx: Transaction) -> None:
 def _add(tx: Transaction, kind: str) -> str:
     tx.execute(Session.delete().where(Session.ends_at <= tx.now))
     token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
-    _store(tx, kind, token)
-    return token
-
-
-def _store(tx: Transaction, kind: str, token: str) -> None:
     tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))
+    return token

@@ -32,7 +32,7 @@ class ApiKey(BaseModel):
 
 
 class Session(BaseModel):
-    """A session of the owner's page, a link that opens one, or a form that was sent, by a SHA-256."""
+    """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
 
     digest = BlobField(primary_key=True)
     kind = TextField()
@@ -114,7 +114,7 @@ class Schedule(BaseModel):
 
 
 class Idempotency(BaseModel):
-    """The post that a request with an Idempotency-Key created."""
+    """The post that a request with an Idempotency-Key created; 0 for a key or secret of the owner's page."""
 
     digest = BlobField()
     name = TextField()
