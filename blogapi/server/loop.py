@@ -80,7 +80,7 @@ class Turns(Queue):
 
 
 class Places(Queue):
-    """A semaphore whose next place is for the next client, not for whoever has waited longest."""
+    """A semaphore whose next place is for the next client, not for the one that has waited longest."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
