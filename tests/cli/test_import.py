@@ -108,22 +108,22 @@ def count_of(path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, path, storage, number):
-    top = many(folder, 2000)
+    top = many(folder, 4000)
     process = start(top)
-    eventually(lambda: count_of(path) > 200, 30)
+    eventually(lambda: count_of(path) > 20, 30)
     process.send_signal(number)
     output, error = process.communicate(timeout=30)
     assert process.returncode == (1 if number == signal.SIGINT else -signal.SIGKILL)
     made = count_of(path)
-    assert 200 < made < 2000
+    assert 20 < made < 4000
     if number == signal.SIGINT:
         counted = int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0\n", output)[1])
         assert made - transfer.BATCH_POSTS <= counted <= made  # It may end between a transaction and its count.
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
     assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
-    assert run("import", top)[1] == [f"made {2000 - made}, changed 0, unchanged {made}, refused 0"]
-    assert len(stored(storage)) == 2000
+    assert run("import", top)[1] == [f"made {4000 - made}, changed 0, unchanged {made}, refused 0"]
+    assert len(stored(storage)) == 4000
 
 
 def test_a_busy_database_is_waited_for(folder, path):
