@@ -127,13 +127,13 @@ class Handler:
         request.connection.take_turn(key)
         started = time.perf_counter()
         response = self.call(environ)
-        known = environ.pop(REQUEST)
-        environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
+        known = environ[REQUEST]
         if known.key:
             self.shared.keys.add(key)
         elif response[0].startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(key)
         keep = request.complete and not request.wants_close and not self.closing
+        environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
         if len(response[2]) > KEPT_BYTES:
             # A client must learn that its change was committed.
             needed = known.is_known and request.method not in READS
@@ -170,19 +170,15 @@ class Handler:
         """Call the application; return its response."""
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
-        try:
-            return *response, b"".join(chunks)  # A single one is not copied.
-        finally:
-            if hasattr(chunks, "close"):
-                chunks.close()
+        return *response, b"".join(chunks)  # A single one is not copied.
 
     def answer(self, request: HttpRequest, response: WsgiResponse, known: Any, started: float, keep: bool) -> bool:
         """Send a response, count and log it; return `keep`, whether the connection stays open."""
         status, headers, content = response
         connection = request.connection
         connection.linger = not keep
-        lines = [f"HTTP/1.1 {status}", f"Date: {date(int(time.time()))}"]
-        lines.append("Connection: keep-alive" if keep else "Connection: close")
+        option = "keep-alive" if keep else "close"
+        lines = [f"HTTP/1.1 {status}\r\nDate: {date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]
         try:
             connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)

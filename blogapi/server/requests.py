@@ -158,8 +158,7 @@ class HttpRequest(message.Request):
     @property
     def wants_close(self) -> bool:
         """Whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
-        values = ",".join(value for name, value in self.headers if name == "CONNECTION")
-        options = {option.strip().lower() for option in values.split(",")}
+        options = {option.strip() for option in self.environ.get("HTTP_CONNECTION", "").lower().split(",")}
         return "close" in options or self.method == "CONNECT" or (self.version < (1, 1) and "keep-alive" not in options)
 
     @property

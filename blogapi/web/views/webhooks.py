@@ -19,7 +19,7 @@ from blogapi.web.schemas.webhooks import (
     WebhookSchema,
 )
 from blogapi.web.service import Service
-from blogapi.webhooks.addresses import AddressError, addresses_of
+from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
 
