@@ -13,24 +13,10 @@ STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
-# The fields of a post, in the order in which they are written; those that every post has; and every post of a list
-FIELDS = tuple(
-    [
-        "id",
-        "title",
-        "status",
-        "slug",
-        "content",
-        "excerpt",
-        "tags",
-        "cover_image",
-        "published_at",
-        "created_at",
-        "updated_at",
-    ]
-)
-REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at"}
+# The fields of a post, in the order in which they are written: those in every list, and all; and those in every post
 LISTED = ("id", "title", "status")
+FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", "published_at", "created_at", "updated_at")
+REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at"}
 MAX_NAME = 60  # characters of a field's name in a message
 
 ID = "[1-9][0-9]{0,18}"
