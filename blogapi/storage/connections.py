@@ -16,7 +16,7 @@ from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 
-from blogapi.loop import CLIENT, SERVICE, Loop
+from blogapi.storage import CLIENT, SERVICE, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 

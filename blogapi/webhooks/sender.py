@@ -14,12 +14,11 @@ from contextlib import suppress
 
 from blogapi.clock import rfc3339
 from blogapi.config import Config
-from blogapi.loop import PLAIN, Loop
-from blogapi.storage import history, posts, search, stored, webhooks
+from blogapi.storage import PLAIN, Loop, history, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
-from blogapi.storage.errors import Damaged, Unavailable
+from blogapi.storage.errors import Unavailable
 from blogapi.storage.webhooks import GONE, Attempt, DueWebhook, Message
-from blogapi.webhooks.endpoint import Endpoint, Result, signing_key
+from blogapi.webhooks.endpoint import Endpoint, Result
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
@@ -53,14 +52,8 @@ class Sender:
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
-        self.damaged: set[int] = set()  # webhooks that the log has named
-        self.clock_is_behind = False
         self.prune_at = 0.0  # Unix time, as the next
         self.settle_at = 0.0
-
-    def start(self) -> None:
-        """Run in the background."""
-        self.thread.start()
 
     def stop(self) -> None:
         """Begin no more attempts. Those under way have SHUTDOWN_SECONDS; until then `thread` is alive."""
@@ -99,23 +92,13 @@ class Sender:
                 self.begin(webhook)
 
     def begin(self, webhook: DueWebhook) -> None:
-        """Begin to send some of the messages that are due for a webhook, unless it is damaged."""
-        try:
-            key = signing_key(webhook.secret)
-        except ValueError:
-            self.report(webhook.id, "secret")
-            return
+        """Begin to send some of the messages that are due for a webhook."""
         messages = webhooks.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
-        endpoint = Endpoint(webhook.url, key, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+        config = self.config
+        endpoint = Endpoint(webhook.url, webhook.secret, config.webhook_private, config.webhook_seconds, self.timeout)
         thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
         self.sending[webhook.id] = thread
         thread.start()
-
-    def report(self, webhook_id: int, field: str) -> None:
-        """Log once that a webhook is damaged."""
-        if webhook_id not in self.damaged:
-            self.damaged.add(webhook_id)
-            log.error("webhook %s is skipped: its %s cannot be read", webhook_id, field)
 
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
@@ -147,8 +130,6 @@ class Sender:
         if 0 < self.prune_at - self.clock() <= MINUTE:
             return
         for webhook in webhooks.listing(self.database):
-            if not webhook.events:
-                self.report(webhook.id, "events")
             if dropped := self.repeat(webhooks.drop, webhook.id):
                 log.warning(
                     "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, dropped
@@ -156,17 +137,7 @@ class Sender:
             self.repeat(webhooks.prune, webhook.id)
         self.database.write(posts.forget_idempotency_keys)
         self.repeat(history.prune, self.config.keep_days)
-        self.check_clock()
         self.prune_at = self.clock() + MINUTE
-
-    def check_clock(self) -> None:
-        """Log once that the clock is behind."""
-        latest = None
-        with suppress(Damaged):
-            latest = stored.later_than_now(self.database)
-        if latest and not self.clock_is_behind:
-            log.warning("the clock is behind: it is %s, but the newest post is from %s", self.database.now, latest)
-        self.clock_is_behind = bool(latest)
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
         """Run an operation until it finds no more rows, others in between; return the number of rows."""
@@ -184,24 +155,16 @@ class Sender:
                 break
             with self.pace:
                 time.sleep(PACE_SECONDS)
-            attempt = self.attempt(webhook_id, endpoint, message)
-            self.attempts.append(attempt)
-            self.sent[webhook_id] += 1
-            if attempt.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
-                break
-        self.wake.set()
-
-    def attempt(self, webhook_id: int, endpoint: Endpoint, message: Message) -> Attempt:
-        """Send a message once, unless it is damaged; return the result."""
-        if message.payload is None:
-            log.error("webhook %s is not sent %s: the event is damaged", webhook_id, message.id)
-            result, state = Result(error="the event is damaged"), ("failed", None)
-        else:
             result = endpoint.send(message.id, message.payload, self.clock())
             state = outcome(message.attempts, result, self.clock())
             if state[0] == "failed":
                 log.warning("webhook %s failed for good: %s", webhook_id, failure(message, result))
-        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error, *state)
+            done = webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error
+            self.attempts.append(Attempt(*done, *state))
+            self.sent[webhook_id] += 1
+            if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
+                break
+        self.wake.set()
 
 
 def outcome(attempts: int, result: Result, now: float) -> tuple[str, str | None]:
