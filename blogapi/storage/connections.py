@@ -17,7 +17,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.loop import CLIENT, SERVICE, Loop
+from blogapi.storage import CLIENT, SERVICE, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
