@@ -18,7 +18,7 @@ from blogapi.loop import PLAIN, Loop
 from blogapi.storage import history, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Damaged, Unavailable
-from blogapi.storage.webhooks import GONE, Attempt, DueWebhook, Message
+from blogapi.storage.webhooks import GONE, Attempt, Message
 from blogapi.webhooks.endpoint import Endpoint, Result, signing_key
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -91,21 +91,21 @@ class Sender:
         self.save()  # first: a message whose result is not recorded would be sent again
         self.publish()
         self.prune()
-        for webhook in list(webhooks.due_webhooks(self.database)):
-            if webhook.id not in self.sending:
-                self.begin(webhook)
+        for webhook_id, url, secret in webhooks.due_webhooks(self.database):
+            if webhook_id not in self.sending:
+                self.begin(webhook_id, url, secret)
 
-    def begin(self, webhook: DueWebhook) -> None:
+    def begin(self, webhook_id: int, url: str, secret: str) -> None:
         """Begin to send some of the messages that are due for a webhook, unless it is damaged."""
         try:
-            key = signing_key(webhook.secret)
+            key = signing_key(secret)
         except ValueError:
-            self.report(webhook.id, "secret")
+            self.report(webhook_id, "secret")
             return
-        messages = webhooks.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
-        endpoint = Endpoint(webhook.url, key, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
-        thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
-        self.sending[webhook.id] = thread
+        messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+        endpoint = Endpoint(url, key, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+        thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
+        self.sending[webhook_id] = thread
         thread.start()
 
     def report(self, webhook_id: int, field: str) -> None:
