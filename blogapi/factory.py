@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flask import Flask
 
 from blogapi.config import Config
-from blogapi.loop import PLAIN, Loop
+from blogapi.storage import PLAIN, Loop
 from blogapi.web import errors
 from blogapi.web.application import Application
 from blogapi.web.owner import blueprint as owner

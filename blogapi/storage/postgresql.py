@@ -12,8 +12,7 @@ from typing import Any, Self
 import psycopg
 from peewee import SQL, PostgresqlDatabase
 
-from blogapi.loop import PLAIN, Loop
-from blogapi.storage import webhooks
+from blogapi.storage import PLAIN, Loop, webhooks
 from blogapi.storage.connections import (
     LOCK_SECONDS,
     UNLIMITED,

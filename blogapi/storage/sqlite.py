@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from peewee import SQL, SqliteDatabase
 
-from blogapi.loop import PLAIN, Loop
+from blogapi.storage import PLAIN, Loop
 from blogapi.storage.copy import VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable

@@ -19,10 +19,10 @@ from blogapi.post import CONTROL_OR_BREAK, ID, SLUG, WHITE_SPACE, fold
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.web.access import guard
 from blogapi.web.request import JSON, Request, current_request, load_query
-from blogapi.web.schemas.posts import NoQuerySchema
-from blogapi.web.schemas.webhooks import DELIVERY_ID
+from blogapi.web.schemas import parameters
 from blogapi.web.service import EXTENSION
 
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 NO_SESSION = NullSession()  # raises an error on any write
 is_async = lru_cache(maxsize=1024)(iscoroutinefunction)
 
@@ -144,7 +144,7 @@ def add_converters(state: BlueprintSetupState) -> None:
 
 # The declaration of an operation, on its view: everything that its description says
 
-no_query = NoQuerySchema()
+NO_QUERY = parameters()
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Operation:
     method: str
     answer: Answer
     creates: Answer | None = None  # if it can create something
-    query: Schema = no_query
+    query: Schema = NO_QUERY
     body: Schema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
     request_headers: tuple[str, ...] = ()  # names of components, besides If-None-Match for a GET whose answer has ETag

@@ -15,11 +15,11 @@ from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
 from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema, about
-from blogapi.storage.models import EVENTS as EVENT_TYPES
+from blogapi.storage.models import EVENTS
 from blogapi.web.application import CONVERTERS, Operation
 from blogapi.web.errors import MAX_MESSAGE
 from blogapi.web.request import JSON, MARKDOWN
-from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
+from blogapi.web.schemas import PAYLOADS
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
@@ -72,19 +72,9 @@ OWN_ERRORS = {  # with an example of their messages
 # Enumerations that several schemas use, by name: their words, and a description
 SHAPES = {
     "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
-    "EventType": (EVENT_TYPES, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
+    "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
 }
 
-# The events
-EVENTS = {
-    "post.created": "A post was created.",
-    "post.updated": "A post was changed.",
-    "post.published": "A post was published: created as such, changed, or due.",
-    "post.deleted": "A post was deleted; this is its last state.",
-    "tag.updated": "A tag was renamed in every post, or merged with another; this is its new state.",
-    "tag.deleted": "A tag was removed from every post.",
-    "ping": "A test of the receiver, sent on request.",
-}
 EVENT_HEADERS: dict[str, Described] = {
     "webhook-id": ("The same in all attempts, so that a receiver recognizes repeats.", {"type": "string"}),
     "webhook-timestamp": ("Unix time of the attempt, in seconds.", {"type": "string", "pattern": "^[0-9]+$"}),
@@ -181,8 +171,8 @@ def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
     spec.options["webhooks"] = {
-        name: describe_event(name, description, plugin.converter.resolve_nested_schema(EVENT_SCHEMAS[name]))
-        for name, description in EVENTS.items()
+        name: describe_event(name, description, plugin.converter.resolve_nested_schema(schema))
+        for name, (description, schema) in PAYLOADS.items()
     }
     return spec.to_dict()
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Self
 from flask import current_app
 
 from blogapi.config import Config
-from blogapi.loop import PLAIN, Loop
-from blogapi.storage import engine_for
+from blogapi.storage import PLAIN, Loop, engine_for
 from blogapi.storage.engine import Database
 from blogapi.storage.keys import WINDOW_SECONDS, Hits
 from blogapi.web.metrics import Metrics

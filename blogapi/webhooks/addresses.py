@@ -5,18 +5,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 # Metadata of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon, Google, Oracle
 # and Scaleway.
-METADATA = [
-    ip_address(address)
-    for address in (
-        "100.100.100.200",
-        "192.0.0.192",
-        "168.63.129.16",
-        "fd00:ec2::254",
-        "fd20:ce::254",
-        "fd00:c1::a9fe:a9fe",
-        "fd00:42::42",
-    )
-]
+METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
+METADATA += map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"))
 # Not public, but global to `ipaddress` in some versions of Python (IANA's special-purpose registries, 2025).
 NOT_PUBLIC = [
     ip_network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
@@ -42,7 +32,8 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
     (127.1, 0x7f000001). Connect to these addresses: a second look-up could give others.
     """
     try:
-        host.encode("idna")  # getaddrinfo does the same, but gevent would log its failure
+        if not host.encode("idna").decode().isprintable():  # getaddrinfo encodes it, too, but gevent logs its failure
+            raise UnicodeError("control characters")
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None

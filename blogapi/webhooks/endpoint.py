@@ -94,10 +94,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The URL of a webhook, with the key that signs its messages."""
+    """The URL of a webhook, with the secret that signs its messages."""
 
     url: str
-    key: bytes
+    secret: str
     private: bool  # whether private and loopback addresses are allowed
     seconds: int  # for an attempt
     # timeout(seconds) raises TimeoutError in its block when they are over
@@ -112,7 +112,7 @@ class Endpoint:
                 "User-Agent": "blogapi",
                 "webhook-id": message_id,
                 "webhook-timestamp": str(int(now)),
-                "webhook-signature": signature(self.key, message_id, int(now), body),
+                "webhook-signature": signature(self.secret, message_id, int(now), body),
             }
             with self.timeout(self.seconds):
                 status, retry_after = self.post(headers, body, deadline)
@@ -144,25 +144,23 @@ class Endpoint:
     def connect(self, target: Url, deadline: float) -> EndpointConnection:
         """Connect to an address that was checked; connecting by the name would look it up again."""
         host = target.host.strip("[]")
-        port = target.port or (443 if target.scheme == "https" else 80)
+        tls_host = host.rstrip(".") if target.scheme == "https" else None
+        port = target.port or (443 if tls_host else 80)
         addresses = addresses_of(host, port, self.private)
-        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
-            seconds = max(0.1, (deadline - time.monotonic()) / left)  # A silent address leaves time for the others.
-            tls_host = host.rstrip(".") if target.scheme == "https" else None
-            connection = EndpointConnection(address, port, seconds, tls_host)
+        while True:
+            seconds = max(
+                0.1, (deadline - time.monotonic()) / len(addresses)
+            )  # One that is silent leaves time for others.
+            connection = EndpointConnection(addresses.pop(0), port, seconds, tls_host)
             try:
                 connection.connect()
                 connection.timeout = self.seconds
                 return connection
-            except (ConnectTimeoutError, TimeoutError) as error:  # or it was refused
+            except BaseException as error:
                 connection.close()
-                failure = error
-                if time.monotonic() >= deadline:
-                    break
-            except BaseException:
-                connection.close()
-                raise
-        raise failure
+                is_silent = isinstance(error, ConnectTimeoutError | TimeoutError)  # or it refused
+                if not (is_silent and addresses and time.monotonic() < deadline):
+                    raise
 
     def reason(self, error: Exception) -> str:
         """Tell a person the reason of a failure, without anything that the receiver sent."""
@@ -193,15 +191,10 @@ def tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def signing_key(secret: str | None) -> bytes:
-    """Return the key in a webhook's secret. Raises ValueError if the secret is damaged."""
-    key = base64.b64decode((secret or "").removeprefix("whsec_"), validate=True)
-    if not key:
-        raise ValueError("no secret")
-    return key
-
-
-def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     """Return the signature of a message (Standard Webhooks, symmetric, version 1)."""
+    key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    if not key:
+        raise ValueError("a webhook has no secret")
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

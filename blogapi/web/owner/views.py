@@ -11,9 +11,8 @@ from marshmallow import ValidationError
 from blogapi.storage import keys, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
-from blogapi.web.schemas.webhooks import WebhookInputSchema
 from blogapi.web.views.pages import STATIC, page
-from blogapi.web.views.webhooks import check_address
+from blogapi.web.views.webhooks import WebhookInputSchema, check_address
 
 KEYS, DELIVERIES = 100, 10  # shown at once
 new_webhook = WebhookInputSchema()

@@ -12,7 +12,7 @@ from blogapi.web.access import READERS
 from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MARKDOWN, Request, precondition
 from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
-from blogapi.web.schemas.posts import RevisionSchema, RevisionsQuerySchema, TrashedPostSchema, TrashQuerySchema
+from blogapi.web.schemas import DELETED, REVISION, RevisionSchema, TrashedPostSchema, page_size, parameters
 
 post_schema = PostSchema()
 
@@ -20,7 +20,7 @@ post_schema = PostSchema()
 @operation(
     "GET /v1/posts/<id:post>/revisions",
     Answer(200, "The revisions, newest first.", RevisionSchema(many=True), headers=("Link", "ETag")),
-    query=RevisionsQuerySchema(),
+    query=parameters(limit=page_size("entries"), before=REVISION),
     scopes=READERS,
 )
 def list_revisions(request: Request, post: PostRef) -> Response:
@@ -60,7 +60,7 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
 @operation(
     "GET /v1/trash",
     Answer(200, "The deleted posts.", TrashedPostSchema(many=True), headers=("Link", "ETag")),
-    query=TrashQuerySchema(),
+    query=parameters(limit=page_size("entries"), before=DELETED),
     scopes=READERS,
 )
 def list_trash(request: Request) -> Response:

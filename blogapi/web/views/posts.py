@@ -7,7 +7,7 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
+from blogapi.post import STATUSES, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, about, choice, is_slug
 from blogapi.storage import errors, pages, posts, search, tags
 from blogapi.storage.documents import dump
 from blogapi.storage.engine import Database
@@ -34,17 +34,21 @@ from blogapi.web.responses import (
     post_response,
     readable_response,
 )
-from blogapi.web.schemas.posts import (
-    DeleteQuerySchema,
+from blogapi.web.schemas import (
+    MAX_PAGE_SIZE,
     ListQuerySchema,
+    Parameter,
     TagChangeSchema,
-    TagQuerySchema,
     TagSchema,
-    TagsQuerySchema,
+    page_size,
+    parameters,
+    parse_tag,
 )
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 post_schema = PostSchema()
+COUNTED = choice(*STATUSES, **about("Count only posts of this status, and leave out other tags."))
+TAG_QUERY = parameters(status=COUNTED)
 
 
 @operation(
@@ -157,7 +161,9 @@ def put_post(request: Request, post: str) -> Response:
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=DeleteQuerySchema(),
+    query=parameters(
+        permanent=choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))
+    ),
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
@@ -173,7 +179,11 @@ def delete_post(request: Request, post: PostRef) -> Response:
 @operation(
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link", "ETag")),
-    query=TagsQuerySchema(),
+    query=parameters(
+        limit=page_size("tags", MAX_PAGE_SIZE),
+        status=COUNTED,
+        after=Parameter(parse_tag, "Only tags after this one.", pattern=r"\S"),
+    ),
     scopes=SCOPES,
 )
 def list_tags(request: Request) -> Response:
@@ -187,7 +197,7 @@ def list_tags(request: Request) -> Response:
     return list_response(request, content, next_link(request, "/v1/tags", "after", page.last))
 
 
-@operation("GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), scopes=SCOPES)
+@operation("GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TAG_QUERY, scopes=SCOPES)
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
     query = in_scope(request)

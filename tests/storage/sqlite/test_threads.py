@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peewee import SQL
 
-from blogapi.loop import Loop
+from blogapi.storage import Loop
 from blogapi.storage.errors import NeedsThread, Unavailable
 from tests.storage.sqlite.conftest import add
 
