@@ -8,9 +8,9 @@ from flask import Flask
 
 from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop
-from blogapi.web import errors
 from blogapi.web.application import Application
 from blogapi.web.owner import blueprint as owner
+from blogapi.web.responses import HANDLERS
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
@@ -27,6 +27,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = Service.open(config, clock, loop)
-    errors.init_app(app)
+    for error, handler in HANDLERS.items():
+        app.register_error_handler(error, handler)
     app.register_blueprint(blueprint)
     return app

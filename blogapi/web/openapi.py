@@ -17,8 +17,8 @@ from blogapi.files.markdown import render
 from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema, about
 from blogapi.storage.models import EVENTS
 from blogapi.web.application import CONVERTERS, Operation
-from blogapi.web.errors import MAX_MESSAGE
 from blogapi.web.request import JSON, MARKDOWN
+from blogapi.web.responses import MAX_MESSAGE
 from blogapi.web.schemas import PAYLOADS
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema

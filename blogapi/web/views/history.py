@@ -11,7 +11,7 @@ from blogapi.storage.posts import PostRef
 from blogapi.web.access import READERS
 from blogapi.web.application import Answer, operation
 from blogapi.web.request import JSON, MARKDOWN, Request, precondition
-from blogapi.web.responses import list_response, next_link, no_content, post_response, readable_response
+from blogapi.web.responses import list_response, no_content, post_response, readable_response
 from blogapi.web.schemas import DELETED, REVISION, RevisionSchema, TrashedPostSchema, page_size, parameters
 
 post_schema = PostSchema()
@@ -30,7 +30,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     """
     page = history.revisions(request.database, post, **request.query)
     content = kept_json(page.kept, lambda each: {"revision": str(each.version), "replaced_at": each.until})
-    return list_response(request, content, next_link(request, request.path, "before", page.before))
+    return list_response(request, content, page.before)
 
 
 @operation(
@@ -70,7 +70,7 @@ def list_trash(request: Request) -> Response:
     """
     page = history.trash(request.database, **request.query)
     content = kept_json(page.kept, lambda each: {"deleted_at": each.until})
-    return list_response(request, content, next_link(request, "/v1/trash", "before", page.before))
+    return list_response(request, content, page.before)
 
 
 @operation(

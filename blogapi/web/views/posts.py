@@ -29,7 +29,6 @@ from blogapi.web.responses import (
     created_response,
     json_response,
     list_response,
-    next_link,
     no_content,
     post_response,
     readable_response,
@@ -66,7 +65,7 @@ def list_posts(request: Request) -> Response:
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.documents)
-    return list_response(request, content, next_link(request, "/v1/posts", "before", page.before))
+    return list_response(request, content, page.before)
 
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
@@ -194,7 +193,7 @@ def list_tags(request: Request) -> Response:
     query = in_scope(request)
     page = tags.TagPage([], None) if query is None else tags.page(request.database, **query)
     content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
-    return list_response(request, content, next_link(request, "/v1/tags", "after", page.last))
+    return list_response(request, content, page.last, "after")
 
 
 @operation("GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TAG_QUERY, scopes=SCOPES)
