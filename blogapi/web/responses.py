@@ -107,12 +107,12 @@ def post_response(request: Request, document: bytes, **options: Any) -> Response
     return tagged_response(request, document + b"\n", etag(document), **options)
 
 
-def created_response(request: Request, post_id: int, document: bytes) -> Response:
+def created(request: Request, post_id: int, document: bytes) -> Response:
     """Answer with a new post."""
     return post_response(request, document, status=201, headers=[("Location", request.address(f"{POSTS}{post_id}"))])
 
 
-def readable_response(request: Request, document: bytes) -> Response:
+def file_response(request: Request, document: bytes) -> Response:
     """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
     if not prefers_markdown(request):
         return post_response(request, document, vary="Accept")
