@@ -15,6 +15,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
+from psycopg.waiting import Wait
 
 from blogapi.storage import CLIENT, SERVICE, Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
@@ -119,7 +120,7 @@ class PostgresConnection(psycopg.Connection):
             self.pgconn.enter_pipeline_mode()
             counts = [self._send(*each) for each in statements]
             self.pgconn.pipeline_sync()
-            results = iter(self.wait(_fetch(self.pgconn, sum(counts) + 1)))
+            results = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
             self.pgconn.exit_pipeline_mode()
             for number in counts:
                 found.append([self._read(result) for result in islice(results, number)][-1])
@@ -241,11 +242,16 @@ class Connections:
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
-    """Send what is in the pipeline, and return the results of a number of statements."""
+    """Send what is in the pipeline; return the results of a number of statements, then that of the end."""
     yield from generators.send(pgconn)
     results = []
-    for _ in range(count):
-        results += yield from generators.fetch_many(pgconn)
+    for _ in range(2 * count + 1):  # None follows the result of each statement.
+        while pgconn.is_busy():
+            pgconn.consume_input()  # Looking for the rest of a result is quicker than waiting for it.
+            if pgconn.is_busy():
+                yield Wait.R
+                pgconn.consume_input()
+        results.append(pgconn.get_result())
     return results
 
 
