@@ -44,6 +44,7 @@ class Postgresql:
     """A database of PostgreSQL, and a few kept connections to it."""
 
     dialect = "postgresql"
+    readers = 3  # searches at a time: other requests need connections, too
     waits_cooperatively = True
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):

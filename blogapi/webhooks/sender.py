@@ -17,7 +17,7 @@ from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop, history, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.webhooks import GONE, Attempt, DueWebhook, Message
+from blogapi.storage.webhooks import GONE, Attempt, Message
 from blogapi.webhooks.endpoint import Endpoint, Result
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -87,17 +87,16 @@ class Sender:
         self.publish()
         self.settle()
         self.prune()
-        for webhook in list(webhooks.due_webhooks(self.database)):
-            if webhook.id not in self.sending:
-                self.begin(webhook)
+        for webhook_id, url, secret in webhooks.due_webhooks(self.database):
+            if webhook_id not in self.sending:
+                self.begin(webhook_id, url, secret)
 
-    def begin(self, webhook: DueWebhook) -> None:
+    def begin(self, webhook_id: int, url: str, secret: str) -> None:
         """Begin to send some of the messages that are due for a webhook."""
-        messages = webhooks.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
-        config = self.config
-        endpoint = Endpoint(webhook.url, webhook.secret, config.webhook_private, config.webhook_seconds, self.timeout)
-        thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
-        self.sending[webhook.id] = thread
+        messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+        endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+        thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
+        self.sending[webhook_id] = thread
         thread.start()
 
     def save(self) -> None:
