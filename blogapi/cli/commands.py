@@ -90,7 +90,7 @@ def serve(host: str | None, port: str | None) -> None:
 def set_up(config: Config) -> None:
     """Set up or upgrade a database; create and show a first key if no key exists."""
     with opened(create=True) as database:
-        if not list(api_keys.listing(database)):  # also if an earlier first key could not be shown
+        if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
             key = api_keys.new_key()
             show(WELCOME.format(database=database.engine.name, key=key, url=config.url))
             database.write(api_keys.add, "first", key)
@@ -145,7 +145,7 @@ def create_key(name: str, read_only: bool, published_only: bool) -> None:
 def list_keys() -> None:
     """List the keys: name, last four characters, creation, day of the last use, scope."""
     with opened() as database:
-        rows = list(api_keys.listing(database))
+        rows = [key[:-1] for key in api_keys.listing(database)]
     width = max(len(name) for name, *_ in [("NAME",), *rows])
     for name, last_four, created_at, used, scope in [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *rows]:
         click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {used or 'never':<10}  {scope}")

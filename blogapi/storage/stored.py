@@ -7,6 +7,7 @@ database a little later, unless a change of the post does so first.
 from functools import cache
 from typing import Any, NamedTuple
 
+from blogapi.post import fold
 from blogapi.storage import documents, search, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
@@ -103,7 +104,7 @@ def _write_copies(tx: Transaction, post_id: int, old: Document, new: Document, c
     dated = {"status", "published_at"}.intersection(changed)
     if dated or old.get("tags") != new.get("tags"):
         if old:
-            tags.detach(tx, post_id, old["status"], old["tags"])
+            tags.detach(tx, post_id, old["status"], list(map(fold, old["tags"])))
         if new:
             tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
     if dated and old.get("status") == "scheduled":

@@ -17,7 +17,7 @@ from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop, history, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.webhooks import GONE, Attempt, DueWebhook, Message
+from blogapi.storage.webhooks import GONE, Attempt, Message
 from blogapi.webhooks.endpoint import Endpoint, Result
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -27,6 +27,7 @@ POLL_SECONDS = 0.1  # between two looks at the outbox
 PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
 BATCH = 10  # messages read at once for a webhook
 BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
+SETTLE_SECONDS = 2.0  # after which words are in the search index: until then, each search scans them
 FAULT_SECONDS = 2.0  # to wait after a failure of the database
 SHUTDOWN_SECONDS = 2.0  # for the attempts under way
 
@@ -51,7 +52,8 @@ class Sender:
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
-        self.prune_at = 0.0  # Unix time
+        self.prune_at = 0.0  # Unix time, as the next
+        self.settle_at = 0.0
 
     def stop(self) -> None:
         """Begin no more attempts. Those under way have SHUTDOWN_SECONDS; until then `thread` is alive."""
@@ -83,18 +85,18 @@ class Sender:
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first: a message whose result is not recorded would be sent again
         self.publish()
+        self.settle()
         self.prune()
-        for webhook in list(webhooks.due_webhooks(self.database)):
-            if webhook.id not in self.sending:
-                self.begin(webhook)
+        for webhook_id, url, secret in webhooks.due_webhooks(self.database):
+            if webhook_id not in self.sending:
+                self.begin(webhook_id, url, secret)
 
-    def begin(self, webhook: DueWebhook) -> None:
+    def begin(self, webhook_id: int, url: str, secret: str) -> None:
         """Begin to send some of the messages that are due for a webhook."""
-        messages = webhooks.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
-        config = self.config
-        endpoint = Endpoint(webhook.url, webhook.secret, config.webhook_private, config.webhook_seconds, self.timeout)
-        thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
-        self.sending[webhook.id] = thread
+        messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+        endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+        thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
+        self.sending[webhook_id] = thread
         thread.start()
 
     def save(self) -> None:
@@ -114,9 +116,17 @@ class Sender:
                     log.error("post %s is damaged, and cannot be published", post_id)
             time.sleep(0)
 
+    def settle(self) -> None:
+        """Every SETTLE_SECONDS, move the words that wait to the search index."""
+        if 0 < self.settle_at - self.clock() <= SETTLE_SECONDS:  # more if the clock was set back
+            return
+        if search.words_wait(self.database):
+            self.database.write(search.settle)
+        self.settle_at = self.clock() + SETTLE_SECONDS
+
     def prune(self) -> None:
         """Once a minute, delete expired rows and drop the pending deliveries that are too many."""
-        if 0 < self.prune_at - self.clock() <= MINUTE:  # more if the clock was set back
+        if 0 < self.prune_at - self.clock() <= MINUTE:
             return
         for webhook in webhooks.listing(self.database):
             if dropped := self.repeat(webhooks.drop, webhook.id):
@@ -126,7 +136,6 @@ class Sender:
             self.repeat(webhooks.prune, webhook.id)
         self.database.write(posts.forget_idempotency_keys)
         self.repeat(history.prune, self.config.keep_days)
-        self.database.write(search.settle)
         self.prune_at = self.clock() + MINUTE
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
