@@ -78,10 +78,10 @@ class Converter(MarkdownConverter):
     convert_aside = convert_figure = MarkdownConverter.convert_div
 
 
-def markdown_of(html: str, *, bare: bool = False) -> str:
-    """Convert HTML to Markdown; `bare` lines become paragraphs as in WordPress. Raise MarkdownError if it cannot be."""
+def markdown_of(html: str) -> str:
+    """Convert HTML to Markdown. Raise MarkdownError if it cannot be."""
     # Within an element Beautiful Soup takes nothing for the name of a file.
-    soup = _parsed(f"<div>{_paragraphs(html) if bare else html}</div>")
+    soup = _parsed(f"<div>{html}</div>")
     try:
         _prepare(soup)
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
@@ -97,14 +97,14 @@ def text_of(html: str) -> str:
     return _parsed(f"<p>{html}</p>").get_text().strip() if re.search("[<&]", html) else html
 
 
-def absolute(address: str, site: str, folder: str) -> str:
-    """Return the URL of an image in a folder of a site. An address that is not relative stays."""
-    if not re.match(RELATIVE, address, re.IGNORECASE):
+def absolute(address: str, site: str, folder: str = "") -> str:
+    """Return the URL of an image in a folder of a site, if one is given. An address that is not relative stays."""
+    if not site or not re.match(f"{RELATIVE}.", address, re.IGNORECASE):
         return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
 
 
-def with_absolute_images(content: str, site: str, folder: str) -> str:
+def with_absolute_images(content: str, site: str, folder: str = "") -> str:
     """Make the addresses of the images in Markdown absolute."""
 
     def replaced(match: re.Match[str]) -> str:
@@ -114,7 +114,7 @@ def with_absolute_images(content: str, site: str, folder: str) -> str:
         before, after = content[match.start() : match.start(name)], content[match.end(name) : match.end()]
         return before + absolute(match[name], site, folder) + after
 
-    return CODE_OR_IMAGE.sub(replaced, content)
+    return CODE_OR_IMAGE.sub(replaced, content) if site else content
 
 
 def not_portable(content: str) -> dict[str, int]:
@@ -156,7 +156,7 @@ def _prepare(soup: BeautifulSoup) -> None:
             element[name] = address.strip().translate(NOT_IN_ADDRESS)
 
 
-def _paragraphs(html: str) -> str:
+def paragraphs(html: str) -> str:
     """Turn blank lines into paragraphs and other line breaks into `<br>`, as WordPress's wpautop does."""
     parts = WHOLE.split(html.replace("\r\n", "\n"))
     whole, rest = parts[1::3], parts[::3]

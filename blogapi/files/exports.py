@@ -13,7 +13,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from blogapi.clock import rfc3339
-from blogapi.files.content import text_of
+from blogapi.files.content import paragraphs, text_of
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 
 # Of an item of WordPress, which is kept in memory, and of an export of Ghost, which is parsed as a whole.
@@ -84,7 +84,7 @@ EXPORTS: dict[str, Callable[[Path], Iterator[Post]]] = {".xml": wordpress_posts,
 
 
 def _entry(kind: str, number: str, slug: Any, read: Callable[..., Post], *arguments: Any) -> Post:
-    """Return the fields of a post, with its `created_at`, `html`, `bare`, `path`, `comments`; or its `error`."""
+    """Return the fields of a post, with its `created_at`, `html`, `path`, `comments`; or its `error`."""
     entry = {"kind": kind, "id": number, "slug": slug}
     try:
         return entry | read(*arguments)
@@ -138,8 +138,7 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
         "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
-        "html": html,
-        "bare": "<!-- wp:" not in html,
+        "html": html if "<!-- wp:" in html else paragraphs(html),
         "comments": sum(child.tag.endswith("}comment") for child in item),
     }
 

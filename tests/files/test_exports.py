@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from blogapi.files.content import markdown_of
+from blogapi.files.content import markdown_of, paragraphs
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.sources import Item, Refused
 from tests.blogs import SAMPLES, open_sources, read, slugs_in
@@ -160,7 +160,7 @@ def test_a_file_that_is_not_an_export_of_ghost_is_refused(tmp_path, text, reason
     ],
 )
 def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, reason):
-    rows = [{"id": 7, "slug": "bad"} | row, {"id": 8, "title": "Good", "html": "b"}]
+    rows = [{"id": 7, "slug": "bad", "title": "Bad"} | row, {"id": 8, "title": "Good", "html": "b"}]
     (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
     found = {type(item): item for item in read(tmp_path / "a.json")}
     assert found[Refused].reason == reason
@@ -172,7 +172,7 @@ def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, 
 def test_hostile_html_is_read_quickly(text):
     began = time.process_time()
     with suppress(MarkdownError):
-        markdown_of(text, bare=True)
+        markdown_of(paragraphs(text))
     assert time.process_time() - began < 3
 
 
@@ -296,4 +296,4 @@ def test_html_becomes_markdown_of_the_same_meaning(html, markdown):
     ],
 )
 def test_bare_lines_of_wordpress_are_paragraphs_and_line_breaks(html, markdown):
-    assert markdown_of(html, bare=True) == markdown
+    assert markdown_of(paragraphs(html)) == markdown
