@@ -17,8 +17,8 @@ from marshmallow import ValidationError
 
 from blogapi.cli.commands import opened, with_progress
 from blogapi.config import Config
-from blogapi.files.export import export
 from blogapi.files.front_matter import rfc3339_of, shown
+from blogapi.files.markdown import export
 from blogapi.files.sources import Item, Refused, Sources
 from blogapi.post import URL, PutPostSchema, sentences
 from blogapi.storage import pages as storage_pages

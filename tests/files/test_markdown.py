@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.files.markdown import parse, parse_strictly, render
+from blogapi.files.markdown import parse, render
 
 POST = {
     "id": "12",
@@ -45,7 +45,9 @@ def front(text, content="Words.", mark="---"):
 
 def fields(text, mark="---"):
     """The fields that a front matter gives."""
-    return {name: value for name, value in parse_strictly(front(text, mark=mark)).fields.items() if name != "content"}
+    return {
+        name: value for name, value in parse(front(text, mark=mark), strict=True).fields.items() if name != "content"
+    }
 
 
 # Written

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import parse, parse_strictly
+from blogapi.files.markdown import parse
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
@@ -30,7 +30,7 @@ def toml(text):
 
 def error(data):
     with pytest.raises(MarkdownError) as caught:
-        parse_strictly(data)
+        parse(data, strict=True)
     return str(caught.value)
 
 
