@@ -174,9 +174,12 @@ class Sources:
                 _check(path)
             if path.suffix.lower() in EXPORTS:
                 yield from self._read_export(path)
+            elif path.stat().st_size > MAX_FILE_BYTES:
+                raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
             else:
                 is_index = path.stem.partition(".")[0] == "index"
-                yield self._item_of_file(path, top), path.absolute().parts[1 : -2 if is_index else -1]
+                parents = path.absolute().parts[1 : -2 if is_index else -1]
+                yield self._item_of_file(parse(path.read_bytes()), path, top), parents
         except (OSError, MarkdownError) as error:
             yield _refusal(str(path), error), ()
 
@@ -188,25 +191,22 @@ class Sources:
                 source = shown(f"{path} ({post['slug'] or 'id ' + post['id']})")
                 yield Refused(source, None, post["error"]), ()
             else:
-                self.left_out["comment"] += post["comments"]
+                self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post), (post["id"],)
 
-    def _item_of_file(self, path: Path, top: Path) -> Item:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
-        document = parse(path.read_bytes())
+    def _item_of_file(self, document: Document, path: Path, top: Path) -> Item:
         fields = document.fields
         paths, aliases, tags, dropped = read_other_names(document.unknown)
         address = paths[0] if paths else ""
-        name, day = _undated(_name(path))
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
+        name, day = _name(path)
         fields.setdefault("slug", unquote(last) or shown(name))
         fields.setdefault("title", _title(shown(name)))
-        if not document.is_exported and (day := day or _day_in(address)):
+        if not day and (match := DATE_IN_PATH.search(address)):
+            day = _midnight(match[1].replace("/", "-"))
+        if day and not document.is_exported:
             fields.setdefault("published_at", day)
         folders = path.parent.parts[len(top.parts) :]
-        folder = "/".join(folders)
-        fields["content"] = with_absolute_images(fields["content"], self.site, folder)
         if DRAFT_FOLDERS & {top.absolute().name, *folders}:
             fields.setdefault("status", "draft")
         elif "published_at" in fields:
@@ -214,7 +214,7 @@ class Sources:
         if tags:
             fields["tags"] = fields.get("tags", []) + tags
         item = Item(shown(str(path)), fields, _created_at(document), dropped, document, (*paths, *aliases))
-        return self._completed(item, folder)
+        return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
         slug = post["slug"] or self.slug_of(post["title"] or f"post-{post['id']}")
@@ -237,6 +237,8 @@ class Sources:
         elif published_at > self.now:
             del fields["published_at"]
             dropped += ("published_at in the future",)
+        if "content" in fields:
+            fields["content"] = with_absolute_images(fields["content"], self.site, folder)
         cover = absolute(fields.pop("cover_image", ""), self.site, folder)
         if ABSOLUTE_URL.fullmatch(cover):
             fields["cover_image"] = cover
@@ -262,14 +264,13 @@ def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
     return Refused(shown(source), None, reason or "cannot be read")
 
 
-def _name(path: Path) -> str:
-    """Return the name of a file, or of its folder for `index.md`, with the language for `index.en.md`."""
+def _name(path: Path) -> tuple[str, str]:
+    """Return the name of a file without a leading date, and that date as a time.
+
+    The name of `index.md` is that of its folder, that of `index.en.md` also has the language.
+    """
     stem, dot, language = path.stem.partition(".")
-    return path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
-
-
-def _undated(name: str) -> tuple[str, str]:
-    """Split the name of a file into what follows a leading date, and that date as a time."""
+    name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
     day = _midnight(name[:10]) if DATED_NAME.match(name) else ""
     return (name[11:], day) if day else (name, "")
 
@@ -287,11 +288,6 @@ def _midnight(day: str) -> str:
         return f"{date.fromisoformat(day)}T00:00:00Z"
     except ValueError:
         return ""
-
-
-def _day_in(path: str) -> str:
-    match = DATE_IN_PATH.search(path)
-    return _midnight(match[1].replace("/", "-")) if match else ""
 
 
 def _created_at(document: Document) -> str:
