@@ -70,19 +70,15 @@ def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int |
     else:
         query = query.select_extend(_document)
     kept: list[Kept] = []
-    size = skipped = 0
-    last: Any = None
-    for row in reader.rows(query):
+    size, last, more = 0, None, False
+    for number, row in enumerate(reader.rows(query), 1):
         if len(kept) == limit or size > PAGE_BYTES:
             return HistoryPage(kept, cursor(last))
-        last = Kept(*row)
-        size += len(last.post or b"") // READ_SHARE
-        try:
+        last, more = Kept(*row), number > limit
+        with suppress(Damaged):
             kept.append(last._replace(post=documents.without_content(last.post)))
-            size += len(kept[-1].post)
-        except Damaged:
-            skipped += 1
-    return HistoryPage(kept, cursor(last) if len(kept) + skipped > limit else None)
+            size += len(kept[-1].post) + len(last.post) // READ_SHARE
+    return HistoryPage(kept, cursor(last) if more else None)
 
 
 def revision(reader: Reader, ref: PostRef, version: int) -> bytes:

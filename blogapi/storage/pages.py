@@ -85,13 +85,11 @@ def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     found: list[bytes] = []
-    size = number = 0
-    last: tuple = ()
+    size, last, more = 0, (), False
     for number, row in enumerate(rows, 1):
         if len(found) == limit or size > PAGE_BYTES:
             return PostPage(found, _cursor(last))
-        last = row
-        document = row[2]
+        last, more, document = row, number > limit, row[2]
         if row[1] == "scheduled" or names or document is None:
             try:
                 document = documents.as_of(now, row[1], document)
@@ -103,7 +101,7 @@ def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
                 continue
         size += len(document)
         found.append(document)
-    return PostPage(found, _cursor(last) if number > limit else None)
+    return PostPage(found, _cursor(last) if more else None)
 
 
 def _cursor(row: tuple) -> int | Cursor:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, posts, stored
@@ -18,7 +18,6 @@ BY = "undo"
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
 WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
-MAX_CHAIN = 10  # posts that wait for each other's slugs
 
 
 class Undone(NamedTuple):
@@ -28,13 +27,6 @@ class Undone(NamedTuple):
     title: str
     action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
     reason: str = ""  # why it was left, or differs from what it was
-
-
-class Change(NamedTuple):
-    """A change of a post, and the version before it: None if the post was not there, 0 if that is not kept."""
-
-    by: str
-    before: int | None
 
 
 class Plan(NamedTuple):
@@ -47,17 +39,11 @@ class Plan(NamedTuple):
 
 def check_author(reader: Reader, name: str) -> None:
     """Raise KeyName unless a key has this name, or an author of the history."""
-    names = [*_names(reader, ApiKey.name), *AUTHORS]
+    columns = ApiKey.name, Post.author, Revision.author, Revision.replaced_by
+    found = {each for column in columns for (each,) in reader.rows(column.model.select(column).distinct())}
+    names = sorted({*AUTHORS, *found} - {""})
     if name not in names:
-        for column in (Post.author, Revision.author, Revision.replaced_by):
-            names += filter(None, _names(reader, column))
-        if name not in names:
-            known = ", ".join(dict.fromkeys(names))
-            raise KeyName(f"there is no key called {name!r}, nor a change by one; there are {known}")
-
-
-def _names(reader: Reader, column: Any) -> list[str]:
-    return [name for (name,) in reader.rows(column.model.select(column).distinct().order_by(column))]
+        raise KeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
@@ -96,101 +82,89 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
     return [post_id for _, post_id in sorted(found, reverse=True)]
 
 
-def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
-    """Undo the changes of a post; without a transaction, only say so."""
-    plan = _plan(reader, post_id, since, key)
-    return plan and _carry_out(reader, post_id, plan, turn, since, key)
-
-
 def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
     """Return what to do with a post, or None if there is nothing to undo."""
     changes = _changes(reader, post_id, since)
-    first = next((number for number, change in enumerate(changes) if key in (None, change.by)), None)
+    first = next((number for number, (by, _) in enumerate(changes) if key in (None, by)), None)
     if first is None:
         return None
-    before = changes[first].before
+    _, before = changes[first]
     present: Document = {}
     target: Document = {}
     try:
         with suppress(NotFound):
             present = documents.load(posts.find(reader, post_id))
         if before:
-            target = _as_of_now(documents.load(history.find_version(reader, post_id, before)), present, reader.now)
+            earlier = documents.load(history.find_version(reader, post_id, before))
+            target = _as_of_now(earlier, present, reader.now)
     except Damaged:
         return Plan({"title": ""} | present, {}, "it is damaged")
     if before == 0:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
     if _words(target) == _words(present):
         return None
-    others = {change.by for change in changes[first:]} - {key, BY} if key else set()
+    others = {by for by, _ in changes[first:]} - {key, BY} if key else set()
     return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
 
-def _changes(reader: Reader, post_id: int, since: str) -> list[Change]:
-    """Return the changes of a post since a time."""
+def _changes(reader: Reader, post_id: int, since: str) -> list[tuple[str, int | None]]:
+    """Return the changes of a post since a time: by whom, and the version before.
+
+    That is None if the post was not there, and 0 if it is not kept.
+    """
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))
     present = reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id))
     if present:
         versions.append((*present, "", "", "present"))
-    changes: list[Change] = []
+    changes: list[tuple[str, int | None]] = []
     last, last_state = 0, "restored"
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            changes.append(Change(author, None if follows else 0))  # created or restored; or versions are missing
+            changes.append((author, None if follows else 0))  # created or restored; or versions are missing
         if until >= since and state != "present":
-            changes.append(Change(replaced_by, version))
+            changes.append((replaced_by, version))
         last, last_state = version, state
     return changes
 
 
-def _carry_out(reader: Reader, post_id: int, plan: Plan, turn: int, since: str, key: str | None) -> Undone:
-    """Undo what was done with a post; without a transaction, only say so."""
+def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
+    """Undo the changes of a post; without a transaction, only say so."""
+    plan = _plan(reader, post_id, since, key)
+    if plan is None:
+        return None
     present, target, obstacle = plan
     tx = reader if isinstance(reader, Transaction) else None
-    title = (target or present)["title"]
+    done = partial(Undone, post_id, (target or present)["title"])
     if obstacle:
-        return Undone(post_id, title, "left", obstacle)
+        return done("left", obstacle)
     if not target:
         if tx:
             posts.delete(tx, post_id, history.accept, BY)
-        return Undone(post_id, title, "deleted")
+        return done("deleted")
     slug, reason = target["slug"], ""
     if slug != present.get("slug") and stored.is_taken(reader, slug):
-        if turn == SETTLE or not _will_be_free(reader, post_id, slug, since, key):
+        if turn == SETTLE or not _will_be_free(reader, slug, since, key):
             target = target | {"slug": present.get("slug") or history.other_slug(reader, slug)}
             reason = f"its slug {slug} is taken, it {'has' if tx else 'would have'} {target['slug']}"
         elif tx:
             if turn == PARK and present:  # The other may wait for the slug of this one.
                 _change(tx, post_id, present | {"slug": history.other_slug(tx, slug)})
-            return Undone(post_id, title, "")
+            return done("")
     if _words(target) == _words(present):
-        return Undone(post_id, title, "left", reason)
+        return done("left", reason)
     if tx:
-        if present:
-            _change(tx, post_id, target)
-        else:
-            history.recreate(tx, target, BY)
-    return Undone(post_id, title, "changed back" if present else "restored", reason)
+        _change(tx, post_id, target) if present else history.recreate(tx, target, BY)
+    return done("changed back" if present else "restored", reason)
 
 
-def _will_be_free(reader: Reader, post_id: int, slug: str, since: str, key: str | None) -> bool:
-    """Return whether the undo takes a slug from the post that has it, perhaps once others have left theirs."""
-    waiting = [post_id]
-    while len(waiting) <= MAX_CHAIN:
-        holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
-        if holder is None or holder[0] in waiting:
-            return True
-        plan = _plan(reader, holder[0], since, key)
-        if plan is None or plan.obstacle or plan.target.get("slug") == slug:
-            return False
-        if not plan.target:
-            return True
-        waiting.append(holder[0])
-        slug = plan.target["slug"]
-    return True
+def _will_be_free(reader: Reader, slug: str, since: str, key: str | None) -> bool:
+    """Return whether the undo takes a slug from the post that has it."""
+    (holder,) = reader.row(Post.select(Post.id).where(Post.slug == slug))
+    plan = _plan(reader, holder, since, key)
+    return plan is not None and not plan.obstacle and plan.target.get("slug") != slug
 
 
 def _change(tx: Transaction, post_id: int, new: Document) -> None:
