@@ -14,12 +14,12 @@ from marshmallow.validate import Length
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
-from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema, about
+from blogapi.post import ID, LISTED, SLUG, STATUSES, PostSchema, StrictSchema, about
 from blogapi.storage.models import EVENTS
-from blogapi.web.application import CONVERTERS, Operation
-from blogapi.web.errors import MAX_MESSAGE
+from blogapi.web.operations import Operation
 from blogapi.web.request import JSON, MARKDOWN
-from blogapi.web.schemas import PAYLOADS
+from blogapi.web.responses import MAX_MESSAGE
+from blogapi.web.schemas import DELIVERY_ID, PAYLOADS
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
@@ -36,6 +36,16 @@ HEADERS: dict[str, Described] = {
     "Retry-After": ("After how many seconds to try again.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("The scheme of authentication.", {"type": "string", "const": "Bearer"}),
     "Allow": ("The methods that are allowed.", {"type": "string"}),
+}
+# By the name of the converter
+PATH_PARAMETERS: dict[str, Described] = {
+    "id": ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"}),
+    "slug": ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100}),
+    "tag": ("The name, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1}),
+    "delivery_id": (
+        "The id of the delivery, which is its `webhook-id`.",
+        {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
+    ),
 }
 REQUEST_HEADERS: dict[str, Described] = {
     "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
@@ -227,7 +237,7 @@ def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str,
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
-        yield parameter("path", name, CONVERTERS[converter].described, required=True)
+        yield parameter("path", name, PATH_PARAMETERS[converter], required=True)
     for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
         yield parameter("header", name, REQUEST_HEADERS[name])
     yield {"in": "query", "schema": operation.query}

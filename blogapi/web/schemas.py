@@ -14,6 +14,7 @@ from blogapi.storage.models import MAX_ID, POST_EVENTS
 from blogapi.storage.pages import Cursor
 from blogapi.storage.search.words import words
 
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 MAX_PAGE_SIZE = 1000  # posts, or tags
 NAMES = "|".join(rules.FIELDS)
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"

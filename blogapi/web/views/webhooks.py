@@ -11,12 +11,12 @@ from blogapi.post import Distinct, Pattern, StrictSchema, Text, Time, Url, about
 from blogapi.storage import webhooks
 from blogapi.storage.models import EVENTS
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
-from blogapi.web.application import DELIVERY_ID, Answer, operation
-from blogapi.web.request import JSON, MERGE_PATCH, Request, load_body
+from blogapi.web.operations import Answer, operation
+from blogapi.web.request import PATCH, Request, load_body
 from blogapi.web.responses import json_response, no_content
-from blogapi.web.schemas import Flag
+from blogapi.web.schemas import DELIVERY_ID, Flag
 from blogapi.web.service import Service
-from blogapi.webhooks.addresses import AddressError, addresses_of
+from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
 WEBHOOK_EXAMPLE = {
@@ -146,7 +146,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     "PATCH /v1/webhooks/<id:webhook_id>",
     Answer(200, "The webhook as it is now.", WebhookSchema()),
     body=WebhookChangeSchema(partial=True),
-    content_types=(JSON, MERGE_PATCH),
+    content_types=PATCH,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change the fields of a webhook that the body names.
