@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from blogapi.config import Config
-from blogapi.server.start import become_server, refuse_taken_address
+from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
@@ -83,7 +83,8 @@ def serve(host: str | None, port: str | None) -> None:
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     set_up(config)
-    become_server()
+    # In place of this process, as it has imported modules that gevent must patch first
+    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
 
 def set_up(config: Config) -> None:

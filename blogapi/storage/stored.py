@@ -18,6 +18,7 @@ from blogapi.storage.search import index
 MAX_REVISIONS = 50  # of a post
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, as others wait for it
+SLUG_LENGTH = 90  # of a slug that gets a number, at most
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
@@ -196,6 +197,8 @@ def free_slug(reader: Reader, slug: str) -> str:
     """
     if not is_taken(reader, slug):
         return slug
+    if len(slug) > SLUG_LENGTH:
+        return free_slug(reader, slug[:SLUG_LENGTH].rstrip("-"))
     taken, free = 1, 2
     while is_taken(reader, f"{slug}-{free}"):
         taken, free = free, free * 2
