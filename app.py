@@ -5,7 +5,7 @@ The worker has had gevent patch the standard library by now, as urllib3 needs: g
 
 from blogapi import create_app
 from blogapi.server.handler import Handler
-from blogapi.server.loop import EventLoop
+from blogapi.server.worker import EventLoop
 from blogapi.web.service import EXTENSION
 from blogapi.webhooks.sender import Sender
 

@@ -1,7 +1,9 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
 -- A change here goes together with a higher user_version, and an upgrade (see CONTRIBUTING.md).
+-- An empty line separates two statements, and nothing else has one.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
+
 PRAGMA user_version = 1;
 
 CREATE TABLE api_key (
@@ -143,7 +145,8 @@ CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tok
 
 INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- a post is written again half as often
 
--- Words that wait, as writing them to the index one post after the other would take half of the time of a creation.
+-- Words that wait, at most some seconds: written to the index one post after the other, they would take half of the time
+-- of a creation.
 CREATE TABLE recent (
     post_id INTEGER NOT NULL PRIMARY KEY,
     size INTEGER NOT NULL,  -- of both texts
@@ -151,13 +154,15 @@ CREATE TABLE recent (
     added TEXT NOT NULL  -- those that it has now
 ) STRICT;
 
-CREATE TRIGGER recent_full AFTER INSERT ON recent WHEN (SELECT count(*) > 64 OR sum(size) > 65536 FROM recent)
+-- To count them takes as long as to add one, so it is done for each eighth post, and for long ones.
+CREATE TRIGGER recent_full AFTER INSERT ON recent
+WHEN (NEW.post_id % 8 = 0 OR NEW.size > 8192) AND (SELECT count(*) > 256 OR sum(size) > 262144 FROM recent)
 BEGIN
     DELETE FROM recent;
 END;
 
 -- Two triggers, as one cannot be for both. An update adds no row, so it does not count them.
-CREATE TRIGGER recent_long AFTER UPDATE ON recent WHEN (SELECT sum(size) > 65536 FROM recent)
+CREATE TRIGGER recent_long AFTER UPDATE ON recent WHEN (SELECT sum(size) > 262144 FROM recent)
 BEGIN
     DELETE FROM recent;
 END;

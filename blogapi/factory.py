@@ -1,18 +1,96 @@
-"""The factory of the WSGI application."""
+"""The WSGI application, Flask without what an API never uses, and its factory."""
 
 import os
 import time
 from collections.abc import Callable
+from functools import cached_property, lru_cache
+from inspect import iscoroutinefunction
+from typing import Any
 
-from flask import Flask
+from flask import Flask, Response, request_finished, request_started, request_tearing_down
+from flask.ctx import RequestContext
+from flask.globals import request_ctx
+from flask.sessions import NullSession
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import MapAdapter, Rule
 
 from blogapi.config import Config
-from blogapi.loop import PLAIN, Loop
-from blogapi.web import errors
-from blogapi.web.application import Application
+from blogapi.storage import PLAIN, Loop
+from blogapi.web.operations import guard
 from blogapi.web.owner import blueprint as owner
+from blogapi.web.request import Request, current_request
+from blogapi.web.responses import HANDLERS
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
+
+NO_SESSION = NullSession()  # raises an error on any write
+is_async = lru_cache(maxsize=1024)(iscoroutinefunction)
+
+
+@lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
+def find_route(routes: MapAdapter, path: str, method: str) -> tuple[Rule, dict[str, Any]]:
+    """Return the route of a path and a method, and its arguments; raise the HTTPException of a router."""
+    return routes.match(path, method, return_rule=True)
+
+
+class Context(RequestContext):
+    """The context of a request. Routes are remembered by path and method."""
+
+    def match_request(self) -> None:
+        request = self.request
+        try:
+            request.url_rule, arguments = find_route(self.url_adapter, request.path, request.method)
+            request.view_args = {**arguments}
+        except HTTPException as error:
+            request.routing_exception = error
+
+
+class Application(Flask):
+    """Flask without sessions, with the guard before every request. Unused hooks and signals cost nothing."""
+
+    def ensure_sync(self, func: Callable) -> Callable:
+        return self.async_to_sync(func) if is_async(func) else func
+
+    @cached_property
+    def routes(self) -> MapAdapter:
+        """The routes. None depends on Host, which Werkzeug would check."""
+        return self.url_map.bind("localhost")
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        return request and self.routes
+
+    def request_context(self, environ: dict[str, Any]) -> Context:
+        """Return the context of a request, which knows the service.
+
+        The prefix of its path is removed if a proxy has left it there.
+        """
+        service = self.extensions[EXTENSION]
+        prefix, path = service.config.prefix, environ["PATH_INFO"]
+        if prefix and f"{path}/".startswith(f"{prefix}/"):
+            environ["PATH_INFO"] = path[len(prefix) :]
+        return Context(self, environ, Request(environ, service), NO_SESSION)
+
+    def full_dispatch_request(self) -> Response:
+        """Answer the current request. Flask does it if there are hooks or receivers of its signals."""
+        names = {None, *current_request().blueprints}
+        hooks = (self.url_value_preprocessors, self.before_request_funcs, self.after_request_funcs)
+        if request_started.receivers or request_finished.receivers or not all(map(names.isdisjoint, hooks)):
+            return super().full_dispatch_request()
+        try:
+            answer = guard() or self.dispatch_request()
+        except Exception as error:
+            answer = self.handle_user_exception(error)
+        if isinstance(answer, Response) and not request_ctx._after_request_functions:
+            return answer
+        return self.finalize_request(answer)
+
+    def preprocess_request(self) -> Any:
+        return guard() or super().preprocess_request()
+
+    def do_teardown_request(self, *error: BaseException | None) -> None:
+        if self.teardown_request_funcs or request_tearing_down.receivers:
+            super().do_teardown_request(*error)
+
 
 blueprint.register_blueprint(owner)
 
@@ -27,6 +105,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = Service.open(config, clock, loop)
-    errors.init_app(app)
+    for error, handler in HANDLERS.items():
+        app.register_error_handler(error, handler)
     app.register_blueprint(blueprint)
     return app

@@ -13,6 +13,10 @@ STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
+# The fields of a post, in the order in which they are written: those in every list, and all; and those in every post
+LISTED = ("id", "title", "status")
+FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", "published_at", "created_at", "updated_at")
+REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at"}
 MAX_NAME = 60  # characters of a field's name in a message
 
 ID = "[1-9][0-9]{0,18}"
@@ -22,9 +26,9 @@ URL = (
     r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
     r'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:[0-9]{0,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
 )
-URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"  # short, for the description
-TEXT_PATTERN, LINE_PATTERN = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f-\x9f]*\s*$"  # likewise
-URL_DESCRIPTION = f"An absolute http or https URL with a host, without white space, at most {MAX_URL:,} characters."
+# Short patterns, for the description
+URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"
+TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f-\x9f]*\s*$"
 TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
@@ -86,13 +90,12 @@ def visible(text: str) -> None:
         raise ValidationError("must contain a visible character")
 
 
-def absolute_url(text: str) -> None:
-    """Validate that a text is an absolute URL. No Pattern: it would be in the description, too long to help."""
-    if not re.fullmatch(URL, text):
-        raise ValidationError("must be an absolute http or https URL without white space")
-
-
 # Kinds of fields
+
+
+def about(description: str, **more: Any) -> dict[str, Any]:
+    """Return the arguments of a field that describe it."""
+    return {"metadata": {"description": description, **more}}
 
 
 class Text(fields.String):
@@ -120,13 +123,30 @@ class Text(fields.String):
 
 
 class Line(Text):
-    """Text of one line. White space at both ends is removed."""
+    """One line, with a visible character. White space at both ends is removed."""
 
     default_error_messages = {"characters": "must be one line without control characters or unpaired surrogates"}
     refused = CONTROL_OR_BREAK
 
+    def __init__(self, maximum: int):
+        bounds = f"One line of 1 to {maximum} characters, without the white space around it; at least one is visible."
+        super().__init__(length(1, maximum), visible, required=True, **about(bounds, pattern=LINE))
+
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         return super()._deserialize(value, attr, data, **kwargs).strip(WHITE_SPACE)
+
+
+class Url(Text):
+    """An absolute http or https URL; it may be empty if `minimum` is 0."""
+
+    def __init__(self, description: str, minimum: int = 1, **kwargs: Any):
+        bounds = f"An absolute http or https URL with a host, without white space, at most {MAX_URL:,} characters."
+        described = about(f"{description} {bounds}", pattern=URL_PATTERN if minimum else f"^$|{URL_PATTERN}")
+        super().__init__(length(minimum, MAX_URL), self._validate_url, **described, **kwargs)
+
+    def _validate_url(self, text: str) -> None:
+        if not re.fullmatch(URL, text):  # No Pattern: it would be in the description, too long to help.
+            raise ValidationError("must be an absolute http or https URL without white space")
 
 
 class Distinct(fields.List):
@@ -172,50 +192,12 @@ def choice(*words: str, **kwargs: Any) -> fields.String:
     return fields.String(validate=validate, error_messages=messages, **kwargs)
 
 
-# The fields of a post
+def number(description: str) -> Text:
+    """Return a field for an id, which is a number as text."""
+    return Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about(description))
 
 
-def about(description: str, **more: Any) -> dict[str, Any]:
-    """Return the arguments of a field that describe it."""
-    return {"metadata": {"description": description, **more}}
-
-
-def title() -> Line:
-    description = "One line of 1 to 255 characters, without the white space around it; at least one is visible."
-    return Line(length(1, MAX_TITLE), visible, required=True, **about(description, pattern=LINE_PATTERN))
-
-
-def content() -> Text:
-    description = "Markdown, kept byte for byte: 1 to 1,000,000 characters, at least one visible."
-    described = about(description, minLength=1, pattern=TEXT_PATTERN)
-    return Text(length(0, MAX_CONTENT), visible, required=True, **described)
-
-
-def excerpt() -> Text:
-    return Text(length(0, MAX_EXCERPT), **about("A summary, at most 1,000 characters.", pattern=TEXT_PATTERN))
-
-
-def tags(**kwargs: Any) -> Distinct:
-    description = "At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."
-    return Distinct(tag_name(), length(0, MAX_TAGS, "tags"), fold, **about(description), **kwargs)
-
-
-def tag_name() -> Line:
-    description = "One line of 1 to 64 characters, without the white space around it; at least one is visible."
-    return Line(length(1, MAX_TAG), visible, required=True, **about(description, pattern=LINE_PATTERN))
-
-
-def cover_image() -> Text:
-    description = f"The address of an image. {URL_DESCRIPTION}"
-    return Text(length(0, MAX_URL), absolute_url, **about(description, pattern=f"^$|{URL_PATTERN}"))
-
-
-def published_at() -> Time:
-    description = (
-        "When the post was published, RFC 3339 with an offset; for a `scheduled` post, which needs it, when it will "
-        "be. A draft keeps it for the day it is published; without it, that is the time of the publication."
-    )
-    return Time(**about(description))
+# Schemas
 
 
 class StrictSchema(Schema):
@@ -248,9 +230,16 @@ class PostInputSchema(StrictSchema):
         "content": "**Friday.** Fog, and somewhere in it a lake.\n",
         "tags": ["Travel", "Lake Constance"],
     }
-    title = title()
-    content = content()
-    excerpt = excerpt()
+    title = Line(MAX_TITLE)
+    content = Text(
+        length(0, MAX_CONTENT),
+        visible,
+        required=True,
+        **about(
+            "Markdown, kept byte for byte: 1 to 1,000,000 characters, at least one visible.", minLength=1, pattern=TEXT
+        ),
+    )
+    excerpt = Text(length(0, MAX_EXCERPT), **about("A summary, at most 1,000 characters.", pattern=TEXT))
     slug = Text(
         length(0, MAX_SLUG),
         Pattern(f"^({SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"),
@@ -260,9 +249,20 @@ class PostInputSchema(StrictSchema):
         ),
     )
     status = choice("published", "draft", load_default="draft", **about("`draft` if left out."))
-    tags = tags(load_default=list)
-    published_at = published_at()
-    cover_image = cover_image()
+    tags = Distinct(
+        Line(MAX_TAG),
+        length(0, MAX_TAGS, "tags"),
+        fold,
+        load_default=list,
+        **about("At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."),
+    )
+    published_at = Time(
+        **about(
+            "When the post was published, RFC 3339 with an offset; for a `scheduled` post, which needs it, when it "
+            "will be. A draft keeps it for the day it is published; without it, that is the time of the publication."
+        )
+    )
+    cover_image = Url("The address of an image.", minimum=0)
 
     @pre_load
     def drop_empty(self, data: Any, **kwargs: Any) -> Any:
@@ -287,8 +287,11 @@ class PutPostSchema(PostInputSchema):
     status = choice(*STATUSES, **about("If left out, it stays; a new post is a `draft`."))
 
 
-class PostSchema(StrictSchema):
+class PostSchema(PostInputSchema):
     """A post. A field without a value is left out, never null."""
+
+    class Meta:
+        fields = FIELDS
 
     example = {
         "id": "1",
@@ -301,26 +304,15 @@ class PostSchema(StrictSchema):
         "created_at": "2026-11-20T10:10:00Z",
         "updated_at": "2026-11-20T10:10:00Z",
     }
-    id = Text(
-        length(1, 19), Pattern(f"^{ID}$"), required=True, **about("The id, a number as text. It is never used again.")
-    )
-    title = title()
-    status = choice(*STATUSES, required=True, **about("Whether it is published."))
+    id = number("The id, a number as text. It is never used again.")
+    status = choice(*STATUSES, **about("Whether it is published."))
     slug = Text(
         length(1, MAX_SLUG),
         Pattern(f"^{SLUG}$"),
-        required=True,
         **about("The other name of the post: at most 100 characters, unique over all posts."),
     )
-    content = content()
-    excerpt = excerpt()
-    tags = tags(required=True)
-    cover_image = cover_image()
-    published_at = published_at()
-    created_at = Time(required=True, **about("When it was created, in UTC, whole seconds."))
-    updated_at = Time(required=True, **about("When it last became different; at first created_at."))
+    created_at = Time(**about("When it was created, in UTC, whole seconds."))
+    updated_at = Time(**about("When it last became different; at first created_at."))
 
-
-LISTED = ("id", "title", "status")  # the fields that every post of a list has
-FIELDS = tuple(PostSchema().fields)  # in the order in which they are written
-REQUIRED = frozenset(name for name, field in PostSchema().fields.items() if field.required)  # which every post has
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.required = field_name in REQUIRED

@@ -19,7 +19,7 @@ import click
 
 import blogapi
 from blogapi.config import Config
-from blogapi.server.start import become_server, refuse_taken_address
+from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for, stored
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
@@ -94,13 +94,14 @@ def serve(host: str | None, port: str | None) -> None:
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     set_up(config)
-    become_server()
+    # In place of this process, as it has imported modules that gevent must patch first
+    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
 
 def set_up(config: Config) -> None:
     """Set up or upgrade a database; create and show a first key if no key exists."""
     with opened(create=True) as database:
-        if not list(api_keys.listing(database)):  # also if an earlier first key could not be shown
+        if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
             key = api_keys.new_key()
             show(WELCOME.format(database=database.engine.name, key=key, url=config.url))
             database.write(api_keys.add, "first", key)
@@ -155,7 +156,7 @@ def create_key(name: str, read_only: bool, published_only: bool) -> None:
 def list_keys() -> None:
     """List the keys: name, last four characters, creation, day of the last use, scope."""
     with opened() as database:
-        rows = list(api_keys.listing(database))
+        rows = [key[:-1] for key in api_keys.listing(database)]
     width = max(len(name) for name, *_ in [("NAME",), *rows])
     for name, last_four, created_at, used, scope in [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *rows]:
         click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {used or 'never':<10}  {scope}")

@@ -21,8 +21,8 @@ from blogapi.files.front_matter import rfc3339_of, shown
 from blogapi.files.markdown import export
 from blogapi.files.sources import Item, Refused, Sources
 from blogapi.post import URL, PutPostSchema, sentences
+from blogapi.storage import history, posts
 from blogapi.storage import pages as storage_pages
-from blogapi.storage import posts, undo
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, KeyName
 
@@ -265,11 +265,11 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     with opened() as database:
         try:
             if key is not None:
-                undo.check_author(database, key)
+                history.check_author(database, key)
         except KeyName as error:
             raise click.BadParameter(str(error), param_hint="'--key'") from None
         try:
-            for undone in undo.undo(database, since, key, dry_run):
+            for undone in history.undo(database, since, key, dry_run):
                 counts[undone.action] += 1
                 reason = f", {undone.reason}" if undone.reason else ""
                 click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))

@@ -1,4 +1,4 @@
-"""The gunicorn worker: accepts connections, serves each in a greenlet of its own, and ends cleanly."""
+"""The gunicorn worker and its event loop: connections are served in greenlets, and clients take turns."""
 
 import gc
 import os
@@ -6,21 +6,31 @@ import signal
 import socket
 import sys
 import time
+from collections import OrderedDict, deque
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import gevent
+from gevent.hub import Hub
 from gevent.server import StreamServer
+from greenlet import greenlet
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.log import LogWriter
+from blogapi.storage import CLIENT
 from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service stops
 MAX_ACCEPT = 32  # connections at once: the ones that they replace end a moment later
 UNSENT_BYTES = 64 * 1024  # of a response, which the kernel accepts before the client reads any
+TURN_SECONDS = 0.002  # for requests, before the loop polls the sockets again
+ANSWER_SECONDS = 10.0  # for a database on another machine
+THREADS = 256  # while some wait for a slow name server, others must be free
+
+Waiting = OrderedDict[str, deque[greenlet]]
 
 
 class Worker(GeventWorker):
@@ -33,14 +43,14 @@ class Worker(GeventWorker):
 
     def init_signals(self) -> None:
         super().init_signals()
-        signal.signal(signal.SIGINT, self.handle_exit)  # All three finish complete requests.
-        signal.signal(signal.SIGQUIT, self.handle_exit)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        super().handle_exit(sig, frame)
+        self.alive = False
         if self.handler:
             self.handler.closing = True
+
+    handle_quit = handle_exit  # SIGINT and SIGQUIT finish complete requests, too.
 
     def init_process(self) -> None:
         """Start and serve; end with a status that makes gunicorn give up if the start fails."""
@@ -65,7 +75,10 @@ class Worker(GeventWorker):
             self.tend()
             gevent.sleep(0.1)
         for server in servers:
-            accept_waiting(server)
+            server.stop_accepting()
+            with suppress(OSError):  # Closing the listening socket would reset the connections that wait there.
+                while accepted := server.do_read():
+                    server.do_handle(*accepted)
             server.close()
         self.finish()
 
@@ -80,7 +93,7 @@ class Worker(GeventWorker):
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
             servers[-1].max_accept = MAX_ACCEPT
             servers[-1].start()
-        self.sender.start()
+        self.sender.thread.start()
         return servers
 
     def finish(self) -> None:
@@ -102,14 +115,6 @@ class Worker(GeventWorker):
         self.handler.end_overdue()
 
 
-def accept_waiting(server: StreamServer) -> None:
-    """Accept the connections that are waiting: closing the listening socket would reset them."""
-    server.stop_accepting()
-    with suppress(OSError):  # A connection that cannot be accepted now never will be.
-        while accepted := server.do_read():
-            server.do_handle(*accepted)
-
-
 def worker_exit(server: Any, worker: Worker) -> None:
     """End the worker cleanly: without a -wal, and without an exit of the interpreter that gevent has patched."""
     if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that ended unnoticed.
@@ -122,3 +127,122 @@ def worker_exit(server: Any, worker: Worker) -> None:
         if isinstance(sys.stderr, LogWriter):
             sys.stderr.drain()
         os._exit(status if isinstance(status, int) else 1)
+
+
+class Queue:
+    """Greenlets that wait: one of a client with a key is next, then one of a client without; each time the next client.
+
+    A subclass resumes them, in the hub.
+    """
+
+    def __init__(self) -> None:
+        self.hub: Hub = gevent.get_hub()
+        # By client, without a key and with one, the next ones first
+        self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
+        self.keyed = False  # whether a client with a key is the next
+
+    def wait(self, client: str, keyed: bool) -> None:
+        """Wait in a queue with all others of the same client."""
+        queue = self.waiting[keyed].setdefault(client, deque())
+        waiter = gevent.getcurrent()
+        queue.append(waiter)
+        try:
+            self.hub.switch()
+        except BaseException:  # It was interrupted before its turn.
+            queue.remove(waiter)
+            if not queue:
+                del self.waiting[keyed][client]
+            raise
+
+    def _next(self) -> greenlet:
+        waiting = self.waiting[self.keyed] or self.waiting[not self.keyed]
+        self.keyed = not self.keyed
+        client, queue = waiting.popitem(last=False)
+        waiter = queue.popleft()
+        if queue:
+            waiting[client] = queue  # behind the other clients
+        return waiter
+
+
+class Turns(Queue):
+    """Lets greenlets run in turn. gevent's sleep(0) would resume them in the order of arrival, fifty at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timer = self.hub.loop.timer(0)  # runs after the loop has polled the sockets
+        self.running = False
+
+    def wait(self, client: str, keyed: bool) -> None:
+        """Wait for a turn."""
+        if not self.running:
+            self.running = True
+            self.hub.loop.run_callback(self._give)
+        super().wait(client, keyed)
+
+    def _give(self) -> None:
+        until = time.perf_counter() + TURN_SECONDS
+        try:
+            while any(self.waiting) and time.perf_counter() < until:
+                self._next().switch()
+        finally:  # A greenlet may end in an error, such as MemoryError.
+            self.running = any(self.waiting)
+            if self.running:
+                self.timer.start(self._give)
+
+
+class Places(Queue):
+    """A semaphore whose next place is for the next client, not for the one that has waited longest."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.free = size
+
+    def acquire(self, *, timeout: float) -> bool:
+        """Wait for a place; return False if there is none in time."""
+        if self.free and not any(self.waiting):
+            self.free -= 1
+            return True
+        with gevent.Timeout(timeout, False):
+            self.wait(*CLIENT.get())
+            return True
+        return False
+
+    def release(self) -> None:
+        """Give the place to the next."""
+        self.free += 1
+        if any(self.waiting):
+            self.hub.loop.run_callback(self._give)
+
+    def _give(self) -> None:
+        while self.free and any(self.waiting):
+            self.free -= 1
+            self._next().switch()
+
+
+class EventLoop:
+    """Waits as `blogapi.storage.Loop` does, while other greenlets run."""
+
+    places = Places
+    timeout = partial(gevent.Timeout, exception=TimeoutError)
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        threadpool = gevent.get_hub().threadpool
+        threadpool.maxsize = THREADS
+        self.run_in_thread = threadpool.apply
+
+    def wait_for_socket(self, file: int, events: int) -> int:
+        """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
+        hub = gevent.get_hub()
+        watcher, timer = hub.loop.io(file, events), hub.loop.timer(ANSWER_SECONDS)
+        timer.start(gevent.getcurrent().throw, TimeoutError)  # A Timeout does this in twice the time.
+        try:
+            hub.wait(watcher)
+        finally:
+            timer.close()
+            watcher.close()
+        return events
+
+    def requests_wait(self) -> bool:
+        """Return whether requests wait for their turn."""
+        return any(self.turns.waiting)

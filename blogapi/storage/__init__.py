@@ -1,10 +1,35 @@
 """Storage: the database, its tables, and the operations on them, without HTTP."""
 
 import importlib
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from blogapi.loop import PLAIN, Loop
+SERVICE = "", True
+# For whom the process works: the name of a client, and whether it has a key
+CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
+
+
+class Loop:
+    """Waiting in a process that may block. A server's event loop has its own implementation (`server.worker`)."""
+
+    wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events once they are there
+    places = threading.Semaphore  # (size): in a server, clients take turns at it
+    timeout = nullcontext  # (seconds): in a server, raises TimeoutError in a block that takes longer
+
+    def run_in_thread(self, function: Callable, arguments: tuple) -> Any:
+        """Return what the function returns; a server runs it in a thread of the operating system."""
+        return function(*arguments)
+
+    def requests_wait(self) -> bool:
+        """Return whether requests wait for their turn."""
+        return False
+
+
+PLAIN = Loop()
 
 
 def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:

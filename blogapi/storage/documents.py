@@ -73,11 +73,6 @@ def spellings(document: str | None) -> dict[str, str]:
         return {}
 
 
-def spelling(document: str | None, tag: str) -> str:
-    """Return the spelling of a folded tag in a document; the folded one if the document does not have it."""
-    return spellings(document).get(tag, tag)
-
-
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
     """Return a document with its tags changed, and updated `now` if they differ. Raises ValueError if it is damaged."""
     names, start, end = _decode_tags(document)

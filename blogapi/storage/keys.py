@@ -2,13 +2,12 @@
 
 import hashlib
 import secrets
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import NamedTuple
 
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import IdempotencyKeyUsed, KeyName, NotFound
+from blogapi.storage.errors import IdempotencyKeyUsed, KeyName, NotFound, NotUnique
 from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, Session
 from blogapi.storage.query import Param, Prepared
 
@@ -27,6 +26,7 @@ class KnownKey(NamedTuple):
     created_at: str
     last_used_on: str | None
     scope: str
+    digest: bytes
 
 
 class Hits(NamedTuple):
@@ -50,27 +50,27 @@ def digest_of(key: str) -> bytes:
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
     """Return the key with this SHA-256, if it is valid. On PostgreSQL, this counts the request of all processes."""
     found = reader.row(_key, digest=digest)
-    if found is None:
-        return None
     count = len(_columns)
-    return KnownKey._make(found[:count]), Hits._make(found[count:]) if len(found) > count else None
+    return found and (KnownKey._make(found[:count]), Hits._make(found[count:]) if found[count:] else None)
 
 
-_columns = (ApiKey.name, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_on, ApiKey.scope)
-_names = ", ".join(column.column_name for column in _columns)
+_columns = [getattr(ApiKey, name) for name in KnownKey._fields]
+_names = ", ".join(KnownKey._fields)
+_now = "floor(extract(epoch FROM clock_timestamp()))::bigint"
+_window = f"{_now} / {WINDOW_SECONDS}"
 # The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
 _key = Prepared(
     sqlite=ApiKey.select(*_columns).where(ApiKey.digest == Param("digest")),
     postgresql=f"""
-    WITH key AS (SELECT digest, {_names} FROM api_key WHERE digest = :digest), hit AS (
+    WITH key AS (SELECT {_names} FROM api_key WHERE digest = :digest), hit AS (
         INSERT INTO hits AS old
-        SELECT digest, floor(extract(epoch FROM clock_timestamp()) / {WINDOW_SECONDS}), 1 FROM key
+        SELECT digest, {_window}, 1 FROM key
         ON CONFLICT (digest) DO UPDATE SET
             hits = CASE WHEN excluded.number IN (old.number, old.number - 1) THEN old.hits + 1 ELSE 1 END,
             number = CASE WHEN excluded.number = old.number - 1 THEN old.number ELSE excluded.number END
         RETURNING hits, number
     )
-    SELECT {_names}, hits, number, floor(extract(epoch FROM clock_timestamp()))::bigint FROM key, hit
+    SELECT {_names}, hits, number, {_now} FROM key, hit
     """,
 )
 
@@ -80,15 +80,8 @@ def counted(reader: Reader, digest: bytes) -> Hits | None:
     return Hits._make(reader.row(_counted, digest=digest)) if reader.dialect == "postgresql" else None
 
 
-_counted = Prepared(
-    f"""
-    SELECT coalesce((SELECT hits FROM hits WHERE digest = :digest AND hits.number = present.number), 0), number, now
-    FROM (
-        SELECT floor(seconds / {WINDOW_SECONDS})::bigint AS number, floor(seconds)::bigint AS now
-        FROM extract(epoch FROM clock_timestamp()) AS seconds
-    ) AS present
-    """
-)
+_hits = f"SELECT hits FROM hits WHERE digest = :digest AND number = {_window}"
+_counted = Prepared(f"SELECT coalesce(({_hits}), 0), {_window}, {_now}")
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
@@ -96,15 +89,10 @@ def record_use(tx: Transaction, digest: bytes) -> None:
     tx.execute(ApiKey.update(last_used_on=tx.now[:10]).where(ApiKey.digest == digest))
 
 
-def listing(reader: Reader) -> Iterator[KnownKey]:
-    """Yield all keys, ordered by name."""
-    return map(KnownKey._make, reader.rows(ApiKey.select(*_columns).order_by(ApiKey.name)))
-
-
-def page(reader: Reader, limit: int, after: str = "") -> list[tuple[bytes, KnownKey]]:
-    """Return at most `limit` keys by name, those that follow `after`, each with its SHA-256."""
-    query = ApiKey.select(ApiKey.digest, *_columns).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
-    return [(digest, KnownKey._make(columns)) for digest, *columns in reader.rows(query)]
+def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[KnownKey]:
+    """Return at most `limit` keys by name, those that follow `after`."""
+    query = ApiKey.select(*_columns).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
+    return list(map(KnownKey._make, reader.rows(query)))
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
@@ -185,12 +173,11 @@ def check_form(tx: Transaction, secret: str) -> None:
 
     It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
     """
-    noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0}
-    if tx.row(
-        Idempotency.select(Idempotency.name).where(Idempotency.digest == noted["digest"], Idempotency.name == "")
-    ):
-        raise IdempotencyKeyUsed("what it created is gone")
-    tx.execute(Idempotency.insert(noted | {"created_at": tx.now}))
+    noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
+    try:
+        tx.execute(Idempotency.insert(noted))
+    except NotUnique:
+        raise IdempotencyKeyUsed("what it created is gone") from None
 
 
 def end_session(tx: Transaction, token: str) -> None:

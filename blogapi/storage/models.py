@@ -14,7 +14,6 @@ MAX_ID = 2**63 - 1
 class BaseModel(Model):
     class Meta:
         legacy_table_names = False
-        strict_tables = True
 
 
 class ApiKey(BaseModel):
@@ -27,9 +26,6 @@ class ApiKey(BaseModel):
     last_used_on = TextField(null=True)
     scope = TextField()
 
-    class Meta:
-        without_rowid = True
-
 
 class Session(BaseModel):
     """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
@@ -37,9 +33,6 @@ class Session(BaseModel):
     digest = BlobField(primary_key=True)
     kind = TextField()
     ends_at = TextField()
-
-    class Meta:
-        without_rowid = True
 
 
 class Post(BaseModel):
@@ -85,7 +78,6 @@ class PostTag(BaseModel):
 
     class Meta:
         primary_key = CompositeKey("tag", "status", "post_id")
-        without_rowid = True
 
 
 class Tag(BaseModel):
@@ -99,7 +91,6 @@ class Tag(BaseModel):
 
     class Meta:
         primary_key = CompositeKey("tag", "status")
-        without_rowid = True
 
 
 Search = Table("search")  # no model: its columns are hidden columns of FTS5
@@ -124,7 +115,6 @@ class Idempotency(BaseModel):
 
     class Meta:
         primary_key = CompositeKey("digest", "name")
-        without_rowid = True
 
 
 class Webhook(BaseModel):
@@ -162,4 +152,3 @@ class Delivery(BaseModel):
 
     class Meta:
         primary_key = CompositeKey("webhook_id", "event_id")
-        without_rowid = True

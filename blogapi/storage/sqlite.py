@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from peewee import SQL, SqliteDatabase
 
-from blogapi.loop import PLAIN, Loop
+from blogapi.storage import PLAIN, Loop
 from blogapi.storage.copy import VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
@@ -55,6 +55,7 @@ class Sqlite:
     """
 
     dialect = "sqlite"
+    readers = 8  # threads that read: while as many clients search for two seconds each, the searches of others wait
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):

@@ -7,6 +7,7 @@ database a little later, unless a change of the post does so first.
 from functools import cache
 from typing import Any, NamedTuple
 
+from blogapi.post import fold
 from blogapi.storage import documents, search, tags, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
@@ -17,6 +18,7 @@ from blogapi.storage.search import index
 MAX_REVISIONS = 50  # of a post
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, as others wait for it
+SLUG_LENGTH = 90  # of a slug that gets a number, at most
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
@@ -103,7 +105,7 @@ def _write_copies(tx: Transaction, post_id: int, old: Document, new: Document, c
     dated = {"status", "published_at"}.intersection(changed)
     if dated or old.get("tags") != new.get("tags"):
         if old:
-            tags.detach(tx, post_id, old["status"], old["tags"])
+            tags.detach(tx, post_id, old["status"], list(map(fold, old["tags"])))
         if new:
             tags.attach(tx, post_id, new["status"], new["tags"], new.get("published_at"))
     if dated and old.get("status") == "scheduled":
@@ -195,6 +197,8 @@ def free_slug(reader: Reader, slug: str) -> str:
     """
     if not is_taken(reader, slug):
         return slug
+    if len(slug) > SLUG_LENGTH:
+        return free_slug(reader, slug[:SLUG_LENGTH].rstrip("-"))
     taken, free = 1, 2
     while is_taken(reader, f"{slug}-{free}"):
         taken, free = free, free * 2

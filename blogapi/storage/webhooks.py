@@ -7,11 +7,12 @@ A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries. An event takes 
 import json
 import secrets
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from peewee import Case, Expression, ModelSelect, fn
+from peewee import Case, Expression, fn
 
 from blogapi.clock import earlier
 from blogapi.storage import documents, keys
@@ -51,14 +52,6 @@ class KnownDelivery(NamedTuple):
     last_status: int | None
     last_error: str | None
     next_attempt_at: str | None  # "" for at once
-
-
-class DueWebhook(NamedTuple):
-    """A webhook with deliveries that are due."""
-
-    id: int
-    url: str
-    secret: str
 
 
 class Message(NamedTuple):
@@ -104,12 +97,10 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 
 def _known(row: tuple) -> KnownWebhook:
-    webhook_id, url, names, active, created_at = row
-    try:
-        events = json.loads(names)
-    except (TypeError, ValueError):
-        events = []
-    return KnownWebhook(webhook_id, url, events, bool(active), created_at)
+    webhook_id, url, events, active, created_at = row
+    with suppress(TypeError, ValueError):
+        return KnownWebhook(webhook_id, url, json.loads(events), bool(active), created_at)
+    return KnownWebhook(webhook_id, url, [], bool(active), created_at)
 
 
 def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = None) -> tuple[KnownWebhook, str]:
@@ -130,7 +121,6 @@ def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = Non
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
     """Change some fields of a webhook. Raises NotFound."""
-    find(tx, webhook_id)
     if "events" in changes:
         changes = changes | {"events": json.dumps(changes["events"])}
     if changes:
@@ -142,7 +132,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
     """Delete a webhook and its deliveries. Raises NotFound."""
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
         raise NotFound("webhook")
-    remove_deliveries(tx, Delivery.webhook_id == webhook_id)
+    _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
 
 
 # Events
@@ -159,48 +149,33 @@ def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
             _record(tx, name, data, receivers)
 
 
-def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[int]) -> int:
+def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[int]) -> None:
     if "post" in data:
         data = {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
     message_id = f"msg_{secrets.token_urlsafe(16)}"
     event_id = tx.insert(_add_event, message_id=message_id, type=name, payload=payload, created_at=tx.now)
     tx.execute_many(_add_delivery, [{"webhook_id": each, "event_id": event_id} for each in receivers])
-    return event_id
 
 
 ACTIVE = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
 _add_event = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
-_add_delivery = Prepared(
-    Delivery.insert(
-        {
-            Delivery.webhook_id: Param("webhook_id"),
-            Delivery.event_id: Param("event_id"),
-            Delivery.state: "pending",
-            Delivery.next_attempt_at: "",  # at once, even if the clock is set back
-        }
-    )
-)
+_at_once = params(Delivery, "webhook_id", "event_id") | {Delivery.state: "pending", Delivery.next_attempt_at: ""}
+_add_delivery = Prepared(Delivery.insert(_at_once))  # next_attempt_at is no time, as the clock may be set back
 
 
 # Deliveries
 
-_deliveries = Delivery.select(
-    Event.message_id,
-    Event.type,
-    Event.created_at,
-    Delivery.state,
-    Delivery.attempts,
-    Delivery.last_status,
-    Delivery.last_error,
-    Delivery.next_attempt_at,
-).join(Event, on=Event.id == Delivery.event_id)
+_known_columns = (getattr(Delivery, name) for name in KnownDelivery._fields[3:])
+_deliveries = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id).join(
+    Event, on=Event.id == Delivery.event_id
+)
 
 
 def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
     """Return the newest deliveries of a webhook, newest first."""
     newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
-    return list(map(KnownDelivery._make, reader.rows(newest.limit(limit))))
+    return [KnownDelivery._make(known) for *known, _ in reader.rows(newest.limit(limit))]
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
@@ -213,34 +188,30 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping for a webhook, even if it is not among its events. Raises NotFound, WebhookInactive."""
     if not find(tx, webhook_id).active:
         raise WebhookInactive
-    return _delivery(tx, webhook_id, _record(tx, "ping", {}, [webhook_id]))
+    _record(tx, "ping", {}, [webhook_id])
+    return deliveries(tx, webhook_id, 1)[0]
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
     """Send an event to a webhook again, in any state. Raises NotFound, WebhookInactive."""
     active = find(tx, webhook_id).active
-    of_message = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
-    found = tx.row(Delivery.select(Event.id).join(Event, on=Event.id == Delivery.event_id).where(of_message))
+    found = tx.row(_deliveries.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:
         raise NotFound("delivery")
     if not active:
         raise WebhookInactive
-    again = {"state": "pending", "next_attempt_at": "", "repeats": Delivery.repeats + 1}
-    tx.execute(Delivery.update(again).where(Delivery.webhook_id == webhook_id, Delivery.event_id == found[0]))
-    return _delivery(tx, webhook_id, found[0])
-
-
-def _delivery(tx: Transaction, webhook_id: int, event_id: int) -> KnownDelivery:
-    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == event_id)
-    return KnownDelivery._make(tx.row(_deliveries.where(of_both)))
+    again = {"state": "pending", "next_attempt_at": ""}
+    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == found[-1])
+    tx.execute(Delivery.update(again | {"repeats": Delivery.repeats + 1}).where(of_both))
+    return KnownDelivery._make(found[:-1])._replace(**again)
 
 
 # The outbox: what is due, and the results of attempts
 
 
-def due_webhooks(reader: Reader) -> Iterator[DueWebhook]:
-    """Yield each active webhook with deliveries that are due."""
-    return map(DueWebhook._make, reader.rows(_due_webhooks, now=reader.now))
+def due_webhooks(reader: Reader) -> list[tuple[int, str, str]]:
+    """Return the id, url and secret of each active webhook with deliveries that are due."""
+    return list(reader.rows(_due_webhooks, now=reader.now))
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
@@ -248,8 +219,8 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 
     First attempts and repeated deliveries are ordered by event, retries by time.
     """
-    first = list(reader.rows(_first, webhook_id=webhook_id, limit=limit))
-    retries = list(reader.rows(_retries, webhook_id=webhook_id, now=reader.now, limit=limit))
+    values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
+    first, retries = (list(reader.rows(query, **values)) for query in (_first, _retries))
     messages = []
     while len(messages) < limit and (first or retries):
         is_retry = (sent + len(messages) + 1) % RETRY_EVERY == 0
@@ -259,12 +230,8 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 
 
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
-_due_webhooks = Prepared(
-    Webhook.select(Webhook.id, Webhook.url, Webhook.secret).where(
-        Webhook.active == 1,
-        fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due)),
-    )
-)
+_has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
+_due_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.url, Webhook.secret).where(Webhook.active == 1, _has_due))
 _messages = (
     Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
@@ -273,9 +240,7 @@ _messages = (
 )
 _first = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _retries = Prepared(
-    _messages.where(Delivery.next_attempt_at > "", Delivery.next_attempt_at <= Param("now")).order_by(
-        Delivery.next_attempt_at, Delivery.event_id
-    )
+    _messages.where(_is_due, Delivery.next_attempt_at > "").order_by(Delivery.next_attempt_at, Delivery.event_id)
 )
 
 
@@ -309,36 +274,27 @@ _turn_off = Prepared(
 
 def prune(tx: Transaction, webhook_id: int) -> int:
     """Delete some finished deliveries of a webhook beyond the limit, or older than KEPT; return how many."""
-    finished = _of_webhook(webhook_id).where(Delivery.state != "pending")
-    surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED)
+    finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
+    surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
     old = finished.join(Event, on=Event.id == Delivery.event_id).where(Event.created_at <= earlier(tx.now, KEPT))
-    event_ids = _ids(tx, surplus) or _ids(tx, old)
-    remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & Delivery.event_id.in_(event_ids))
-    return len(event_ids)
+    is_chosen = Delivery.event_id.in_(surplus) | Delivery.event_id.in_(old.limit(MAX_PRUNED))
+    return _remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & is_chosen)
 
 
 def drop(tx: Transaction, webhook_id: int) -> int:
     """Mark some pending deliveries of a webhook beyond the limit as failed; return how many."""
-    pending = _of_webhook(webhook_id).where(Delivery.state == "pending")
-    event_ids = _ids(tx, pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING))
+    pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
+    surplus = pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED)
     error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
     failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
-    tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(event_ids)))
-    return len(event_ids)
+    return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(surplus)))
 
 
-def _of_webhook(webhook_id: int) -> ModelSelect:
-    return Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id)
-
-
-def _ids(reader: Reader, query: ModelSelect) -> list[int]:
-    return [event_id for (event_id,) in reader.rows(query.limit(MAX_PRUNED))]
-
-
-def remove_deliveries(tx: Transaction, condition: Expression) -> None:
-    """Delete deliveries, and the events that have none left."""
-    removed = tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id))
+def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
+    """Delete deliveries, and the events that have none left; return how many."""
+    removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
     tx.execute_many(_remove_event, [{"event_id": event_id} for (event_id,) in removed])
+    return len(removed)
 
 
 # Restricted to existing webhooks, as the primary key of the deliveries begins with their id.

@@ -14,12 +14,12 @@ from marshmallow.validate import Length
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
-from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema, about
-from blogapi.storage.models import EVENTS as EVENT_TYPES
-from blogapi.web.application import CONVERTERS, Operation
-from blogapi.web.errors import MAX_MESSAGE
+from blogapi.post import ID, LISTED, SLUG, STATUSES, PostSchema, StrictSchema, about
+from blogapi.storage.models import EVENTS
+from blogapi.web.operations import Operation
 from blogapi.web.request import JSON, MARKDOWN
-from blogapi.web.schemas.webhooks import EVENT_SCHEMAS
+from blogapi.web.responses import MAX_MESSAGE
+from blogapi.web.schemas import DELIVERY_ID, PAYLOADS
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
@@ -36,6 +36,16 @@ HEADERS: dict[str, Described] = {
     "Retry-After": ("After how many seconds to try again.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("The scheme of authentication.", {"type": "string", "const": "Bearer"}),
     "Allow": ("The methods that are allowed.", {"type": "string"}),
+}
+# By the name of the converter
+PATH_PARAMETERS: dict[str, Described] = {
+    "id": ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"}),
+    "slug": ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100}),
+    "tag": ("The name, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1}),
+    "delivery_id": (
+        "The id of the delivery, which is its `webhook-id`.",
+        {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
+    ),
 }
 REQUEST_HEADERS: dict[str, Described] = {
     "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
@@ -72,19 +82,9 @@ OWN_ERRORS = {  # with an example of their messages
 # Enumerations that several schemas use, by name: their words, and a description
 SHAPES = {
     "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
-    "EventType": (EVENT_TYPES, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
+    "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
 }
 
-# The events
-EVENTS = {
-    "post.created": "A post was created.",
-    "post.updated": "A post was changed.",
-    "post.published": "A post was published: created as such, changed, or due.",
-    "post.deleted": "A post was deleted; this is its last state.",
-    "tag.updated": "A tag was renamed in every post, or merged with another; this is its new state.",
-    "tag.deleted": "A tag was removed from every post.",
-    "ping": "A test of the receiver, sent on request.",
-}
 EVENT_HEADERS: dict[str, Described] = {
     "webhook-id": ("The same in all attempts, so that a receiver recognizes repeats.", {"type": "string"}),
     "webhook-timestamp": ("Unix time of the attempt, in seconds.", {"type": "string", "pattern": "^[0-9]+$"}),
@@ -181,8 +181,8 @@ def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
     spec.options["webhooks"] = {
-        name: describe_event(name, description, plugin.converter.resolve_nested_schema(EVENT_SCHEMAS[name]))
-        for name, description in EVENTS.items()
+        name: describe_event(name, description, plugin.converter.resolve_nested_schema(schema))
+        for name, (description, schema) in PAYLOADS.items()
     }
     return spec.to_dict()
 
@@ -237,7 +237,7 @@ def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str,
 def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
-        yield parameter("path", name, CONVERTERS[converter].described, required=True)
+        yield parameter("path", name, PATH_PARAMETERS[converter], required=True)
     for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
         yield parameter("header", name, REQUEST_HEADERS[name])
     yield {"in": "query", "schema": operation.query}

@@ -31,7 +31,7 @@ from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.service import Quota, Service
 
 JSON, MARKDOWN = "application/json", "text/markdown"
-MERGE_PATCH = "application/merge-patch+json"  # RFC 7396
+FILE, PATCH = (JSON, MARKDOWN), (JSON, "application/merge-patch+json")  # of a post, and of a change (RFC 7396)
 READS = ("GET", "HEAD")
 REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
 MAX_BODY_BYTES = 4 * 1024 * 1024

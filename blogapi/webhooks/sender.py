@@ -14,12 +14,11 @@ from contextlib import suppress
 
 from blogapi.clock import rfc3339
 from blogapi.config import Config
-from blogapi.loop import PLAIN, Loop
-from blogapi.storage import history, posts, search, stored, webhooks
+from blogapi.storage import PLAIN, Loop, history, posts, search, stored, webhooks
 from blogapi.storage.engine import Database
-from blogapi.storage.errors import Damaged, Unavailable
-from blogapi.storage.webhooks import GONE, Attempt, DueWebhook, Message
-from blogapi.webhooks.endpoint import Endpoint, Result, signing_key
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.webhooks import GONE, Attempt, Message
+from blogapi.webhooks.endpoint import Endpoint, Result
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
@@ -28,6 +27,7 @@ POLL_SECONDS = 0.1  # between two looks at the outbox
 PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
 BATCH = 10  # messages read at once for a webhook
 BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
+SETTLE_SECONDS = 2.0  # after which words are in the search index: until then, each search scans them
 FAULT_SECONDS = 2.0  # to wait after a failure of the database
 SHUTDOWN_SECONDS = 2.0  # for the attempts under way
 
@@ -52,13 +52,8 @@ class Sender:
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
-        self.damaged: set[int] = set()  # webhooks that the log has named
-        self.clock_is_behind = False
-        self.prune_at = 0.0  # Unix time
-
-    def start(self) -> None:
-        """Run in the background."""
-        self.thread.start()
+        self.prune_at = 0.0  # Unix time, as the next
+        self.settle_at = 0.0
 
     def stop(self) -> None:
         """Begin no more attempts. Those under way have SHUTDOWN_SECONDS; until then `thread` is alive."""
@@ -90,29 +85,19 @@ class Sender:
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first: a message whose result is not recorded would be sent again
         self.publish()
+        self.settle()
         self.prune()
-        for webhook in list(webhooks.due_webhooks(self.database)):
-            if webhook.id not in self.sending:
-                self.begin(webhook)
+        for webhook_id, url, secret in webhooks.due_webhooks(self.database):
+            if webhook_id not in self.sending:
+                self.begin(webhook_id, url, secret)
 
-    def begin(self, webhook: DueWebhook) -> None:
-        """Begin to send some of the messages that are due for a webhook, unless it is damaged."""
-        try:
-            key = signing_key(webhook.secret)
-        except ValueError:
-            self.report(webhook.id, "secret")
-            return
-        messages = webhooks.due(self.database, webhook.id, BATCH, self.sent[webhook.id])
-        endpoint = Endpoint(webhook.url, key, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
-        thread = threading.Thread(target=self.send, args=(webhook.id, endpoint, messages), daemon=True)
-        self.sending[webhook.id] = thread
+    def begin(self, webhook_id: int, url: str, secret: str) -> None:
+        """Begin to send some of the messages that are due for a webhook."""
+        messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+        endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+        thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
+        self.sending[webhook_id] = thread
         thread.start()
-
-    def report(self, webhook_id: int, field: str) -> None:
-        """Log once that a webhook is damaged."""
-        if webhook_id not in self.damaged:
-            self.damaged.add(webhook_id)
-            log.error("webhook %s is skipped: its %s cannot be read", webhook_id, field)
 
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
@@ -131,13 +116,19 @@ class Sender:
                     log.error("post %s is damaged, and cannot be published", post_id)
             time.sleep(0)
 
+    def settle(self) -> None:
+        """Every SETTLE_SECONDS, move the words that wait to the search index."""
+        if 0 < self.settle_at - self.clock() <= SETTLE_SECONDS:  # more if the clock was set back
+            return
+        if search.words_wait(self.database):
+            self.database.write(search.settle)
+        self.settle_at = self.clock() + SETTLE_SECONDS
+
     def prune(self) -> None:
         """Once a minute, delete expired rows and drop the pending deliveries that are too many."""
-        if 0 < self.prune_at - self.clock() <= MINUTE:  # more if the clock was set back
+        if 0 < self.prune_at - self.clock() <= MINUTE:
             return
         for webhook in webhooks.listing(self.database):
-            if not webhook.events:
-                self.report(webhook.id, "events")
             if dropped := self.repeat(webhooks.drop, webhook.id):
                 log.warning(
                     "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, dropped
@@ -145,18 +136,7 @@ class Sender:
             self.repeat(webhooks.prune, webhook.id)
         self.database.write(posts.forget_idempotency_keys)
         self.repeat(history.prune, self.config.keep_days)
-        self.database.write(search.settle)
-        self.check_clock()
         self.prune_at = self.clock() + MINUTE
-
-    def check_clock(self) -> None:
-        """Log once that the clock is behind."""
-        latest = None
-        with suppress(Damaged):
-            latest = stored.later_than_now(self.database)
-        if latest and not self.clock_is_behind:
-            log.warning("the clock is behind: it is %s, but the newest post is from %s", self.database.now, latest)
-        self.clock_is_behind = bool(latest)
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
         """Run an operation until it finds no more rows, others in between; return the number of rows."""
@@ -174,24 +154,16 @@ class Sender:
                 break
             with self.pace:
                 time.sleep(PACE_SECONDS)
-            attempt = self.attempt(webhook_id, endpoint, message)
-            self.attempts.append(attempt)
-            self.sent[webhook_id] += 1
-            if attempt.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
-                break
-        self.wake.set()
-
-    def attempt(self, webhook_id: int, endpoint: Endpoint, message: Message) -> Attempt:
-        """Send a message once, unless it is damaged; return the result."""
-        if message.payload is None:
-            log.error("webhook %s is not sent %s: the event is damaged", webhook_id, message.id)
-            result, state = Result(error="the event is damaged"), ("failed", None)
-        else:
             result = endpoint.send(message.id, message.payload, self.clock())
             state = outcome(message.attempts, result, self.clock())
             if state[0] == "failed":
                 log.warning("webhook %s failed for good: %s", webhook_id, failure(message, result))
-        return Attempt(webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error, *state)
+            done = webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error
+            self.attempts.append(Attempt(*done, *state))
+            self.sent[webhook_id] += 1
+            if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
+                break
+        self.wake.set()
 
 
 def outcome(attempts: int, result: Result, now: float) -> tuple[str, str | None]:

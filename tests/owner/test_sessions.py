@@ -165,7 +165,7 @@ def test_another_site_can_send_nothing(owner, database, stranger, site):
         answer = client.post(path, data=sent, headers=headers, content_type="multipart/form-data")
         assert answer.status_code == 403
         assert Page(client, answer).said[0] == "Another site sent this form. Nothing was changed."
-    assert list(keys.listing(database)) == []
+    assert keys.listing(database) == []
 
 
 MULTIPART = "multipart/form-data; boundary=x"

@@ -5,12 +5,11 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.loop import CLIENT, SERVICE
 from blogapi.server.connection import ReceiveBudget, Shared
 from blogapi.server.handler import Handler
-from blogapi.server.loop import EventLoop, Places, Turns
 from blogapi.server.requests import network
-from blogapi.storage import keys
+from blogapi.server.worker import EventLoop, Places, Turns
+from blogapi.storage import CLIENT, SERVICE, keys
 from tests.service import add_key
 
 

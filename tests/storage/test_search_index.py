@@ -9,9 +9,8 @@ from contextlib import closing
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.loop import Loop
 from blogapi.post import STATUSES
-from blogapi.storage import posts, search, stored
+from blogapi.storage import Loop, posts, search, stored
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.pages import ListQuery

@@ -5,7 +5,7 @@ import random
 import pytest
 from peewee import fn
 
-from blogapi.storage import search
+from blogapi.storage import posts, search
 from blogapi.storage.models import Recent
 from blogapi.storage.pages import ListQuery
 from tests.invariants import sound_posts
@@ -29,21 +29,33 @@ def waiting(count, database):
 
 
 @pytest.mark.sqlite
-def test_words_wait_until_they_are_many(database, found, post, waiting, config):
-    for number in range(1, 65):
-        post(title=f"fog {number}")
+def test_words_wait_until_they_are_many(database, found, waiting, config):
+    for number in range(1, 264):
+        database.write(posts.add, {"title": f"fog {number}", "content": "-", "status": "draft", "tags": []})
         assert waiting() == number
-    assert len(found("fog").replace("10", "")) > 64
-    post(title="fog 65")
+    assert found("fog", limit=1) == "263"
+    database.write(posts.add, {"title": "fog 264", "content": "-", "status": "draft", "tags": []})
     assert waiting() == 0
-    assert found("fog", limit=1) == "65"
+    assert found("fog", limit=1) == "264"
     sound_posts(config.database)
+
+
+@pytest.mark.sqlite
+def test_words_wait_for_two_seconds(post, waiting, sender, clock):
+    sender.turn()
+    post(title="Fog")
+    clock.now += 1
+    sender.turn()
+    assert waiting() == 1
+    clock.now += 1
+    sender.turn()
+    assert waiting() == 0
 
 
 @pytest.mark.sqlite
 def test_words_wait_until_they_are_long(found, post, waiting):
     post(title="Small")
-    post(title="Large", content="fog " * 20_000)
+    post(title="Large", content="fog " * 70_000)
     assert waiting() == 0
     assert (found("fog"), found("small")) == ("2", "1")
 
@@ -54,7 +66,7 @@ def test_words_that_become_long_by_a_change_do_not_wait(client, config, found, p
         post(title=f"Small {number}")
     client.patch("/v1/posts/2", json={"content": "fog"})
     assert waiting() == 3
-    client.patch("/v1/posts/3", json={"content": "fog " * 20_000})
+    client.patch("/v1/posts/3", json={"content": "fog " * 70_000})
     assert waiting() == 0
     assert (found("fog"), found("small")) == ("32", "321")
     sound_posts(config.database)

@@ -78,15 +78,6 @@ def test_at_most_1000_tags_are_listed_at_once(client, database):
 
 
 @pytest.mark.usefixtures("some")
-def test_a_tag_that_an_older_python_folded_in_another_way_is_found_all_the_same(client, database, post):
-    post(tags=["other"])
-    database.write(lambda tx: tx.execute(PostTag.update(tag="old zebra").where(PostTag.tag == "zebra")))
-    database.write(lambda tx: tx.execute(Tag.update(tag="old zebra").where(Tag.tag == "zebra")))
-    client.patch("/v1/posts/3", json={"tags": ["go"]})
-    assert tags(client) == [("go", 3), ("other", 1), ("Straße", 1)]
-
-
-@pytest.mark.usefixtures("some")
 def test_counts_and_spellings_follow_every_change(client):
     client.delete("/v1/posts/3")
     assert tags(client) == [("GO", 2), ("Straße", 1)]

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from blogapi.loop import Loop
 from blogapi.server.log import mask
-from blogapi.storage import webhooks
+from blogapi.storage import Loop, webhooks
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook
 from tests.conftest import message
 
@@ -62,6 +61,7 @@ def test_a_change_leaves_out_what_stays(client, subscribe):
         ({"url": "ftp://a.b"}, "url: must be an absolute http or https URL without white space"),
         ({"url": "http://8.8.8.8:65536"}, "url: must have a valid host, and a port from 1 to 65535"),
         ({"url": "http://8.8.8.8:0"}, "url: must have a valid host, and a port from 1 to 65535"),
+        ({"url": "http://%00/"}, "url: not a valid host name"),
         ({"url": "http://127.0.0.1\\@8.8.8.8/"}, "url: must be an absolute http or https URL without white space"),
         ({"url": "http://[1::2::3]"}, "url: must have a valid host, and a port from 1 to 65535"),
         (

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from blogapi.webhooks.addresses import AddressError, addresses_of
+from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOPBACK = [
     "127.0.0.1",
@@ -113,7 +113,7 @@ def test_public_addresses_are_called(host):
     assert len(addresses_of(host, 443, private=False)) == 1
 
 
-@pytest.mark.parametrize("host", ["a" * 64, "a..b", "ü" * 64])
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", "ü" * 64, "\0", "a\x7fb"])
 def test_an_invalid_host_name_is_refused(host):
     with pytest.raises(AddressError, match="not a valid host name"):
         addresses_of(host, 80, private=False)

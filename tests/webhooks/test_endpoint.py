@@ -166,7 +166,7 @@ def alarm(seconds):
 def test_the_limit_of_time_counts_while_connecting_too(scheme, full):
     with listener("127.0.0.1", full=full) as port:
         begun = time.monotonic()
-        result = Endpoint(f"{scheme}://127.0.0.1:{port}", b"key", True, 1, alarm).send("msg_1", b"{}", begun)
+        result = Endpoint(f"{scheme}://127.0.0.1:{port}", "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
     assert result == Result(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
 
@@ -179,7 +179,7 @@ def test_nothing_is_called_once_the_limit_of_time_is_reached(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: (slowly(look_up_seconds, a), look_up(*a, **k))[1])
     with listener("127.0.0.2", receiver.port, full):
         begun = time.monotonic()
-        result = Endpoint(two_addresses, b"key", True, 1, alarm).send("msg_1", b"{}", begun)
+        result = Endpoint(two_addresses, "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
     assert result == Result(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
     assert receiver.messages == []

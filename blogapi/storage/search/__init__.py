@@ -24,6 +24,11 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     ENGINES[tx.dialect].reindex(tx, post_id, old, new)
 
 
+def words_wait(reader: Reader) -> bool:
+    """Return whether some words are not in the index yet."""
+    return ENGINES[reader.dialect].words_wait(reader)
+
+
 def settle(tx: Transaction) -> None:
     """Move all waiting words to the index."""
     ENGINES[tx.dialect].settle(tx)

@@ -17,7 +17,7 @@ from blogapi.storage import documents, history, pages, posts, stored
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
-from blogapi.web.schemas.posts import ListQuerySchema, TrashQuerySchema
+from blogapi.web.schemas import DELETED, ListQuerySchema, parameters
 from blogapi.web.views.posts import find_page
 
 POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
@@ -32,7 +32,7 @@ MAX_LINES = 2000  # shown of a comparison
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
-trash_query = TrashQuerySchema(only=("before",))
+trash_query = parameters(before=DELETED)
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 blueprint.add_app_template_filter(json.loads, "from_json")
 

@@ -11,9 +11,8 @@ from marshmallow import ValidationError
 from blogapi.storage import keys, webhooks
 from blogapi.storage.models import EVENTS, SCOPES
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
-from blogapi.web.schemas.webhooks import WebhookInputSchema
 from blogapi.web.views.pages import STATIC, page
-from blogapi.web.views.webhooks import check_address
+from blogapi.web.views.webhooks import WebhookInputSchema, check_address
 
 KEYS, DELIVERIES = 100, 10  # shown at once
 new_webhook = WebhookInputSchema()
@@ -56,9 +55,9 @@ def end_session() -> Response:
 @blueprint.get("/keys")
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
-    found = keys.page(request.database, KEYS + 1, request.args.get("after", ""))
+    found = keys.listing(request.database, KEYS + 1, request.args.get("after", ""))
     peek = request.service.limiter.peek
-    rows = [(key, peek(digest, keys.counted(request.database, digest))) for digest, key in found[:KEYS]]
+    rows = [(key, peek(key.digest, keys.counted(request.database, key.digest))) for key in found[:KEYS]]
     last = rows[-1][0].name if len(found) > KEYS else None
     return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 

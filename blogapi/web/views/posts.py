@@ -1,56 +1,37 @@
-"""Views of posts and tags."""
+"""Views of posts, their history, the trash, and tags."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, is_slug
-from blogapi.storage import errors, pages, posts, search, tags
+from blogapi import post as rules
+from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, about, choice
+from blogapi.storage import errors, history, pages, posts, search, tags
 from blogapi.storage.documents import dump
 from blogapi.storage.engine import Database
+from blogapi.storage.history import Kept
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
-from blogapi.web.access import in_scope
-from blogapi.web.application import Answer, operation
-from blogapi.web.request import (
-    JSON,
-    MARKDOWN,
-    MERGE_PATCH,
-    Request,
-    idempotency_key,
-    load_body,
-    parse_body,
-    precondition,
-)
-from blogapi.web.responses import (
-    created_response,
-    json_response,
-    list_response,
-    next_link,
-    no_content,
-    post_response,
-    readable_response,
-)
-from blogapi.web.schemas.posts import (
-    DeleteQuerySchema,
-    ListQuerySchema,
-    TagChangeSchema,
-    TagQuerySchema,
-    TagSchema,
-    TagsQuerySchema,
-)
+from blogapi.web import schemas
+from blogapi.web.operations import READERS, Answer, in_scope, operation
+from blogapi.web.request import FILE, PATCH, Request, idempotency_key, load_body, parse_body, precondition
+from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
+from blogapi.web.schemas import Parameter, TagSchema, page_size, parameters
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
-post_schema = PostSchema()
+CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
+CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
+PAGE = ("Link", "ETag")  # the headers of a list
+STATUS = choice(*rules.STATUSES, **about("Count only posts of this status, and leave out other tags."))
 
 
 @operation(
     "GET /v1/posts",
-    Answer(200, "The posts, in order.", PostSchema(many=True), headers=("Link", "ETag")),
-    query=ListQuerySchema(),
+    Answer(200, "The posts, in order.", PostSchema(many=True), PAGE),
+    query=schemas.ListQuerySchema(),
     scopes=SCOPES,
 )
 def list_posts(request: Request) -> Response:
@@ -62,7 +43,7 @@ def list_posts(request: Request) -> Response:
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.documents)
-    return list_response(request, content, next_link(request, "/v1/posts", "before", page.before))
+    return list_response(request, content, page.before)
 
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
@@ -77,9 +58,9 @@ def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages
 
 @operation(
     "POST /v1/posts",
-    Answer(201, "The new post.", post_schema, headers=("Location", "ETag")),
+    CREATED,
     body=PostInputSchema(),
-    content_types=(JSON, MARKDOWN),
+    content_types=FILE,
     request_headers=("Idempotency-Key",),
 )
 def create_post(request: Request) -> Response:
@@ -89,12 +70,12 @@ def create_post(request: Request) -> Response:
     """
     fields = load_body(request)
     post = request.database.write(posts.add_once, fields, idempotency_key(request), request.author)
-    return created_response(request, post.id, post.document)
+    return created(request, post.id, post.document)
 
 
 @operation(
     "GET /v1/posts/<id:post>",
-    Answer(200, "The post.", post_schema, headers=("ETag",), content_types=(JSON, MARKDOWN)),
+    Answer(200, "The post.", PostSchema(), ("ETag",), FILE),
     scopes=SCOPES,
 )
 def get_post(request: Request, post: PostRef) -> Response:
@@ -105,14 +86,14 @@ def get_post(request: Request, post: PostRef) -> Response:
     find = posts.find_published if request.published_only else posts.find
     document = find(request.database, post)
     precondition(request)(document)
-    return readable_response(request, document)
+    return file_response(request, document)
 
 
 @operation(
     "PATCH /v1/posts/<id:post>",
-    Answer(200, "The post as it is now.", post_schema, headers=("ETag",)),
+    CHANGED,
     body=PostChangeSchema(partial=True),
-    content_types=(JSON, MERGE_PATCH),
+    content_types=PATCH,
     request_headers=("If-Match",),
 )
 def change_post(request: Request, post: PostRef) -> Response:
@@ -127,10 +108,10 @@ def change_post(request: Request, post: PostRef) -> Response:
 
 @operation(
     "PUT /v1/posts/by-slug/<slug:post>",
-    Answer(200, "The post as it is now.", post_schema, ("ETag",)),
-    creates=Answer(201, "The new post.", post_schema, headers=("Location", "ETag")),
+    CHANGED,
+    creates=CREATED,
     body=PutPostSchema(),
-    content_types=(JSON, MARKDOWN),
+    content_types=FILE,
     request_headers=("If-Match", "If-None-Match"),
 )
 def put_post(request: Request, post: str) -> Response:
@@ -139,7 +120,7 @@ def put_post(request: Request, post: str) -> Response:
     If it is like that already, nothing is written. To send a Markdown file: `curl -T FILE` with
     `Content-Type: text/markdown`.
     """
-    if not is_slug(post):
+    if not rules.is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
     body, check = parse_body(request), precondition(request)
     same = posts.find_same(request.database, post, body)  # so it is valid: this is the path of most files of a folder
@@ -150,14 +131,16 @@ def put_post(request: Request, post: str) -> Response:
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, check, by=request.author)
-    return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
+    return created(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
 @operation(
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=DeleteQuerySchema(),
+    query=parameters(
+        permanent=choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))
+    ),
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
@@ -170,10 +153,106 @@ def delete_post(request: Request, post: PostRef) -> Response:
     return no_content(request)
 
 
+# The history, and the trash
+
+
+@operation(
+    "GET /v1/posts/<id:post>/revisions",
+    Answer(200, "The revisions, newest first.", schemas.RevisionSchema(many=True), PAGE),
+    query=parameters(limit=page_size("entries"), before=schemas.REVISION),
+    scopes=READERS,
+)
+def list_revisions(request: Request, post: PostRef) -> Response:
+    """List the revisions of a post, newest first.
+
+    A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
+    """
+    page = history.revisions(request.database, post, **request.query)
+    content = kept_json(page.kept, lambda each: {"revision": str(each.version), "replaced_at": each.until})
+    return list_response(request, content, page.before)
+
+
+@operation(
+    "GET /v1/posts/<id:post>/revisions/<id:revision>",
+    Answer(200, "The post as it was.", PostSchema(), ("ETag",), FILE),
+    scopes=READERS,
+)
+def get_revision(request: Request, post: PostRef, revision: int) -> Response:
+    """Get a post as it was before a change, as JSON or as a Markdown file."""
+    return file_response(request, history.revision(request.database, post, revision))
+
+
+@operation("POST /v1/posts/<id:post>/revisions/<id:revision>/restore", CHANGED, request_headers=("If-Match",))
+def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
+    """Restore a revision of a post.
+
+    Title, content, excerpt, tags and cover image become what they were; slug, status and dates stay.
+    """
+    document = request.database.write(history.restore, post, revision, request.author, precondition(request))
+    return post_response(request, document)
+
+
+@operation(
+    "GET /v1/trash",
+    Answer(200, "The deleted posts.", schemas.TrashedPostSchema(many=True), PAGE),
+    query=parameters(limit=page_size("entries"), before=schemas.DELETED),
+    scopes=READERS,
+)
+def list_trash(request: Request) -> Response:
+    """List the posts in the trash, the latest deleted first.
+
+    A deleted post is kept for 30 days.
+    """
+    page = history.trash(request.database, **request.query)
+    content = kept_json(page.kept, lambda each: {"deleted_at": each.until})
+    return list_response(request, content, page.before)
+
+
+@operation(
+    "GET /v1/trash/<id:post>",
+    Answer(200, "The deleted post.", PostSchema(), ("ETag",), FILE),
+    scopes=READERS,
+)
+def get_trashed_post(request: Request, post: int) -> Response:
+    """Get a post in the trash, as JSON or as a Markdown file."""
+    return file_response(request, history.trashed(request.database, post))
+
+
+@operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
+def restore_trashed_post(request: Request, post: int) -> Response:
+    """Restore a post from the trash.
+
+    Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
+    slug now, it gets a new one.
+    """
+    document = request.database.write(history.restore_deleted, post, request.author, precondition(request))
+    return post_response(request, document)
+
+
+@operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
+def delete_trashed_post(request: Request, post: int) -> Response:
+    """Delete a post in the trash for good, with its revisions."""
+    request.database.write(history.forget, post, precondition(request))
+    return no_content(request)
+
+
+def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> bytes:
+    """Return the JSON of versions, each after the fields that are `known` of it."""
+    heads = [dump(known(each) | {"by": each.by}).removesuffix("}").encode() for each in kept]
+    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
+
+
+# Tags
+
+
 @operation(
     "GET /v1/tags",
-    Answer(200, "The tags, by name.", TagSchema(many=True), headers=("Link", "ETag")),
-    query=TagsQuerySchema(),
+    Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
+    query=parameters(
+        limit=page_size("tags", schemas.MAX_PAGE_SIZE),
+        status=STATUS,
+        after=Parameter(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
+    ),
     scopes=SCOPES,
 )
 def list_tags(request: Request) -> Response:
@@ -184,10 +263,12 @@ def list_tags(request: Request) -> Response:
     query = in_scope(request)
     page = tags.TagPage([], None) if query is None else tags.page(request.database, **query)
     content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
-    return list_response(request, content, next_link(request, "/v1/tags", "after", page.last))
+    return list_response(request, content, page.last, "after")
 
 
-@operation("GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=TagQuerySchema(), scopes=SCOPES)
+@operation(
+    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=STATUS), scopes=SCOPES
+)
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
     query = in_scope(request)
@@ -196,7 +277,9 @@ def get_tag(request: Request, tag: str) -> Response:
     return json_response(request, tags.find(request.database, tag, **query)._asdict())
 
 
-@operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
+@operation(
+    "PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=schemas.TagChangeSchema()
+)
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another.
 

@@ -1,27 +1,110 @@
-"""Views of webhooks and their deliveries."""
+"""Webhooks and their deliveries: schemas and views."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from flask import Response
-from marshmallow import ValidationError
+from marshmallow import ValidationError, fields
+from marshmallow.validate import Range
 
+from blogapi.post import Distinct, Pattern, StrictSchema, Text, Time, Url, about, choice, length, number
 from blogapi.storage import webhooks
+from blogapi.storage.models import EVENTS
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
-from blogapi.web.application import Answer, operation
-from blogapi.web.request import JSON, MERGE_PATCH, Request, load_body
+from blogapi.web.operations import Answer, operation
+from blogapi.web.request import PATCH, Request, load_body
 from blogapi.web.responses import json_response, no_content
-from blogapi.web.schemas.webhooks import (
-    CreatedWebhookSchema,
-    DeliverySchema,
-    WebhookChangeSchema,
-    WebhookInputSchema,
-    WebhookSchema,
-)
+from blogapi.web.schemas import DELIVERY_ID, Flag
 from blogapi.web.service import Service
-from blogapi.webhooks.addresses import AddressError, addresses_of
+from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
+WEBHOOK_EXAMPLE = {
+    "id": "1",
+    "url": "https://example.org/hook",
+    "events": ["post.published"],
+    "active": True,
+    "created_at": "2026-11-20T10:10:00Z",
+}
+
+
+class WebhookInputSchema(StrictSchema):
+    """A new webhook."""
+
+    example = {"url": "https://example.org/hook", "events": ["post.published"]}
+    url = Url("Where events are sent.", required=True)
+    events = Distinct(
+        choice(*EVENTS, **about("An event.")),
+        length(1, len(EVENTS), "events"),
+        load_default=EVENTS,
+        **about("The events that are sent there, at least one. By default, a new webhook gets all of them."),
+    )
+
+
+class WebhookChangeSchema(WebhookInputSchema):
+    """A change of a webhook (RFC 7396): what is left out stays."""
+
+    example = {"active": False}
+    active = Flag(**about("Whether anything is sent. A receiver that answers 410 turns its webhook off."))
+
+
+class WebhookSchema(WebhookChangeSchema):
+    """A webhook."""
+
+    class Meta:
+        fields = tuple(WEBHOOK_EXAMPLE)
+
+    example = WEBHOOK_EXAMPLE
+    id = number("The id, a number as text.")
+    created_at = Time(**about("When it was created, in UTC, whole seconds."))
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.required = True
+
+
+class CreatedWebhookSchema(WebhookSchema):
+    """A new webhook, with its secret."""
+
+    class Meta:
+        fields = (*WEBHOOK_EXAMPLE, "secret")
+
+    example = WEBHOOK_EXAMPLE | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo="}
+    secret = Text(
+        length(50, 50),
+        Pattern("^whsec_[A-Za-z0-9+/]{43}=$"),
+        **about("The key that signs the deliveries; it is shown only once."),
+    )
+
+
+class DeliverySchema(StrictSchema):
+    """The delivery of an event to a webhook."""
+
+    example = {
+        "id": "msg_p5jXN8AQM9LWM0D4loKWxJ",
+        "event": "post.published",
+        "created_at": "2026-11-20T10:10:00Z",
+        "state": "pending",
+        "attempts": 1,
+        "last_status": 502,
+        "next_attempt_at": "2026-11-20T10:10:06Z",
+    }
+    id = Text(
+        length(26, 26),
+        Pattern(f"^{DELIVERY_ID}$"),
+        required=True,
+        **about("What receivers are sent as `webhook-id`: 26 characters."),
+    )
+    event = choice(*EVENTS, required=True, **about("The event."))
+    created_at = Time(required=True, **about("When that happened, in UTC, whole seconds."))
+    state = choice("pending", "delivered", "failed", required=True, **about("`pending` until it is settled."))
+    attempts = fields.Integer(
+        required=True, strict=True, validate=Range(min=0), **about("How many there were, from 0.")
+    )
+    last_status = fields.Integer(
+        strict=True, validate=Range(100, 999), **about("What the receiver last answered: 100 to 999.")
+    )
+    last_error = fields.String(**about("Why the last attempt failed."))
+    next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
 
 
 @operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
@@ -62,8 +145,8 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
 @operation(
     "PATCH /v1/webhooks/<id:webhook_id>",
     Answer(200, "The webhook as it is now.", WebhookSchema()),
-    body=WebhookChangeSchema(),
-    content_types=(JSON, MERGE_PATCH),
+    body=WebhookChangeSchema(partial=True),
+    content_types=PATCH,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change the fields of a webhook that the body names.

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from peewee import SQL
 
-from blogapi.loop import Loop
+from blogapi.storage import Loop
 from blogapi.storage.engine import Database, _end
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post

@@ -1,20 +1,28 @@
-"""Access: the guard, which demands an API key, counts the request against its limit, and checks what the key may do."""
+"""Operations: their declarations on views, and the guard before them, which demands an API key.
+
+It counts the request against the limit of its key, and checks what the key may do.
+"""
 
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote
 
-from flask import Response, current_app
+from flask import Blueprint, Response, current_app
+from marshmallow import Schema
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
+from werkzeug.routing import BaseConverter
 
+from blogapi.post import CONTROL_OR_BREAK, ID, WHITE_SPACE, fold
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
-from blogapi.web.request import READS, Request, current_request
+from blogapi.storage.models import FULL, MAX_ID, PUBLISHED_ONLY, READ_ONLY
+from blogapi.web.request import JSON, READS, Request, current_request, load_query
 from blogapi.web.responses import PREFLIGHT, is_preflight, no_content
+from blogapi.web.schemas import parameters
 
 # The paths that need no key, all of them outside /v1
 PUBLIC = {
@@ -143,3 +151,89 @@ def in_scope(request: Request) -> Mapping[str, Any] | None:
     if not request.published_only:
         return query
     return {**query, "status": "published"} if query.get("status", "published") == "published" else None
+
+
+# Parameters of paths
+
+
+class IdConverter(BaseConverter):
+    """An id, only in the form that the service writes; anything else matches nothing."""
+
+    regex = ID
+
+    def to_python(self, value: str) -> int:
+        return int(value) if int(value) <= MAX_ID else 0  # which nothing has
+
+
+class TagConverter(BaseConverter):
+    """A tag, which may have slashes. It is folded."""
+
+    regex = r"[\s\S]+"
+    part_isolating = False
+
+    def to_python(self, value: str) -> str:
+        return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
+
+
+# Nothing has a slug or an id of a delivery of another form.
+CONVERTERS = {"id": IdConverter, "tag": TagConverter, "slug": BaseConverter, "delivery_id": BaseConverter}
+blueprint = Blueprint("api", __name__)  # the views outside the owner's page
+blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
+
+
+# Operations, each declared on its view: everything that its description says
+
+NO_QUERY = parameters()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The successful answer of an operation."""
+
+    status: int
+    description: str
+    schema: Schema | None = None
+    headers: tuple[str, ...] = ()  # names of components
+    content_types: tuple[str, ...] = (JSON,)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The input and output of a view."""
+
+    method: str
+    answer: Answer
+    creates: Answer | None = None  # if it can create something
+    query: Schema = NO_QUERY
+    body: Schema | None = None
+    content_types: tuple[str, ...] = (JSON,)  # of the body
+    request_headers: tuple[str, ...] = ()  # names of components, besides If-None-Match for a GET whose answer has ETag
+    scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
+
+
+def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable], Callable]:
+    """Register a view for a rule such as "GET /v1/posts", and declare its Operation.
+
+    If an id in the path names a post, a slug does so in a second route. The view gets the request, whose `query` is
+    loaded: a parameter that is not declared is refused, as a typo must not delete every post.
+    """
+    method, path = rule.split()
+
+    def declare(view: Callable) -> Callable:
+        operation = Operation(method, answer, **declared)
+
+        @wraps(view)
+        def view_of_operation(**arguments: Any) -> Response:
+            request = current_request()
+            request.operation = operation
+            request.query = load_query(operation.query, request.environ["QUERY_STRING"])
+            return view(request, **arguments)
+
+        view_of_operation.operation = operation
+        blueprint.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
+        by_slug = path.replace("/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>")
+        if by_slug != path:
+            blueprint.add_url_rule(by_slug, f"{view.__name__}_by_slug", view_of_operation, methods=[method])
+        return view_of_operation
+
+    return declare

@@ -1,0 +1,296 @@
+"""Schemas of queries, lists, tags and events. Those of a post are in blogapi.post, those of webhooks at their views."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, missing, validates_schema
+from marshmallow.validate import Range
+
+from blogapi import post as rules
+from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, fold, length, number
+from blogapi.storage.models import MAX_ID, POST_EVENTS
+from blogapi.storage.pages import Cursor
+from blogapi.storage.search.words import words
+
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
+MAX_PAGE_SIZE = 1000  # posts, or tags
+NAMES = "|".join(rules.FIELDS)
+CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
+POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
+KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
+OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
+
+
+class Flag(fields.Boolean):
+    """true or false; marshmallow would take many other values."""
+
+    default_error_messages = rules.NOT_NULL | {"invalid": "must be true or false"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid")
+        return value
+
+
+# Parameters of queries, each loaded from a text
+
+
+class Parameter(fields.String):
+    """A parameter, which `parse` loads: it raises ValidationError."""
+
+    def __init__(self, parse: Callable[[str], Any], description: str, load_default: Any = missing, **described: Any):
+        super().__init__(load_default=load_default, **about(description, **described))
+        self.parse = parse
+
+    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        return self.parse(value)
+
+
+def page_size(what: str, default: int = 100) -> Parameter:
+    """Return the parameter for a number of items: 1,000 of them even if more are asked for."""
+    most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
+    description = f"The most {what} to return: {default:,} if left out, and never more{most}."
+    return Parameter(parse_page_size, description, default, type="integer", minimum=1)
+
+
+def parse_page_size(text: str) -> int:
+    """Return a whole number in ASCII digits, without sign or leading zero; 1,000 for any larger one."""
+    if not re.fullmatch("[1-9][0-9]*", text):
+        raise ValidationError("must be a whole number from 1")
+    return min(int(text[:20]), MAX_PAGE_SIZE)  # int() would refuse 5,000 digits
+
+
+def parse_tag(text: str) -> str:
+    """Return the folded name of a tag; "" for one that no post can carry."""
+    name = text.strip(rules.WHITE_SPACE)
+    if not name:
+        raise ValidationError("must not be empty")
+    return "" if rules.CONTROL_OR_BREAK.search(name) else fold(name)
+
+
+def parse_id(text: str, what: str = "a post's id") -> int:
+    """Return an id as a number, if it is as the service writes it."""
+    if not re.fullmatch(ID, text) or int(text) > MAX_ID:
+        raise ValidationError(f"must be {what}, a whole number from 1")
+    return int(text)
+
+
+def parse_cursor(text: str, order: str) -> Cursor:
+    """Return the start of a page in an order, as Link has it."""
+    key, _, post_id = text.rpartition("_")
+    try:
+        if key not in ("title", "text") if order == "sort=relevance" else Time().deserialize(key) != key:
+            raise ValidationError(key)
+        return Cursor(key, parse_id(post_id))
+    except ValidationError:
+        raise ValidationError(f"must be the value that Link gave for {order}") from None
+
+
+def parse_names(text: str) -> str:
+    """Return names of fields, separated by commas, in order and with those that every post of a list has."""
+    names = text.split(",")
+    if len({*names} & {*rules.FIELDS}) != len(names):
+        raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(rules.FIELDS)}")
+    return ",".join(name for name in rules.FIELDS if name in names or name in rules.LISTED)
+
+
+class Before(Parameter):
+    """The start of a page of posts: the id of a post or, for another `sort` than by creation, a Cursor."""
+
+    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
+        sort = data.get("sort")
+        return parse_cursor(value, f"sort={sort}") if sort in ("published_at", "relevance") else parse_id(value)
+
+
+class DateOrTime(Time):
+    """A date, which stands for its midnight in UTC, or a time in RFC 3339. Loads as text: the time in UTC."""
+
+    default_error_messages = {"invalid": "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        is_date = re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value)
+        return super()._deserialize(f"{value}T00:00:00Z" if is_date else value, attr, data, **kwargs)
+
+
+def has_words(text: str) -> None:
+    """Validate that the search has a word."""
+    if not words(text):
+        raise ValidationError("must have a letter or a digit")
+
+
+class QuerySchema(StrictSchema):
+    """The query of an operation."""
+
+    error_messages = {"unknown": "unknown parameter"}
+
+
+def parameters(**declared: fields.Field) -> QuerySchema:
+    """Return the schema of a query with these parameters."""
+    return QuerySchema.from_dict(declared)()
+
+
+class ListQuerySchema(QuerySchema):
+    """The query of GET /posts."""
+
+    limit = page_size("posts")
+    status = choice(*rules.STATUSES, **about("Only posts of this status."))
+    tag = Parameter(parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S")
+    before = Before(
+        parse_id,
+        "Only posts created before the one with this id; with another `sort`, what `Link` gave.",
+        pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
+    )
+    sort = choice(
+        "created_at",
+        "published_at",
+        "relevance",
+        **about(
+            "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the "
+            "posts whose title alone has all words. Left out: newest first."
+        ),
+    )
+    published_after = DateOrTime(**about(f"Only posts published from then on. {OF_PUBLICATION}"))
+    published_before = DateOrTime(**about(f"Only posts published before then. {OF_PUBLICATION}"))
+    fields = Parameter(
+        parse_names,
+        "Only these fields of each post, separated by commas, each once; `id`, `title` and `status` come with them.",
+        pattern=f"^({NAMES})(,({NAMES}))*$",
+    )
+    q = Text(
+        length(1, 200),
+        has_words,
+        **about(
+            "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. "
+            'Case and diacritics make no difference. `word*` finds words that begin so, `"several words"` these in '
+            "sequence; nothing else has a meaning. In scripts that write no spaces between words each character is a "
+            "word, and a run of them a sequence."
+        ),
+    )
+
+    @validates_schema
+    def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """Refuse parameters that the order does not support."""
+        sort = data.get("sort")
+        if sort == "relevance" and "q" not in data:
+            raise ValidationError("relevance needs q", "sort")
+        for name in ("published_after", "published_before"):
+            if name in data and sort != "published_at":
+                raise ValidationError("needs sort=published_at", name)
+
+
+REVISION = Parameter(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
+DELETED = Parameter(
+    partial(parse_cursor, order="deleted_at"),
+    "Only posts deleted before: what `Link` gave.",
+    pattern=f"^{CURSOR_TIME}_{ID}$",
+)
+
+
+# Answers, and bodies
+
+
+class PostWithoutContentSchema(PostSchema):
+    """A post without its content."""
+
+    class Meta:
+        fields = tuple(name for name in rules.FIELDS if name != "content")
+
+    example = POST_EXAMPLE
+
+
+class TrashedPostSchema(StrictSchema):
+    """A post in the trash."""
+
+    example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    deleted_at = Time(required=True, **about("When it was deleted, in UTC, whole seconds."))
+    by = fields.String(required=True, **about("The name of the key, or `settings`, `import` or `undo`."))
+    post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
+
+
+class RevisionSchema(TrashedPostSchema):
+    """A revision of a post: the post as it was before a change."""
+
+    class Meta:
+        exclude = ("deleted_at",)
+
+    example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    revision = number("The number of the revision, as text.")
+    replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
+
+
+class TagSchema(StrictSchema):
+    """A tag that posts carry, spelt as in the newest of them."""
+
+    example = {"name": "Travel", "posts": 3}
+    name = Line(rules.MAX_TAG)
+    posts = fields.Integer(required=True, strict=True, validate=Range(min=1), **about("How many posts carry it."))
+
+
+class TagChangeSchema(StrictSchema):
+    """A change of a tag."""
+
+    example = {"name": "Journeys"}
+    name = Line(rules.MAX_TAG)
+    merge = Flag(
+        load_default=False, **about("Whether to merge it with another tag of the new name; otherwise that is refused.")
+    )
+
+
+# Events
+
+
+def event(name: str, text: str, types: Sequence[str], example: dict[str, Any], /, **data: fields.Field) -> Schema:
+    """Return the schema of an event of one of these types; `example` is one of its data."""
+    return define(
+        name,
+        text,
+        {"type": types[0], "timestamp": "2026-11-20T10:10:00Z", "data": example},
+        type=choice(*types, required=True, **about("What happened.")),
+        timestamp=Time(required=True, **about("When it happened, in UTC, whole seconds.")),
+        data=nested(define(f"{name}Data", f"The data of {name}.", example, **data), "What it happened to."),
+    )
+
+
+def define(name: str, text: str, example: dict[str, Any], /, **described: fields.Field) -> Schema:
+    """Return a schema of the name NAMESchema."""
+    return type(f"{name}Schema", (StrictSchema,), {"__doc__": text, "example": example} | described)()
+
+
+def nested(schema: Schema, description: str) -> fields.Nested:
+    return fields.Nested(schema, required=True, **about(description))
+
+
+TAG_NAME = define("TagName", "A tag that no post carries any more.", {"name": "Travel"}, name=Line(rules.MAX_TAG))
+POST_EVENT = event(
+    "PostEvent",
+    "An event of a post.",
+    POST_EVENTS,
+    {"post": POST_EXAMPLE},
+    post=nested(PostWithoutContentSchema(), "The post as it was then, without content."),
+)
+TAG_UPDATED = event(
+    "TagUpdated",
+    "A tag was renamed, or merged with another.",
+    ["tag.updated"],
+    {"tag": TagSchema.example, "previous_name": "Journeys"},
+    tag=nested(TagSchema(), "The tag as it is now."),
+    previous_name=Line(rules.MAX_TAG),
+)
+TAG_DELETED = event(
+    "TagDeleted",
+    "A tag was removed from every post.",
+    ["tag.deleted"],
+    {"tag": TAG_NAME.example},
+    tag=nested(TAG_NAME, "The tag as it was."),
+)
+PAYLOADS = {  # by type of the event: a description, and the schema of the payload
+    "post.created": ("A post was created.", POST_EVENT),
+    "post.updated": ("A post was changed.", POST_EVENT),
+    "post.published": ("A post was published: created as such, changed, or due.", POST_EVENT),
+    "post.deleted": ("A post was deleted; this is its last state.", POST_EVENT),
+    "tag.updated": ("A tag was renamed in every post, or merged with another; this is its new state.", TAG_UPDATED),
+    "tag.deleted": ("A tag was removed from every post.", TAG_DELETED),
+    "ping": ("A test of the receiver, sent on request.", event("Ping", "A ping, sent on request.", ["ping"], {})),
+}

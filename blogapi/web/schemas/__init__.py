@@ -1,1 +1,0 @@
-"""Schemas of queries, bodies, answers and events."""
