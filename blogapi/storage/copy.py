@@ -13,7 +13,6 @@ from blogapi.storage import documents
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.search import index
-from blogapi.storage.search.words import UNICODE
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
@@ -196,7 +195,7 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
         raise Unavailable("it belongs to another program")
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version, is_released=("revision", "document") in found)
-    if unicode != UNICODE:
+    if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)
         index_postgresql(connection)
@@ -212,7 +211,7 @@ def index_postgresql(connection: Any) -> None:
             text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
             published = post["status"] == "published"
             connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
-    connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
+    connection.execute("UPDATE blogapi SET unicode = %s", [index.UNICODE])
 
 
 class PostgresContents:

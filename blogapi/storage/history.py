@@ -18,7 +18,6 @@ from blogapi.storage.models import AUTHORS, MAX_ID, ApiKey, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor, bounded
 from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes
-from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
 
 PRUNED = 20  # versions of each state, at most, in one transaction
@@ -135,7 +134,6 @@ def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accep
 
 def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
-    index.check_size(tx, {}, post)
     post = unscheduled(post, tx.now) | {"slug": stored.free_slug(tx, post["slug"])}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
     (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
@@ -321,7 +319,6 @@ def _will_be_free(reader: Reader, slug: str, since: str, key: str | None) -> boo
 def _change(tx: Transaction, post_id: int, new: Document) -> None:
     post = stored.current(tx, post_id)
     old = documents.load(post.document)
-    index.check_size(tx, old, new)
     stored.write(tx, old, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY, post.version)
 
 

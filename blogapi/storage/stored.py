@@ -51,9 +51,7 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
     post_id, version, status, document = find(tx, ref)
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
-        old, new = documents.load(document), documents.load(shown)
-        index.check_size(tx, old, new)
-        write(tx, old, new, "post.published")
+        write(tx, documents.load(document), documents.load(shown), "post.published")
     return StoredPost(post_id, shown, version)
 
 
@@ -70,6 +68,7 @@ def write(
     The event is recorded, and the publication of a post that becomes published. `by` is the author of the new version,
     "" to keep no version, None for a publication at its time. Up to a `version` of MAX_REVISIONS none is dropped.
     """
+    index.check_size(tx, old, new)
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
         tx.defer(_keep, id=post_id, now=tx.now, by=by, state="replaced" if new else "deleted")

@@ -22,7 +22,7 @@ from werkzeug.exceptions import (
 from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import Document, parse_strictly, render
+from blogapi.files.markdown import Document, parse, render
 from blogapi.storage.documents import etag
 from blogapi.storage.engine import Database
 from blogapi.storage.keys import KnownKey
@@ -198,7 +198,7 @@ def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
 def parse_markdown(request: Request, body: bytes) -> dict[str, Any]:
     """Return the fields of a post in a Markdown file; raise BadRequest."""
     try:
-        request.file = parse_strictly(body)
+        request.file = parse(body, strict=True)
         return request.file.fields
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
