@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from blogapi.storage import documents
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
 from blogapi.storage.pages import Cursor, ListQuery, PostPage, page_of
@@ -24,14 +24,10 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     ENGINES[tx.dialect].reindex(tx, post_id, old, new)
 
 
-def words_wait(reader: Reader) -> bool:
-    """Return whether some words are not in the index yet."""
-    return ENGINES[reader.dialect].words_wait(reader)
-
-
-def settle(tx: Transaction) -> None:
-    """Move all waiting words to the index."""
-    ENGINES[tx.dialect].settle(tx)
+def settle(database: Database) -> None:
+    """Move waiting words to SQLite's index, if there are any; PostgreSQL's has a pending list of its own."""
+    if database.dialect == "sqlite" and database.row(sqlite.WAITING):
+        database.write(lambda tx: tx.defer(sqlite.SETTLE))
 
 
 def page(reader: Reader, query: ListQuery) -> PostPage:

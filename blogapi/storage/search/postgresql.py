@@ -48,15 +48,6 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
 
 
-def words_wait(reader: Reader) -> bool:
-    """Return False: PostgreSQL's index keeps a pending list of its own."""
-    return False
-
-
-def settle(tx: Transaction) -> None:
-    """Do nothing."""
-
-
 # A space before and after each word
 _add = Prepared(
     """

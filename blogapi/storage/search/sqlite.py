@@ -48,18 +48,8 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(_add, id=post_id, words=marked(new, label_words(new)))
 
 
-def words_wait(reader: Reader) -> bool:
-    """Return whether some words are not in the index yet."""
-    return reader.row(_waiting) is not None
-
-
-def settle(tx: Transaction) -> None:
-    """Move all waiting words to the index."""
-    tx.defer(_settle)
-
-
-_waiting = Prepared(Recent.select(Recent.c.post_id).limit(1))
-_settle, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
+WAITING = Prepared(Recent.select(Recent.c.post_id).limit(1))
+SETTLE, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
 _remember = Prepared(
     """
     INSERT INTO recent (post_id, removed, added, size) VALUES (:id, :removed, :added, length(:removed) + length(:added))
