@@ -87,7 +87,8 @@ def _others(reader: Reader, asked: Asked, sort: str, values: dict[str, Any]) -> 
     It does not know due posts as published yet. Their text is read, not the index: the time of a search among published
     posts must not depend on others.
     """
-    yield from ENGINES[reader.dialect].recent(reader, asked, sort, values["now"])
+    if reader.dialect == "sqlite":
+        yield from sqlite.recent(reader, asked, sort, values["now"])
     if asked.status == "published" and sort != "updated_at":
         for post_id, time in list(reader.rows(_due, now=values["now"])):
             found = reader.row(_document, id=post_id)  # One by one: memory holds one.

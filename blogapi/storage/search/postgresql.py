@@ -72,11 +72,6 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
     return _page(reader, partial(_latest, sort), asked, values | {"time": before.key, "id": before.id})
 
 
-def recent(*arguments: Any) -> list[tuple[int, str]]:
-    """Return the matching posts that the index does not find yet: none."""
-    return []
-
-
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
     """Return whether a search takes no longer than a few lists."""
     return in_order and len(looked_for) == len(looked_for[0][0]) == 1
