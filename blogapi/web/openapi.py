@@ -12,16 +12,14 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask
 from marshmallow import fields
-from marshmallow.validate import Length
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
-from blogapi.post import ID, LISTED, SLUG, STATUSES, PostSchema, StrictSchema, about
+from blogapi.post import ID, LISTED, SLUG, STATUSES, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS
 from blogapi.web.operations import Operation
-from blogapi.web.request import JSON, MARKDOWN
-from blogapi.web.responses import MAX_MESSAGE
-from blogapi.web.schemas import DELIVERY_ID, PAYLOADS
+from blogapi.web.request import MARKDOWN
+from blogapi.web.schemas import DELIVERY_ID
 
 Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
@@ -54,29 +52,8 @@ SHAPES = {
     "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
     "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
 }
-
-EVENT_HEADERS: dict[str, Described] = {
-    "webhook-id": ("The same in all attempts, so that a receiver recognizes repeats.", {"type": "string"}),
-    "webhook-timestamp": ("Unix time of the attempt, in seconds.", {"type": "string", "pattern": "^[0-9]+$"}),
-    "webhook-signature": (
-        "`v1,` and the base64 of the HMAC-SHA256 of webhook-id, webhook-timestamp and body, with dots between them.",
-        {"type": "string", "pattern": "^v1,[A-Za-z0-9+/]{43}=$"},
-    ),
-}
 MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
-
-
-class ErrorSchema(StrictSchema):
-    """The body of every error."""
-
-    example = {"error": 400, "message": "title: missing"}
-    error = fields.Integer(required=True, strict=True, **about("The HTTP status."))
-    message = fields.String(
-        required=True,
-        validate=Length(max=MAX_MESSAGE),
-        **about("What is wrong, and what would be right: for a person, at most 500 characters."),
-    )
 
 
 class Converter(OpenAPIConverter):
@@ -110,16 +87,11 @@ def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
     for name, (words, description) in SHAPES.items():
         spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
-    spec.components.schema("Error", schema=ErrorSchema)
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
         view = app.view_functions[rule.endpoint]
         if hasattr(view, "operation"):
             path = PLACE.sub(r"{\2}", rule.rule)
             spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
-    spec.options["webhooks"] = {
-        name: describe_event(name, description, plugin.converter.resolve_nested_schema(schema))
-        for name, (description, schema) in PAYLOADS.items()
-    }
     return spec.to_dict()
 
 
@@ -189,22 +161,3 @@ def response(description: str, headers: Iterable[str]) -> dict[str, Any]:
     """Return an OpenAPI response with these headers and those that every response has."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
     return {"description": description, "headers": references}
-
-
-def describe_event(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI path item of an event."""
-    return {
-        "post": {
-            "operationId": f"{name.replace('.', '_')}_event",
-            "summary": description,
-            "description": description,
-            "parameters": [parameter("header", name, header, required=True) for name, header in EVENT_HEADERS.items()],
-            "requestBody": {"required": True, "content": {JSON: {"schema": schema}}},
-            "responses": {
-                "2XX": {"description": "Delivered. After any other answer, or none in time, it is sent again."},
-                "410": {"description": "The webhook is turned off."},
-            },
-            "security": [],
-            "tags": ["events"],
-        }
-    }
