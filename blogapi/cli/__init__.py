@@ -18,8 +18,8 @@ COMMANDS = {
     "import": "transfer:import_posts",
     "export": "transfer:export_posts",
     "undo": "transfer:undo_changes",
-    "doctor": "doctor:doctor",
-    "openapi": "doctor:openapi",
+    "doctor": "commands:doctor",
+    "openapi": "commands:openapi",
 }
 
 

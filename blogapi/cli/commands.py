@@ -1,18 +1,26 @@
-"""The commands for the database, its keys and the owner's page."""
+"""The commands for the database, its keys, the owner's page and the installation."""
 
 import os
+import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import click
 
+import blogapi
 from blogapi.config import Config
-from blogapi.server.start import become_server, refuse_taken_address
-from blogapi.storage import engine_for
+from blogapi.server.start import SETTINGS, refuse_taken_address
+from blogapi.storage import engine_for, stored
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import Database
@@ -20,6 +28,9 @@ from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 ITEMS_A_LINE = 1000  # of progress
+ROOM_BYTES = 100 * 1024 * 1024  # that should be free
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+LOCAL = ("127.0.0.1", "::1", "localhost")
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -83,7 +94,8 @@ def serve(host: str | None, port: str | None) -> None:
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     set_up(config)
-    become_server()
+    # In place of this process, as it has imported modules that gevent must patch first
+    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
 
 def set_up(config: Config) -> None:
@@ -195,3 +207,85 @@ def settings(end: bool) -> None:
             except OSError:
                 database.write(api_keys.end_session, link)
                 raise
+
+
+# The installation
+
+
+@click.command()
+def openapi() -> None:
+    """Print the description of the API (OpenAPI 3.1), which the server has at /openapi.json."""
+    with TemporaryDirectory() as folder:
+        app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
+        click.echo(app.test_client().get("/openapi.json").text)
+
+
+@click.command()
+def doctor() -> None:
+    """Check the installation.
+
+    Prints a line for each check; the exit status is 1 if something is wrong.
+    """
+    config = Config.from_environ(os.environ)
+    is_file = isinstance(config.database, Path) and config.database.exists()
+    failed = False
+    for name, check in ((FILE_CHECKS if is_file else {}) | CHECKS).items():
+        try:
+            click.echo(f"{name}: ok, {check(config)}")
+        except (OSError, Unavailable, ValueError) as error:
+            click.echo(f"{name}: WRONG: {error}")
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+def _database(config: Config) -> str:
+    with opened() as database:
+        database.check()
+        return database.engine.name
+
+
+def _permissions(config: Config) -> str:
+    if config.database.stat().st_mode & OTHERS:
+        raise ValueError(f"other users can read the database: chmod 600 {config.database}")
+    for path in (config.database, config.database.absolute().parent):
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise ValueError(f"this user cannot write {path}")
+    return "the database is for its owner only"
+
+
+def _space(config: Config) -> str:
+    free = shutil.disk_usage(config.database.absolute().parent).free
+    needed = max(ROOM_BYTES, config.database.stat().st_size)
+    if free < needed:
+        raise ValueError(f"{free // 1024**2:,} MiB are free; a backup needs {needed // 1024**2:,}")
+    return f"{free // 1024**2:,} MiB are free"
+
+
+def _clock(config: Config) -> str:
+    with opened() as database:
+        if latest := stored.later_than_now(database):
+            raise ValueError(f"it is {database.now}, but a post is from {latest}")
+        return database.now
+
+
+def _url(config: Config) -> str:
+    try:
+        with urlopen(f"{config.url}/healthz", timeout=5):
+            return config.url
+    except (HTTPException, URLError) as error:
+        cause = getattr(error, "reason", "the answer is not HTTP")
+        reason = getattr(cause, "strerror", None) or cause
+        raise ValueError(f"{config.url}/healthz: {reason}; is the server running?") from None
+
+
+def _proxies(config: Config) -> str:
+    url = urlsplit(config.url)
+    if url.hostname in LOCAL or config.trusted_proxies:
+        return "trusted" if config.trusted_proxies else "none"
+    if url.scheme == "http":
+        raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
+    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
+
+
+FILE_CHECKS = {"permissions": _permissions, "free space": _space}
+CHECKS = {"database": _database, "clock": _clock, "BLOGAPI_URL": _url, "proxies": _proxies}

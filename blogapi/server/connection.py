@@ -44,22 +44,19 @@ class ClientConnection:
         self.linger = False  # input may be unread when it is closed
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
-        self._writing = False  # waiting for the client to read a response
         self._greenlet = gevent.getcurrent()
-        self._reads = 0
-        self._first = 0  # bytes of the first read, which are not counted yet
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
-        if self._reads > 1:
-            self.release()
+        self.release()
         self.started = started
         self.had_turn = False
-        self._reads = self._first = 0
+        self._is_first = True  # Nothing was read yet.
         self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
     def expect_body(self) -> None:
         """Start the deadline of the body, which moves with the bytes that arrive."""
+        self._is_first = False
         self._expect(self.shared.body_seconds, BODY_BYTES)
 
     def _expect(self, seconds: float, size: int, moving: bool = True) -> None:
@@ -94,19 +91,18 @@ class ClientConnection:
 
         Raises TimeoutError at the deadline, LimitRequestHeaders if too much has arrived.
         """
-        self._reads += 1
         self.reading = True
         waiting = self.shared.waiting[self.keyed]
         waiting[self] = None
-        self._keep(self._first)  # Most requests arrive in one piece, which need not be counted.
         try:
             self.until = self._deadline
             # The parser copies the header at each read: most headers fit in the first read, the others in the second.
-            data = self.sock.recv(size if self._reads == 1 or self._moving else HEADER_BYTES)
+            data = self.sock.recv(size if self._is_first or self._moving else HEADER_BYTES)
             self.until = NEVER
             self._count(data)
             self.wait_turn()
         finally:
+            self.until = NEVER
             self.reading = False
             waiting.pop(self, None)
         return data
@@ -122,17 +118,12 @@ class ClientConnection:
             self._deadline = time.monotonic() + self._slack
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
-        if self._reads > 1:
-            self._keep(len(data))
-        elif not self._moving:
-            self._first = len(data)
+        if self._is_first:
+            self._is_first = False
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
-
-    def _keep(self, size: int) -> None:
-        if size and self not in self.shared.large[self.keyed].held:
-            self.shared.small[self.keyed].add(self, size)
-        self._first = 0
+        if self not in self.shared.large[self.keyed].held:
+            self.shared.small[self.keyed].add(self, len(data))
 
     def release(self) -> None:
         """Forget the bytes that have arrived."""
@@ -141,7 +132,6 @@ class ClientConnection:
 
     def send(self, head: bytes, content: bytes = b"") -> None:
         """Send a response; raise TimeoutError if the client does not read it, or reads too slowly."""
-        self._writing = True
         self.until = time.monotonic() + self.shared.body_seconds
         try:
             self._send(head, content)
@@ -152,7 +142,6 @@ class ClientConnection:
             raise
         finally:
             self.until = NEVER
-            self._writing = False
 
     def _send(self, head: bytes, content: bytes) -> None:
         if len(content) <= KEPT_BYTES:
@@ -191,7 +180,7 @@ class ClientConnection:
         self.shared.turns.hub.loop.run_callback(self._interrupt, error)
 
     def _interrupt(self, error: type[OSError]) -> None:
-        if self.reading or self._writing:
+        if self.reading or self.until < NEVER:
             self._greenlet.throw(error)
 
     def close(self) -> None:

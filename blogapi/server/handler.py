@@ -7,7 +7,9 @@ import sys
 import time
 from collections.abc import Iterable
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any
 
 from flask import Flask
@@ -16,17 +18,18 @@ from gunicorn.http.unreader import SocketUnreader
 from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
-from blogapi.server.log import printable_target
-from blogapi.server.requests import BUSY, Request, client_address, network, refusal_for
+from blogapi.server.log import printable_target, timestamp
+from blogapi.server.requests import BUSY, HttpRequest, client_address, network, refusal_for
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.request import REQUEST
+from blogapi.web.request import READS, REQUEST
 from blogapi.web.responses import cors_headers, error_body, is_covered, with_id
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
+KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # of a response in place of which the server is BUSY
 
-Headers = list[tuple[str, str]]
+WsgiResponse = tuple[str, list[tuple[str, str]], bytes]  # the status line, the headers and the content
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +46,6 @@ class Handler:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.closing = False
-        self.second = 0
         self.base_environ = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": self.config.host,
@@ -52,9 +54,7 @@ class Handler:
             "wsgi.url_scheme": "http",
             "wsgi.input_terminated": True,
             "wsgi.errors": sys.stderr,
-            "wsgi.multithread": False,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
+            **dict.fromkeys(("wsgi.multithread", "wsgi.multiprocess", "wsgi.run_once"), False),
         }
 
     def __call__(self, sock: socket.socket, address: tuple) -> None:
@@ -97,60 +97,52 @@ class Handler:
         """Answer the next request of a connection; return whether another may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
         try:
-            request = Request(unreader, address)
+            request = HttpRequest(unreader, address)
         except StopIteration:  # The client ended the connection between two requests.
             return False
         except (NoMoreData, ParseException, TimeoutError) as error:
-            if connection.started and not self.closing:
-                self.refuse(connection, address, error.request, *refusal_for(error))
-            return False
-        if self.config.trusted_proxies:
-            address = self.client(request, address)
-            connection.address = network(address[0])
+            return connection.started and not self.closing and self.refuse(error.request, *refusal_for(error))
+        if trusted := self.config.trusted_proxies:
+            forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
+            request.remote_addr = (client_address(address[0], forwarded_for, trusted),)
+            connection.address = network(request.remote_addr[0])
         if refusal := request.refusal:
-            self.refuse(connection, address, request, *refusal)
-            return False
-        return self.respond(connection, request, address)
+            return self.refuse(request, *refusal)
+        return self.respond(request)
 
-    def client(self, request: Request, address: tuple) -> tuple:
-        """Return the address of the client that a proxy passes a request on for."""
-        forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
-        return (client_address(address[0], forwarded_for, self.config.trusted_proxies),)
+    def refuse(self, request: HttpRequest, status: int, message: str) -> bool:
+        """Answer a request with the Error body, instead of the application, and end the connection."""
+        path = (request.path or "/v1").removeprefix(self.config.prefix)
+        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN")) if is_covered(path) else {}
+        line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
+        response = line, headers, b"" if request.method == "HEAD" else content
+        known = SimpleNamespace(key=None, endpoint=None, cause=message)
+        return self.answer(request, response, known, time.perf_counter(), keep=False)
 
-    def respond(self, connection: ClientConnection, request: Request, address: tuple) -> bool:
+    def respond(self, request: HttpRequest) -> bool:
         """Answer a request by the application; return whether another may follow."""
-        environ = self.environ(request, address)
+        environ = self.environ(request)
         key = request.key
-        connection.take_turn(key)
+        request.connection.take_turn(key)
         started = time.perf_counter()
-        status, headers, content = self.call(environ)
-        known = environ.pop(REQUEST)
-        environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
+        response = self.call(environ)
+        known = environ[REQUEST]
         if known.key:
             self.shared.keys.add(key)
-        elif status.startswith("401"):  # Public paths do not look at the key.
+        elif response[0].startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(key)
         keep = request.complete and not request.wants_close and not self.closing
-        # A client must learn that its change was committed.
-        needed = known.is_known and request.method not in ("GET", "HEAD")
-        if len(content) > KEPT_BYTES and not self.shared.sending.reserve(connection, content, needed):
-            known.cause = with_id(BUSY[1])
-            kept = [field for field in headers if field[0].startswith(("X-RateLimit-", "Access-Control-", "Vary"))]
-            status, headers, content = refused(BUSY[0], known.cause, kept)
-            keep = False
-        try:
-            self.send_response(connection, status, headers, content, keep)
-        except OSError:
-            known.cause = known.cause or "the client did not take it"
-            raise
-        finally:
-            self.shared.sending.release(connection)
-            seconds, name = time.perf_counter() - started, known.key.name if known.key else "-"
-            self.service.metrics.count(known.endpoint, status[:3], seconds)
-            self.log_request(address, request, status, len(content), seconds, name, known.cause)
-        return keep
+        environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
+        if len(response[2]) > KEPT_BYTES:
+            # A client must learn that its change was committed.
+            needed = known.is_known and request.method not in READS
+            if not self.shared.sending.reserve(request.connection, response[2], needed):
+                known.cause = with_id(BUSY[1])
+                kept = [field for field in response[1] if field[0].startswith(KEPT_FIELDS)]
+                response, keep = refused(BUSY[0], known.cause, kept), False
+        return self.answer(request, response, known, started, keep)
 
-    def environ(self, request: Request, address: tuple) -> dict[str, Any]:
+    def environ(self, request: HttpRequest) -> dict[str, Any]:
         """Return the WSGI environment of a request (PEP 3333).
 
         gunicorn's own takes three times as long, and believes a SCRIPT_NAME header.
@@ -162,7 +154,7 @@ class Handler:
             "QUERY_STRING": request.query,
             "RAW_URI": request.uri,
             "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
-            "REMOTE_ADDR": address[0],
+            "REMOTE_ADDR": request.remote_addr[0],
             "wsgi.input": request,
         }
         for name, value in request.headers:
@@ -173,64 +165,46 @@ class Handler:
             environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
         return environ
 
-    def call(self, environ: dict[str, Any]) -> tuple[str, Headers, bytes]:
-        """Call the application; return the status line, the headers and the content of its response."""
+    def call(self, environ: dict[str, Any]) -> WsgiResponse:
+        """Call the application; return its response."""
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
-        try:
-            content = b"".join(chunks)  # A single one is not copied.
-        finally:
-            if hasattr(chunks, "close"):
-                chunks.close()
-        return response[0], response[1], content
+        return *response, b"".join(chunks)  # A single one is not copied.
 
-    def send_response(
-        self, connection: ClientConnection, status: str, headers: Headers, content: bytes, keep: bool
-    ) -> None:
-        """Send a response."""
+    def answer(self, request: HttpRequest, response: WsgiResponse, known: Any, started: float, keep: bool) -> bool:
+        """Send a response, count and log it; return `keep`, whether the connection stays open."""
+        status, headers, content = response
+        connection = request.connection
         connection.linger = not keep
-        self.tick()
-        lines = [f"HTTP/1.1 {status}\r\nDate: {self.date}\r\nConnection: {'keep-alive' if keep else 'close'}"]
+        option = "keep-alive" if keep else "close"
+        lines = [f"HTTP/1.1 {status}\r\nDate: {date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]
-        connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
-
-    def refuse(self, connection: ClientConnection, address: tuple, request: Request, status: int, message: str) -> None:
-        """Answer a request with the Error body, instead of the application, and end the connection."""
-        path = (request.path or "/v1").removeprefix(self.config.prefix)
-        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN")) if is_covered(path) else {}
-        line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
-        if request.method == "HEAD":
-            content = b""
         try:
-            self.send_response(connection, line, headers, content, keep=False)
+            connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
+        except OSError:
+            known.cause = known.cause or "the client did not take it"
+            raise
         finally:
-            self.service.metrics.count(None, line[:3], 0.0)
-            self.log_request(address, request, line, len(content), 0.0, "-", message)
-
-    def tick(self) -> float:
-        """Return the time. The date is formatted once a second: it takes longer than any other header."""
-        now = time.time()
-        second = int(now)
-        if second != self.second:
-            self.second = second
-            self.date = formatdate(second, usegmt=True)
-            self.time = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return now
-
-    def log_request(
-        self, address: tuple, request: Request, status: str, size: int, seconds: float, key_name: str, cause: str
-    ) -> None:
-        """Log a request in one line."""
-        milliseconds = int((self.tick() - self.second) * 1000)
-        target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
-        key = key_name.replace(" ", "_").replace('"', "_")
-        sys.stderr.write(
-            f'{self.time}.{milliseconds:03d}Z {address[0]} {key} "{target}" '
-            f"{status[:3]} {size} {seconds * 1000:.1f}ms{cause and f' ({cause})'}\n"
-        )
+            self.shared.sending.release(connection)
+            seconds = time.perf_counter() - started
+            self.service.metrics.count(known.endpoint, status[:3], seconds)
+            key = known.key.name.replace(" ", "_").replace('"', "_") if known.key else "-"
+            target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
+            cause = f" ({known.cause})" if known.cause else ""
+            sys.stderr.write(
+                f'{timestamp(time.time())} {request.remote_addr[0]} {key} "{target}" '
+                f"{status[:3]} {len(content)} {seconds * 1000:.1f}ms{cause}\n"
+            )
+        return keep
 
 
-def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> tuple[str, Headers, bytes]:
+@lru_cache(maxsize=2)  # It takes longer than any other header.
+def date(second: int) -> str:
+    """Write a Unix time as the Date header has it."""
+    return formatdate(second, usegmt=True)
+
+
+def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
     """Return the response to a request that the server refuses itself, with these headers among others."""
     content = error_body(status, message)
     own = [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]

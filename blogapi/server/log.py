@@ -21,6 +21,8 @@ from urllib.parse import quote, unquote
 from gevent.monkey import get_original
 from gunicorn.glogging import Logger
 
+from blogapi.clock import rfc3339
+
 SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
 # Control characters, which a terminal interprets, and those that change the direction of a line
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -77,7 +79,7 @@ class LogWriter:
         return len(text)
 
     def flush(self) -> None:
-        """Do nothing: a stream needs this method, and it must not wait."""
+        """Do nothing: a stream must have this, but not wait."""
 
     def drain(self) -> None:
         """Wait until everything is written, EXIT_SECONDS at most."""
@@ -110,36 +112,28 @@ class LogWriter:
                 return
 
 
-class Formatter(logging.Formatter):
-    """Formats a record with its time in RFC 3339, in UTC."""
-
-    converter = time.gmtime
-    default_time_format = "%Y-%m-%dT%H:%M:%S"
-    default_msec_format = "%s.%03dZ"
-
-
 class ServerLogger(Logger):
     """gunicorn's log and the application's, on standard error."""
 
+    error_fmt = "%(asctime)s.%(msecs)03dZ [%(process)d] [%(levelname)s] %(message)s"
+    datefmt = "%Y-%m-%dT%H:%M:%S"
+
     def setup(self, cfg: Any) -> None:
+        logging.Formatter.converter = time.gmtime
         if not isinstance(sys.stderr, LogWriter):
             sys.stderr = LogWriter()
         super().setup(cfg)
-        for handler in self.error_log.handlers:
-            handler.setFormatter(Formatter(self.error_fmt))
         logger = logging.getLogger("blogapi")
         logger.handlers, logger.level = self.error_log.handlers, self.error_log.level
 
 
 def timestamp(seconds: float) -> str:
     """Write a Unix time as RFC 3339 in UTC, with milliseconds."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
+    return f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z"
 
 
 def open_standard_files() -> None:
     """Open standard input, output and error if they are closed: another file would get their numbers."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
+    while (file := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass
+    os.close(file)

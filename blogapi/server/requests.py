@@ -11,7 +11,6 @@ from gunicorn.http import body as gunicorn_body
 from gunicorn.http import message
 from gunicorn.http.errors import (
     ExpectationFailed,
-    InvalidHeader,
     InvalidHTTPVersion,
     InvalidRequestLine,
     InvalidRequestMethod,
@@ -48,13 +47,12 @@ CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
 FRAGMENT: Refusal = (400, "the target must not have a fragment (#)")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
-FIELDS: dict[str, Refusal] = {
+# By the exception of gunicorn's parser, or by the name of the field that is invalid
+REFUSALS: dict[type[Exception] | str, Refusal] = {
     "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and not together with Transfer-Encoding"),
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
     "HOST": HOST,
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
-}
-CAUSES: dict[type[Exception], Refusal] = {
     ExpectationFailed: (417, "Expect: must be 100-continue"),
     InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
     InvalidRequestLine: (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"),
@@ -67,12 +65,9 @@ CAUSES: dict[type[Exception], Refusal] = {
 }
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
 # Fields that are parsed begin so. The time grows with the square of their length, to 2 ms for MAX_PARSED_BYTES.
-PARSED = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
+PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
-PARSED_TOO_LARGE: Refusal = (
-    431,
-    f"Accept, Content-Type, If-Match and the like must have at most {MAX_PARSED_BYTES:,} bytes in all",
-)
+PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
 # RFC 3986, section 3.2: a host, and perhaps a port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
 
@@ -93,7 +88,7 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
         return size, rest
 
 
-class Request(message.Request):
+class HttpRequest(message.Request):
     """A request, which is also its `wsgi.input`. If it cannot be read, the exception has it as `request`."""
 
     def __init__(self, unreader: Unreader, address: tuple):
@@ -163,21 +158,19 @@ class Request(message.Request):
     @property
     def wants_close(self) -> bool:
         """Whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
-        values = ",".join(value for name, value in self.headers if name == "CONNECTION")
-        options = {option.strip().lower() for option in values.split(",")}
+        options = {option.strip() for option in self.environ.get("HTTP_CONNECTION", "").lower().split(",")}
         return "close" in options or self.method == "CONNECT" or (self.version < (1, 1) and "keep-alive" not in options)
 
     @property
     def refusal(self) -> Refusal | None:
         """The refusal of a header that gunicorn accepts, but RFC 9112 (sections 3.2 and 6.1) does not, or None."""
-        host = None
-        parsed = 0
+        host, parsed = None, 0
         for name, value in self.headers:
             if name == "HOST":
                 host = value
             elif name == "TRANSFER-ENCODING" and value.lower() != "chunked":
                 return CODING
-            elif name.startswith(PARSED):
+            elif name.startswith(PARSED_FIELDS):
                 parsed += len(value)
         if parsed > MAX_PARSED_BYTES:
             return PARSED_TOO_LARGE
@@ -199,9 +192,7 @@ def unavailable(message: str) -> ServiceUnavailable:
 
 def refusal_for(error: Exception) -> Refusal:
     """Return the refusal of a header that could not be read."""
-    if isinstance(error, InvalidHeader) and error.hdr in FIELDS:
-        return FIELDS[error.hdr]
-    return CAUSES.get(type(error), MALFORMED)
+    return REFUSALS.get(getattr(error, "hdr", None)) or REFUSALS.get(type(error), MALFORMED)
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:

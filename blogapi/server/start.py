@@ -10,7 +10,7 @@ import struct
 import sys
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from blogapi.config import Config
 from blogapi.storage import engine_for
@@ -23,11 +23,6 @@ OTHERS = 0o077  # the permissions of everybody except the owner
 # struct flock: for writing, from the start of the file, behind the bytes that SQLite locks (from 2**30 on), one byte
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
 LOCK_SECONDS = 3.0  # the worker of a killed master survives for a second
-
-
-def become_server() -> NoReturn:
-    """Replace this process with gunicorn, as it has imported modules that gevent must patch first."""
-    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
 
 def on_starting(server: Any) -> None:

@@ -17,11 +17,11 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.storage import CLIENT, SERVICE, Loop
+from blogapi.storage import Loop
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
-PREPARED = 500  # statements that a connection keeps prepared
+PREPARED = 500  # statements, after which a connection is replaced
 WAIT_SECONDS = 2.0  # for a connection, while all are in use
 LOOK_UP_SECONDS = 5.0  # for finding out the result of a COMMIT whose answer was lost
 POLL_SECONDS = 0.05
@@ -74,6 +74,10 @@ class Result(NamedTuple):
     count: int | None
 
 
+class NoRow(Unavailable):
+    """No row has these values: PostgreSQL's text cannot contain U+0000, or a key was revoked while it was counted."""
+
+
 class PostgresConnection(psycopg.Connection):
     """A connection that waits in the event loop, no matter when psycopg was imported.
 
@@ -87,7 +91,7 @@ class PostgresConnection(psycopg.Connection):
         super().__init__(*args, **kwargs)
         self.adapters.register_dumper(int, Int8Dumper)  # or each size of integers would be prepared apart
         self._adapter = Transformer(self.adapters)
-        self._statement_names: dict[tuple[str, tuple], bytes] = {}  # names of statements, by text and types
+        self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of statements, by text and types
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
@@ -105,17 +109,20 @@ class PostgresConnection(psycopg.Connection):
             raise psycopg.OperationalError("the server does not answer") from None
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> Bound:
-        """Return a statement with its values. Raises psycopg.DataError if PostgreSQL's text cannot contain one."""
+        """Return a statement with its values. Raises NoRow if PostgreSQL's text cannot contain one."""
         found = statement.values if statement.names is None else [values[name] for name in statement.names]
-        dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
+        try:
+            dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
+        except psycopg.DataError as error:
+            raise NoRow(error) from error
         return Bound(statement, dumped, self._adapter.types, self._adapter.formats)
 
     def run(self, statements: list[Bound]) -> list[Result]:
-        """Run statements in one round trip. The first that fails ends the others; its psycopg.Error is raised."""
-        if len(self._statement_names) > PREPARED:
-            self.execute("DEALLOCATE ALL")
-            self._statement_names.clear()
-        known, found = len(self._statement_names), []
+        """Run statements in one round trip. The first that fails ends the others.
+
+        Raises NotUnique, NoRow, Busy for the lock of the writer, or Unavailable.
+        """
+        known, found = len(self.prepared), []
         try:
             self.pgconn.enter_pipeline_mode()
             counts = [self._send(*each) for each in statements]
@@ -124,25 +131,19 @@ class PostgresConnection(psycopg.Connection):
             self.pgconn.exit_pipeline_mode()
             for number in counts:
                 found.append([self._read(result) for result in islice(results, number)][-1])
-        except psycopg.Error:
-            while len(self._statement_names) > known:
-                self._statement_names.popitem()
-            raise
+        except psycopg.Error as error:
+            while len(self.prepared) > known:
+                self.prepared.popitem()
+            raise self._failure(error) from error
         finally:
             self.succeeded = len(found)
         return found
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:
-        """Send a statement, prepared if it runs often; return the number of its results."""
-        if statement.names is None:
-            self.pgconn.send_query_params(
-                statement.numbered().encode(), values, types, formats, result_format=Format.BINARY
-            )
-            return 1
-        name = self._statement_names.get((statement.text, types))
-        is_new = name is None
-        if is_new:
-            name = self._statement_names[statement.text, types] = next(self._new_names)
+        """Send a statement, which is prepared before it runs first; return the number of its results."""
+        name = self.prepared.get((statement.text, types))
+        if is_new := name is None:
+            name = self.prepared[statement.text, types] = next(self._new_names)
             self.pgconn.send_prepare(name, statement.numbered().encode(), types)
         self.pgconn.send_query_prepared(name, values, formats, result_format=Format.BINARY)
         return 1 + is_new
@@ -158,6 +159,17 @@ class PostgresConnection(psycopg.Connection):
         result.clear()  # It can have megabytes.
         return read
 
+    def _failure(self, error: psycopg.Error) -> Exception:
+        """Return the exception to raise for an error."""
+        match error:
+            case psycopg.errors.UniqueViolation():
+                return NotUnique(reason(error))
+            case psycopg.errors.ForeignKeyViolation():
+                return NoRow(reason(error))
+            case psycopg.errors.LockNotAvailable():
+                return Busy()
+        return Unavailable(reason(error), RETRY_SECONDS if self.closed or error.sqlstate in PASSING else None)
+
 
 class Connections:
     """At most `size` connections to a database, which are kept."""
@@ -167,9 +179,8 @@ class Connections:
             parameters = DEFAULTS | conninfo_to_dict(url)
         except psycopg.Error:  # its message may contain the password
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
-        self.name = "postgresql://{user}@{host}/{dbname}".format(
-            **{"user": "", "host": "", "dbname": ""} | parameters
-        ).replace("//@", "//")
+        user, host, database = (parameters.get(name, "") for name in ("user", "host", "dbname"))
+        self.name = f"postgresql://{user}{user and '@'}{host}/{database}"
         self._address = make_conninfo("", **parameters)
         self._idle: list[PostgresConnection] = []  # the one that was used last is taken first
         self._free = loop.places(size)
@@ -198,30 +209,19 @@ class Connections:
             self._free.release()
             raise
 
-    def take_for_all(self) -> tuple[PostgresConnection, bool]:
-        """Take a connection as `take` does, for a transaction in which several clients write."""
-        client = CLIENT.set(SERVICE)
-        try:
-            return self.take()
-        finally:
-            CLIENT.reset(client)
-
     def give(self, connection: PostgresConnection) -> None:
-        """Give a connection back; close it if it is in a transaction."""
-        if not connection.closed and connection.pgconn.transaction_status == TransactionStatus.IDLE:
-            self._idle.append(connection)
-        else:
-            connection.close()
-        self._free.release()
-
-    def abandon(self, connection: PostgresConnection) -> None:
-        """Roll back and give back a connection."""
+        """Give a connection back; roll back what it has not committed."""
         try:
-            with suppress(psycopg.Error):
-                if not connection.closed:
+            if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
         finally:
-            self.give(connection)
+            is_idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+            if is_idle and len(connection.prepared) <= PREPARED:
+                self._idle.append(connection)
+            else:
+                connection.close()
+            self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
         """Return whether a transaction whose answer was lost is committed; None if that cannot be found out in time."""
@@ -236,9 +236,8 @@ class Connections:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        while self._idle:
+            self._idle.pop().close()
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
@@ -263,14 +262,6 @@ def _connect(address: str, settings: str) -> tuple[PostgresConnection | None, Ex
         return connection, None
     except (psycopg.Error, OSError, UnicodeError) as error:
         return None, error
-
-
-def failure(error: psycopg.Error, connection: PostgresConnection) -> Exception:
-    """Return the exception to raise for an error, which becomes its cause."""
-    if isinstance(error, psycopg.errors.UniqueViolation):
-        return NotUnique(reason(error))
-    passing = connection.closed or error.sqlstate in PASSING
-    return Unavailable(reason(error), RETRY_SECONDS if passing else None)
 
 
 def reason(error: Exception) -> str:

@@ -16,7 +16,6 @@ BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in
 POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
 GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
-READERS = 3  # threads that read: with one, a client's search of two seconds would stop the searches of all others
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,7 +94,7 @@ class Database(Reader):
     def __init__(self, engine: Any, clock: Clock = time.time):
         super().__init__(engine, clock)
         self._group = GroupCommit(engine, clock)
-        self._reading, self._writing = threading.Semaphore(READERS), threading.Lock()
+        self._reading, self._writing = threading.Semaphore(engine.readers), threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
         self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
 
@@ -132,12 +131,12 @@ class Database(Reader):
 
         with _held(self._writing, time.monotonic() + BUSY_SECONDS):
             time.sleep(max(0.0, self._next_write - time.monotonic()))
-            return self._in_thread(commit)
+            return self._in_thread(commit, self.engine.loop.run_in_thread)
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation that reads in a thread; READERS at a time, so that others get their share of the processor.
+        """Run an operation that reads in a thread, a few at a time: others get their share of the processor.
 
         Only one of each client reads or waits, so that no client waits for all requests of another. Ends after
         BUSY_SECONDS, or with the request, and raises Unavailable.
@@ -154,7 +153,7 @@ class Database(Reader):
                 return operation(self, *args, **kwargs)
             goes_on.set()
             try:
-                return self._in_thread(read)
+                return self._in_thread(read, self.engine.loop.run_in_background)
             finally:
                 goes_on.clear()
 
@@ -183,8 +182,8 @@ class Database(Reader):
             tx.recover(error)
             raise
 
-    def _in_thread(self, use: Callable[[Any], T]) -> T:
-        result, error = self.engine.loop.run_in_thread(self._with_another_engine, (use,))
+    def _in_thread(self, use: Callable[[Any], T], run: Callable[..., Any]) -> T:
+        result, error = run(self._with_another_engine, (use,))
         if error is not None:
             raise error
         return result

@@ -4,8 +4,9 @@ Only one transaction in the whole cluster writes at a time, so code that relies 
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from contextvars import Context
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,14 +19,14 @@ from blogapi.storage.connections import (
     UNLIMITED,
     Bound,
     Connections,
+    NoRow,
     PostgresConnection,
     Result,
-    failure,
     reason,
 )
 from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
-from blogapi.storage.engine import Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Unavailable
+from blogapi.storage.engine import Clock, Transaction
+from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query
 from blogapi.storage.sqlite import Sqlite
 
@@ -43,6 +44,7 @@ class Postgresql:
     """A database of PostgreSQL, and a few kept connections to it."""
 
     dialect = "postgresql"
+    readers = 3  # searches at a time: other requests need connections, too
     waits_cooperatively = True
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):
@@ -53,16 +55,11 @@ class Postgresql:
         self.statement = Dialect("postgresql", PostgresqlDatabase(None), **OPTIONS).statement
         self._wait_seconds = wait_seconds
         self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
-        self._leads = False
 
     def open(self, create: bool = True) -> bool:
         """Connect; return whether the database was empty, and was set up. Raises Unavailable."""
-        try:
-            with closing(self.connections.connect()) as connection:
-                return _set_up(connection, create)
-        except (psycopg.Error, Unavailable) as error:
-            retry_after = getattr(error, "retry_after", None)
-            raise Unavailable(f"cannot use the database {self.name}: {reason(error)}", retry_after) from error
+        with self._setting_up("use", create) as (_, was_empty):
+            return was_empty
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own, for another thread, which can wait for the lock."""
@@ -82,54 +79,52 @@ class Postgresql:
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         """Run a query; yield its rows. Raises Unavailable."""
-        statement = self.statement(query)
-        while True:
-            connection, new = self.connections.take()
-            try:
-                return iter(connection.run([connection.bind(statement, values)])[0].rows)
-            except psycopg.errors.ForeignKeyViolation:  # of the hits of a key that was revoked meanwhile
-                return iter(())
-            except psycopg.Error as error:
-                if is_unsayable(error):
-                    return iter(())
-                if not connection.closed or new:
-                    raise failure(error, connection) from error
-                self.connections.close()  # The other connections are usually lost, too.
-            finally:
-                self.connections.give(connection)
+        try:
+            connection, (result,) = self._run([query], values)
+        except NoRow:
+            return iter(())
+        self.connections.give(connection)
+        return iter(result.rows)
 
-    def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "PostgresTransaction | None":
+    def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
         """Begin a transaction that writes; return None if the lock is not free in time.
 
         Raises Unavailable.
         """
         seconds = max(wait_seconds, self._wait_seconds)
         statements = [BEGIN, LOCK if seconds > 0 else TRY_LOCK, webhooks.ACTIVE]
-        if 0 < seconds <= LOCK_SECONDS * 0.9 or seconds > LOCK_SECONDS:  # otherwise it is as the connection has it
+        if 0 < seconds <= LOCK_SECONDS * 0.9:  # otherwise it is as the connection has it
             statements.insert(1, LIMIT)
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
-        while True:
-            connection, new = self.connections.take_for_all()
-            try:
-                bound = [connection.bind(self.statement(each), values) for each in statements]
-                *_, lock, active = connection.run(bound)
-                locked, transaction_id = lock.rows[0]
-                if locked != "false":
-                    return PostgresTransaction(self, connection, transaction_id, clock, {webhooks.ACTIVE: active.rows})
-            except psycopg.errors.LockNotAvailable:
-                pass
-            except psycopg.Error as error:
-                lost, failed = connection.closed, failure(error, connection)
-                self.connections.abandon(connection)
-                self.connections.close()  # The others may lead to a server that has become a standby.
-                if not lost or new:
-                    raise failed from error
-                continue
-            except BaseException:
-                self.connections.abandon(connection)
-                raise
-            self.connections.abandon(connection)
+        try:
+            # Several clients can write in it: it takes its turn as none of them.
+            connection, (*_, lock, active) = Context().run(self._run, statements, values)
+        except Busy:
             return None
+        except Unavailable:
+            self.connections.close()  # The others may lead to a server that has become a standby.
+            raise
+        locked, transaction_id = lock.rows[0]
+        if locked == "false":
+            self.connections.give(connection)
+            return None
+        return PostgresTransaction(self, connection, transaction_id, clock, active.rows)
+
+    def _run(self, queries: list[Query], values: Mapping[str, Any]) -> tuple[PostgresConnection, list[Result]]:
+        """Run queries on a connection, or on another if that was lost meanwhile. The caller gives it back."""
+        while True:
+            connection, new = self.connections.take()
+            results = None
+            try:
+                results = connection.run([connection.bind(self.statement(query), values) for query in queries])
+                return connection, results
+            except Unavailable:
+                if new or not connection.closed:
+                    raise
+                self.connections.close()  # The other connections are usually lost, too.
+            finally:
+                if results is None:
+                    self.connections.give(connection)
 
     def shrink(self) -> None:
         """Do nothing: PostgreSQL does this by itself."""
@@ -148,18 +143,12 @@ class Postgresql:
         """
         try:
             if self._leader is None or self._leader.closed:
-                self._leads = False
                 self._leader = self.connections.connect()
                 self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
-            if self._leads:
-                self._leader.execute("SELECT")
-            else:
-                query = f"SELECT pg_try_advisory_lock({LEADER})"
-                self._leads = self._leader.execute(query).fetchone()[0]
+            return self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})").fetchone()[0]
         except psycopg.Error:  # The lock is lost with the connection. The next connection reports why.
             self._leader.close()
-            self._leads = False
-        return self._leads
+            return False
 
     # The whole of it
 
@@ -185,24 +174,28 @@ class Postgresql:
     @contextmanager
     def filling(self) -> Iterator[PostgresContents]:
         """Set up an empty database, and fill it. Raises Unavailable."""
+        with self._setting_up("write", create=True) as (connection, was_empty):
+            if not was_empty:
+                raise Unavailable("it is not empty")
+            yield PostgresContents(connection)
+            index_postgresql(connection)
+            connection.execute("ANALYZE")
+
+    @contextmanager
+    def _setting_up(self, purpose: str, create: bool) -> Iterator[tuple[PostgresConnection, bool]]:
+        """Open a transaction in which the database is set up if it is empty; yield whether it was."""
         try:
-            with closing(self.connections.connect()) as connection, connection.transaction():
-                if not _set_up(connection, create=True):
-                    raise Unavailable("it is not empty")
-                yield PostgresContents(connection)
-                index_postgresql(connection)
-                connection.execute("ANALYZE")
+            with closing(self.connections.connect()) as connection:
+                server = connection.info
+                if server.server_version < OLDEST or server.parameter_status("server_encoding") != "UTF8":
+                    raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
+                connection.execute(UNLIMITED)
+                with connection.transaction():
+                    connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Another process may do the same.
+                    yield connection, set_up_postgresql(connection, create)
         except (psycopg.Error, Unavailable) as error:
-            raise Unavailable(f"cannot write the database {self.name}: {reason(error)}") from error
-
-
-def _set_up(connection: PostgresConnection, create: bool) -> bool:
-    if connection.info.server_version < OLDEST or connection.info.parameter_status("server_encoding") != "UTF8":
-        raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
-    connection.execute(UNLIMITED)
-    with connection.transaction():
-        connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Another process may set it up at the same time.
-        return set_up_postgresql(connection, create)
+            retry_after = getattr(error, "retry_after", None)
+            raise Unavailable(f"cannot {purpose} the database {self.name}: {reason(error)}", retry_after) from error
 
 
 class PostgresTransaction(Transaction):
@@ -213,18 +206,12 @@ class PostgresTransaction(Transaction):
     """
 
     def __init__(
-        self,
-        engine: Postgresql,
-        connection: PostgresConnection,
-        transaction_id: str,
-        clock: Callable[[], float],
-        known: dict[Query, list[tuple]],
+        self, engine: Postgresql, connection: PostgresConnection, transaction_id: str, clock: Clock, active: list[tuple]
     ):
         super().__init__(engine, clock)
-        self._known = known
+        self._known = {webhooks.ACTIVE: active}
         self._connection = connection
         self._transaction_id = transaction_id
-        self._ended = False
         self._waiting: list[Bound] = []
         self._others = 0  # of these, the statements of other operations
         self._failed = False  # whether one of these did
@@ -238,17 +225,17 @@ class PostgresTransaction(Transaction):
     def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
         try:
             return [result.rows for result in self._run(self._bind(query, rows))]
-        except Unavailable as error:
-            if is_unsayable(error.__cause__):
-                return [[] for _ in rows]
-            raise
+        except NoRow:
+            return [[] for _ in rows]
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
         return self._run(self._bind(query, [values]))[0].count
 
     def insert(self, query: Query, **values: Any) -> int:
-        return self._run(self._bind(query, [values], " RETURNING id"))[0].rows[0][0]
+        statement = self.engine.statement(query)
+        returning = statement._replace(text=f"{statement.text} RETURNING id")
+        return self._run([self._connection.bind(returning, values)])[0].rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         self._waiting += self._bind(query, rows)
@@ -269,32 +256,21 @@ class PostgresTransaction(Transaction):
         except Unavailable as error:
             if not self._connection.closed:
                 raise
-            self._end()  # The answer is lost: find out the result of the transaction before answering anybody.
+            # The answer is lost: find out the result of the transaction before answering anybody.
             committed = self.engine.connections.committed(self._transaction_id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
-        else:
-            self._end()
+        self.engine.connections.give(self._connection)
 
     def is_fatal(self, error: Exception) -> bool:
         return self._failed or self._connection.closed
 
     def recover(self, error: BaseException) -> None:
-        if not self._ended:
-            self.engine.connections.abandon(self._connection)
-
-    def _end(self) -> None:
-        self._ended = True
         self.engine.connections.give(self._connection)
 
-    def _bind(self, query: Query, rows: Iterable[Mapping[str, Any]], end: str = "") -> list[Bound]:
+    def _bind(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> list[Bound]:
         statement = self.engine.statement(query)
-        if end:
-            statement = statement._replace(text=statement.text + end)
-        try:
-            return [self._connection.bind(statement, row) for row in rows]
-        except psycopg.Error as error:
-            raise failure(error, self._connection) from error
+        return [self._connection.bind(statement, row) for row in rows]
 
     def _run(self, statements: list[Bound]) -> list[Result]:
         """Run the deferred statements, then these, all in one round trip; return the results of these."""
@@ -304,11 +280,6 @@ class PostgresTransaction(Transaction):
         others, self._others = self._others, 0
         try:
             return self._connection.run(waiting + statements)[len(waiting) :]
-        except psycopg.Error as error:
+        except (NotUnique, Unavailable):
             self._failed |= self._connection.succeeded < others
-            raise failure(error, self._connection) from error
-
-
-def is_unsayable(error: BaseException | None) -> bool:
-    """Return whether PostgreSQL's text cannot contain a value (U+0000), so that nothing has it."""
-    return isinstance(error, psycopg.DataError) and error.sqlstate is None
+            raise

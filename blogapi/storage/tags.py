@@ -12,7 +12,7 @@ from peewee import EXCLUDED, JOIN, SQL, Case, Field, Node, Select, Value, fn
 from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NotFound, TagExists
+from blogapi.storage.errors import Conflict, NotFound
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared, params
 
@@ -198,12 +198,12 @@ _forget = Prepared(Tag.delete().where(_in_status, Tag.posts == 0))
 def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     """Rename a tag, folded, in every post that carries it; return the tag.
 
-    Raises NotFound if no post carries it, TagExists if another tag has the name and `merge` is false.
+    Raises NotFound if no post carries it, Conflict if another tag has the name and `merge` is false.
     """
     before = find(tx, old)
     new = fold(name)
     if new != old and not merge and tx.row(Tag.select(Tag.tag).where(Tag.tag == new)):
-        raise TagExists
+        raise Conflict("name", 'another tag has this name; "merge": true merges the two')
     changed = _rewrite(tx, old, partial(_renamed, old, name))
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)

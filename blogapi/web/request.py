@@ -17,7 +17,7 @@ from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import Document, parse_strictly, render
+from blogapi.files.markdown import Document, parse, render
 from blogapi.storage.documents import etag
 from blogapi.storage.engine import Database
 from blogapi.storage.keys import KnownKey
@@ -153,7 +153,7 @@ def parse_body(request: Request) -> dict[str, Any]:
     if mimetype != MARKDOWN:
         return parse_json(request.body)
     try:
-        request.file = parse_strictly(request.body)
+        request.file = parse(request.body, strict=True)
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
     return request.file.fields

@@ -12,7 +12,7 @@ from blogapi import post as rules
 from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, fold, length, number
 from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
-from blogapi.storage.search.words import words
+from blogapi.storage.search.index import words
 
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 MAX_PAGE_SIZE = 1000  # posts, or tags

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from blogapi.files.export import Summary, export
-from blogapi.files.markdown import render
+from blogapi.files.markdown import Summary, export, render
 from tests.blogs import read
 
 POSTS = [
@@ -134,7 +133,7 @@ def test_a_leftover_that_cannot_be_read_is_named_and_the_others_are_removed(fold
     export([*POSTS, POSTS[0] | {"slug": "c"}], folder)
     (folder / "a.md").chmod(0)
     program = (
-        "import sys, pathlib, blogapi.files.export as e; print(e.export([], pathlib.Path(sys.argv[1]), delete=True))"
+        "import sys, pathlib, blogapi.files.markdown as e; print(e.export([], pathlib.Path(sys.argv[1]), delete=True))"
     )
     command = [sys.executable, "-c", program, folder]
     if not os.geteuid():  # Root may read everything, unless it gives that up.

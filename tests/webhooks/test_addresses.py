@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from blogapi.webhooks.addresses import AddressError, addresses_of
+from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOPBACK = [
     "127.0.0.1",

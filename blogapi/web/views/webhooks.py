@@ -16,7 +16,7 @@ from blogapi.web.request import PATCH, Request, load_body
 from blogapi.web.responses import json_response, no_content
 from blogapi.web.schemas import DELIVERY_ID, Flag
 from blogapi.web.service import Service
-from blogapi.webhooks.addresses import AddressError, addresses_of
+from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
 WEBHOOK_EXAMPLE = {
