@@ -1,7 +1,9 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
 -- A change here goes together with a higher user_version, and an upgrade (see CONTRIBUTING.md).
+-- An empty line separates two statements, and nothing else has one.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
+
 PRAGMA user_version = 1;
 
 CREATE TABLE api_key (

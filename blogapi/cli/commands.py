@@ -1,25 +1,42 @@
-"""The commands for the database, its keys and the owner's page."""
+"""The command line, and its commands for the database, keys, the owner's page and the installation."""
 
 import os
+import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
+from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
 from typing import TypeVar
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import click
 
+import blogapi
 from blogapi.config import Config
 from blogapi.server.start import SETTINGS, refuse_taken_address
-from blogapi.storage import engine_for
+from blogapi.storage import engine_for, stored
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
+LAZY = {
+    "import": "blogapi.cli.transfer:import_posts",
+    "export": "blogapi.cli.transfer:export_posts",
+    "undo": "blogapi.cli.transfer:undo_changes",
+}
 ITEMS_A_LINE = 1000  # of progress
+ROOM_BYTES = 100 * 1024 * 1024  # that should be free
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+LOCAL = ("127.0.0.1", "::1", "localhost")
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -32,6 +49,32 @@ Once the server runs, this creates a post:
 """
 
 T = TypeVar("T")
+
+
+class LazyGroup(click.Group):
+    """Commands of which some are imported when they are called: the others do without parsers of Markdown and HTML."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return [*super().list_commands(ctx), *LAZY]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command."""
+        return resolve_name(LAZY[name]) if name in LAZY else super().get_command(ctx, name)
+
+
+@click.group(name="blogapi", cls=LazyGroup)
+@click.version_option(package_name="blogapi", message="%(package)s %(version)s")
+def command_line() -> None:
+    """Manage a blogapi database. BLOGAPI_DATABASE names it."""
+
+
+def main() -> None:
+    """Run the command line; a failure is one line and the exit status 1."""
+    try:
+        command_line()
+    except (OSError, Unavailable, ValueError) as error:
+        sys.exit(f"blogapi: {error}")
 
 
 @contextmanager
@@ -68,13 +111,13 @@ def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
             click.echo(f"{number} of {length}", err=True)
 
 
-@click.command()
+@command_line.command()
 def init() -> None:
     """Set up the database, with a first key."""
     set_up(Config.from_environ(os.environ))
 
 
-@click.command()
+@command_line.command()
 @click.option("--host", help="The address to listen on (HOST).")
 @click.option("--port", help="The port to listen on (PORT).")
 def serve(host: str | None, port: str | None) -> None:
@@ -96,7 +139,7 @@ def set_up(config: Config) -> None:
             database.write(api_keys.add, "first", key)
 
 
-@click.command()
+@command_line.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(file: Path) -> None:
     """Write a consistent copy of the database to FILE.
@@ -109,7 +152,7 @@ def backup(file: Path) -> None:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
 
 
-@click.command("copy")
+@command_line.command("copy")
 @click.argument("target")
 def copy_database(target: str) -> None:
     """Copy the whole database to TARGET.
@@ -124,7 +167,7 @@ def copy_database(target: str) -> None:
     click.echo(f"copied {database.engine.name} to {to.name}")
 
 
-@click.group()
+@command_line.group()
 def keys() -> None:
     """Create, list, regenerate and revoke API keys."""
 
@@ -181,7 +224,7 @@ def _show_and_store(database: Database, write: Callable, name: str) -> None:
         raise ValueError(f"the key above is not valid: {error}") from error
 
 
-@click.command()
+@command_line.command()
 @click.option("--end", is_flag=True, help="End all sessions, and the links that nobody has used.")
 def settings(end: bool) -> None:
     """Print a link to the owner's page. It works once, for ten minutes, and opens a session of twelve hours."""
@@ -196,3 +239,85 @@ def settings(end: bool) -> None:
             except OSError:
                 database.write(api_keys.end_session, link)
                 raise
+
+
+# The installation
+
+
+@command_line.command()
+def openapi() -> None:
+    """Print the description of the API (OpenAPI 3.1), which the server has at /openapi.json."""
+    with TemporaryDirectory() as folder:
+        app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
+        click.echo(app.test_client().get("/openapi.json").text)
+
+
+@command_line.command()
+def doctor() -> None:
+    """Check the installation.
+
+    Prints a line for each check; the exit status is 1 if something is wrong.
+    """
+    config = Config.from_environ(os.environ)
+    is_file = isinstance(config.database, Path) and config.database.exists()
+    failed = False
+    for name, check in ((FILE_CHECKS if is_file else {}) | CHECKS).items():
+        try:
+            click.echo(f"{name}: ok, {check(config)}")
+        except (OSError, Unavailable, ValueError) as error:
+            click.echo(f"{name}: WRONG: {error}")
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+def _database(config: Config) -> str:
+    with opened() as database:
+        database.check()
+        return database.engine.name
+
+
+def _permissions(config: Config) -> str:
+    if config.database.stat().st_mode & OTHERS:
+        raise ValueError(f"other users can read the database: chmod 600 {config.database}")
+    for path in (config.database, config.database.absolute().parent):
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise ValueError(f"this user cannot write {path}")
+    return "the database is for its owner only"
+
+
+def _space(config: Config) -> str:
+    free = shutil.disk_usage(config.database.absolute().parent).free
+    needed = max(ROOM_BYTES, config.database.stat().st_size)
+    if free < needed:
+        raise ValueError(f"{free // 1024**2:,} MiB are free; a backup needs {needed // 1024**2:,}")
+    return f"{free // 1024**2:,} MiB are free"
+
+
+def _clock(config: Config) -> str:
+    with opened() as database:
+        if latest := stored.later_than_now(database):
+            raise ValueError(f"it is {database.now}, but a post is from {latest}")
+        return database.now
+
+
+def _url(config: Config) -> str:
+    try:
+        with urlopen(f"{config.url}/healthz", timeout=5):
+            return config.url
+    except (HTTPException, URLError) as error:
+        cause = getattr(error, "reason", "the answer is not HTTP")
+        reason = getattr(cause, "strerror", None) or cause
+        raise ValueError(f"{config.url}/healthz: {reason}; is the server running?") from None
+
+
+def _proxies(config: Config) -> str:
+    url = urlsplit(config.url)
+    if url.hostname in LOCAL or config.trusted_proxies:
+        return "trusted" if config.trusted_proxies else "none"
+    if url.scheme == "http":
+        raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
+    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
+
+
+FILE_CHECKS = {"permissions": _permissions, "free space": _space}
+CHECKS = {"database": _database, "clock": _clock, "BLOGAPI_URL": _url, "proxies": _proxies}

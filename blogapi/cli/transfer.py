@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 import click
@@ -17,12 +17,12 @@ from marshmallow import ValidationError
 
 from blogapi.cli.commands import opened, with_progress
 from blogapi.config import Config
-from blogapi.files.export import export
 from blogapi.files.front_matter import rfc3339_of, shown
+from blogapi.files.markdown import export
 from blogapi.files.sources import Item, Refused, Sources
 from blogapi.post import URL, PutPostSchema, sentences
+from blogapi.storage import history, posts
 from blogapi.storage import pages as storage_pages
-from blogapi.storage import posts, undo
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, KeyName
 
@@ -116,22 +116,22 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool, b
     No transaction is open while a result is handled. Raises Unavailable.
     """
 
-    def put(tx: Transaction, checked: Checked) -> Result:
-        def put_item(item: Item) -> posts.Outcome:
-            slug, fields = item.fields["slug"], item.fields
-            return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
-
-        return _result(checked, put_item)
+    def put(tx: Transaction, item: Item) -> posts.Outcome:
+        slug, fields = item.fields["slug"], item.fields
+        return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
 
     pause = partial(time.sleep, PAUSE_SECONDS)
     for batch in _batches(sources):
-        yield from posts.write_each(database, put, batch, TRANSACTION_SECONDS, pause)
+        yield from posts.write_each(database, partial(_result, put), batch, TRANSACTION_SECONDS, pause)
 
 
 def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
     """Yield the results that `store` would yield, without writing."""
-    for source in sources:
-        yield _result(_checked(source), lambda item: posts.would_put(reader, item.fields["slug"], item.fields))
+
+    def put(reader: Reader, item: Item) -> posts.Outcome:
+        return posts.would_put(reader, item.fields["slug"], item.fields)
+
+    return (_result(put, reader, _checked(source)) for source in sources)
 
 
 def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
@@ -160,11 +160,11 @@ def _checked(source: Item | Refused) -> Checked:
         return Result("refused", reasons=reasons)
 
 
-def _result(checked: Checked, put: Callable[[Item], posts.Outcome]) -> Result:
+def _result(put: Callable[[Any, Item], posts.Outcome], reader: Reader, checked: Checked) -> Result:
     if isinstance(checked, Result):
         return checked
     try:
-        return Result(put(checked), checked)
+        return Result(put(reader, checked), checked)
     except (Conflict, Damaged) as error:  # raised before anything is written
         line = checked.document.line_of(error.field) if isinstance(error, Conflict) else None
         return Result("refused", reasons=[Refused(checked.source, line, str(error))])
@@ -188,7 +188,7 @@ class Report:
             self.dropped.update(item.dropped)
             for what, line in item.notes.items():
                 self.places[what].append(f"{item.source}:{line}" if line else item.source)
-            if any(moves(item)):
+            if "other slugs" not in item.notes and any(moves(item)):
                 self.places["old addresses"].append(item.source)
             if self.dry_run:
                 click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item, result.outcome)}"))
@@ -226,8 +226,9 @@ def _foreseen(item: Item, outcome: str) -> str:
     fields = item.fields
     status = fields.get("status", "draft" if outcome == "created" else "")
     parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
-    parts.append(f"tags {', '.join(fields['tags'])}" if fields["tags"] else "")
-    parts.append(f"drops {', '.join(item.dropped)}" if item.dropped else "")
+    parts += [
+        f"{what} {', '.join(names)}" for what, names in (("tags", fields["tags"]), ("drops", item.dropped)) if names
+    ]
     parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]
     return "; ".join(filter(None, parts))
 
@@ -238,12 +239,13 @@ def _foreseen(item: Item, outcome: str) -> str:
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. Files with the same content are not touched."""
     with opened() as database:
-        summary = export(storage_pages.every(database), folder, delete=delete)
-    for failure in summary.failed:
+        results = Counter(export(storage_pages.every(database), folder, delete=delete).values())
+    counts = {name: results.pop(name, 0) for name in ("written", "unchanged", "deleted")}
+    del results["kept"]
+    for failure in results:
         click.echo(shown(failure), err=True)
-    failed = f", failed {len(summary.failed)}" if summary.failed else ""
-    click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}{failed}")
-    sys.exit(1 if summary.failed else 0)
+    click.echo(counted(counts | ({"failed": len(results)} if results else {})))
+    sys.exit(1 if results else 0)
 
 
 @click.command("undo")
@@ -264,11 +266,11 @@ def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
     with opened() as database:
         try:
             if key is not None:
-                undo.check_author(database, key)
+                history.check_author(database, key)
         except KeyName as error:
             raise click.BadParameter(str(error), param_hint="'--key'") from None
         try:
-            for undone in undo.undo(database, since, key, dry_run):
+            for undone in history.undo(database, since, key, dry_run):
                 counts[undone.action] += 1
                 reason = f", {undone.reason}" if undone.reason else ""
                 click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))

@@ -1,6 +1,7 @@
 """Content of other programs: HTML as Markdown, and constructs that work only on the old site."""
 
 import re
+from html import unescape
 from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Comment, Tag
@@ -15,7 +16,6 @@ SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
 MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
-BLANKS = re.compile("[ \t]{2,}")
 NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 
 # Elements in which WordPress makes no paragraphs of bare lines, and those that it leaves alone altogether.
@@ -39,7 +39,7 @@ IMAGE = (
 )
 REFERENCE = rf"^[ ]{{0,3}}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>{RELATIVE}[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp))"
 CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}|{REFERENCE}", re.MULTILINE | re.IGNORECASE)
-FENCED, CODE = re.compile(FENCE, re.MULTILINE), re.compile(INLINE)
+CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
 # Constructs that work on one site only: each with a text without which it need not be searched for.
 NOT_PORTABLE = (
     ("relative images", "", re.compile(IMAGE, re.IGNORECASE)),
@@ -78,33 +78,33 @@ class Converter(MarkdownConverter):
     convert_aside = convert_figure = MarkdownConverter.convert_div
 
 
-def markdown_of(html: str, *, bare: bool = False) -> str:
-    """Convert HTML to Markdown; `bare` lines become paragraphs as in WordPress. Raise MarkdownError if it cannot be."""
-    # Within an element Beautiful Soup takes nothing for the name of a file.
-    soup = _parsed(f"<div>{_paragraphs(html) if bare else html}</div>")
+def markdown_of(html: str) -> str:
+    """Convert HTML to Markdown. Raise MarkdownError if it cannot be."""
     try:
+        # Within an element Beautiful Soup takes nothing for the name of a file.
+        soup = BeautifulSoup(f"<div>{html}</div>", "html.parser")
         _prepare(soup)
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
     except RecursionError:
         raise MarkdownError("its HTML is nested too deeply") from None
-    except ValueError:  # for example of <ol start="²">
+    except (ParserRejectedMarkup, ValueError):  # ValueError: for example of <ol start="²">
         raise MarkdownError("its HTML is malformed") from None
     return f"{text}\n" if text else ""
 
 
 def text_of(html: str) -> str:
-    """Return the text of a little HTML, for example of a title. Raise MarkdownError if it cannot be read."""
-    return _parsed(f"<p>{html}</p>").get_text().strip() if re.search("[<&]", html) else html
+    """Return the text of a little HTML, for example of a title."""
+    return unescape(re.sub("</?[A-Za-z][^<>]*>", "", html)).strip()
 
 
-def absolute(address: str, site: str, folder: str) -> str:
-    """Return the URL of an image in a folder of a site. An address that is not relative stays."""
-    if not re.match(RELATIVE, address, re.IGNORECASE):
+def absolute(address: str, site: str, folder: str = "") -> str:
+    """Return the URL of an image in a folder of a site, if one is given. An address that is not relative stays."""
+    if not site or not re.match(f"{RELATIVE}.", address, re.IGNORECASE):
         return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
 
 
-def with_absolute_images(content: str, site: str, folder: str) -> str:
+def with_absolute_images(content: str, site: str, folder: str = "") -> str:
     """Make the addresses of the images in Markdown absolute."""
 
     def replaced(match: re.Match[str]) -> str:
@@ -114,26 +114,17 @@ def with_absolute_images(content: str, site: str, folder: str) -> str:
         before, after = content[match.start() : match.start(name)], content[match.end(name) : match.end()]
         return before + absolute(match[name], site, folder) + after
 
-    return CODE_OR_IMAGE.sub(replaced, content)
+    return CODE_OR_IMAGE.sub(replaced, content) if site else content
 
 
 def not_portable(content: str) -> dict[str, int]:
     """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
-    if "```" in content or "~~~" in content:
-        content = FENCED.sub(lambda match: "\n" * match[0].count("\n"), content)
-    content = CODE.sub("", content)
+    content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
     lines: dict[str, int] = {}
     for name, mark, pattern in NOT_PORTABLE:
         if mark in content and (match := pattern.search(content)):
             lines.setdefault(name, content.count("\n", 0, match.start()) + 1)
     return lines
-
-
-def _parsed(html: str) -> BeautifulSoup:
-    try:
-        return BeautifulSoup(html, "html.parser")
-    except (ParserRejectedMarkup, ValueError):  # ValueError: a character reference of thousands of digits
-        raise MarkdownError("its HTML is malformed") from None
 
 
 def _prepare(soup: BeautifulSoup) -> None:
@@ -144,9 +135,6 @@ def _prepare(soup: BeautifulSoup) -> None:
         block.insert_after(" ")
         block.unwrap()  # A link in Markdown is within one paragraph.
     soup.smooth()
-    for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
-        if not text.find_parent("pre"):
-            text.replace_with(BLANKS.sub(" ", text))
     for element in soup.find_all(style=BACKGROUND):
         address = BACKGROUND.search(element["style"])[1].strip()
         if not element.find("img", src=address):
@@ -156,7 +144,7 @@ def _prepare(soup: BeautifulSoup) -> None:
             element[name] = address.strip().translate(NOT_IN_ADDRESS)
 
 
-def _paragraphs(html: str) -> str:
+def paragraphs(html: str) -> str:
     """Turn blank lines into paragraphs and other line breaks into `<br>`, as WordPress's wpautop does."""
     parts = WHOLE.split(html.replace("\r\n", "\n"))
     whole, rest = parts[1::3], parts[::3]

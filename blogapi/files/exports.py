@@ -13,12 +13,9 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from blogapi.clock import rfc3339
-from blogapi.files.content import text_of
+from blogapi.files.content import paragraphs, text_of
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 
-# Of an item of WordPress, which is kept in memory, and of an export of Ghost, which is parsed as a whole.
-MAX_ITEM_BYTES = 32 * 1024 * 1024
-MAX_GHOST_BYTES = 128 * 1024 * 1024
 # XML does not allow them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
@@ -31,22 +28,17 @@ Post = dict[str, Any]
 
 
 class CleanFile(io.FileIO):
-    """A file without control characters; MarkdownError if more than `left` bytes are read."""
-
-    left = MAX_ITEM_BYTES
+    """A file without control characters."""
 
     def read(self, size: int = -1) -> bytes:
         """Read up to `size` bytes, fewer if some are left out, none only at the end."""
         while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
             pass
-        self.left -= len(data)
-        if self.left < 0:
-            raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
         return clean if data else b""
 
 
 def wordpress_posts(path: Path) -> Iterator[Post]:
-    """Read the items of an export (WXR): their `kind`, and for posts and pages the result of `_entry`.
+    """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
 
     Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
     """
@@ -59,13 +51,11 @@ def wordpress_posts(path: Path) -> Iterator[Post]:
         elif status not in STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
-            yield _entry(kind, _text(item, "post_id"), _text(item, "post_name"), _wordpress_post, item, images)
+            yield {"kind": kind, "id": _text(item, "post_id"), **_wordpress_post(item, images)}
 
 
 def ghost_posts(path: Path) -> Iterator[Post]:
-    """Read the posts of an export (JSON) as `wordpress_posts` does. Raise MarkdownError if it is no export."""
-    if path.stat().st_size > MAX_GHOST_BYTES:
-        raise MarkdownError(f"must have at most {MAX_GHOST_BYTES // 1024**2} MiB")
+    """Read the posts of an export (JSON) as `wordpress_posts` does; or the `error` in one."""
     try:
         export = json.loads(path.read_bytes())
         data = export["db"][0]["data"] if "db" in export else export["data"]
@@ -76,28 +66,24 @@ def ghost_posts(path: Path) -> Iterator[Post]:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
     for row, kind in rows:
-        yield _entry(kind, str(row.get("id")), row.get("slug"), _ghost_post, row, tags)
+        post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
+        try:
+            yield post | _ghost_post(row, tags)
+        except MarkdownError as error:
+            yield post | {"error": error.reason}
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            yield post | {"error": "its fields are not those of a post"}
 
 
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path], Iterator[Post]]] = {".xml": wordpress_posts, ".json": ghost_posts}
 
 
-def _entry(kind: str, number: str, slug: Any, read: Callable[..., Post], *arguments: Any) -> Post:
-    """Return the fields of a post, with its `created_at`, `html`, `bare`, `path`, `comments`; or its `error`."""
-    entry = {"kind": kind, "id": number, "slug": slug}
-    try:
-        return entry | read(*arguments)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        is_told = isinstance(error, MarkdownError)
-        return entry | {"error": error.reason if is_told else "its fields are not those of a post"}
-
-
 def _items(path: Path, kind: str = "") -> Iterator[Element]:
+    parents: list[Element] = []
+    is_export = False
     try:
         with CleanFile(path) as file:
-            parents: list[Element] = []
-            is_export = False
             for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
                 if event == "start":
                     parents.append(element)
@@ -108,17 +94,14 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
                     if element.tag == "item" and is_export and kind in ("", _text(element, "post_type")):
                         yield element
                     parents[-1].clear()
-                    file.left = MAX_ITEM_BYTES
-        if not is_export:
-            raise MarkdownError("not an export of WordPress")
     except ParseError as error:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
-    except MarkdownError:
-        raise
     except (LookupError, ValueError):  # of the parser
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
+    if not is_export:
+        raise MarkdownError("not an export of WordPress")
 
 
 def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
@@ -138,8 +121,7 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
         "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
-        "html": html,
-        "bare": "<!-- wp:" not in html,
+        "html": html if "<!-- wp:" in html else paragraphs(html),
         "comments": sum(child.tag.endswith("}comment") for child in item),
     }
 
@@ -165,7 +147,7 @@ def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
 
 def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> Post:
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
-    text = {name: "" if row.get(name) is None else row[name] for name in names}
+    text = {name: row.get(name) or "" for name in names}
     for name, value in text.items():
         if not isinstance(value, str):
             raise MarkdownError(f"`{name}` must be text")
@@ -187,7 +169,6 @@ def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> Post:
         "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
         "html": html,
         "content": content,
-        "comments": 0,
     }
 
 

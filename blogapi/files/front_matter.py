@@ -3,7 +3,6 @@
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -12,7 +11,6 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_TOKENS = 3000  # in TOML: tomllib is slow for each
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 # The line break after the line of marks is not part of the content, nor is one more.
@@ -32,12 +30,18 @@ HINTS = {
     "Invalid value": "text must be in quotes",
 }
 
-# A quotation without an end goes on to the end of the text, so that this is searched for once.
-TOML_TOKEN = re.compile(
-    r'(?P<text>"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')|(?P<comment>\#[^\n]*)'
-    r"|(?P<mark>[\[\]{}=,\n])|(?P<bare>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
-    re.DOTALL | re.ASCII,
+# Text and comments in TOML. Those without an end go on to that of the line or of all, and so are searched for once.
+TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
+TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
+# A number, boolean or date; the lines of tables look like lists.
+TOML_VALUE = re.compile(
+    rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
+    r"|(?P<before>[=,\[](?:\s|\#[^\n]*\n)*)(?P<value>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
+    re.DOTALL | re.MULTILINE | re.ASCII,
 )
+TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
+# tomllib takes quadratic time for names of many parts.
+LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 
 # 2026-11-20, 2026-11-20T10:10:00.000Z, 2015-02-13 10:00:00 +0100, 2015/2/13 9:00: YAML's timestamps, and then some.
 YEAR_FIRST = re.compile(
@@ -47,10 +51,10 @@ YEAR_FIRST = re.compile(
     re.ASCII,
 )
 ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
-# The dates of e-mail (RFC 5322), and their variants by people and JavaScript: July 8, 2022 10:00 PM.
+# The dates of e-mail (RFC 5322), and their variants by people and JavaScript: July 8, 2022.
 MONTH_NAMED = re.compile(
     r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
-    r"(?:,?[ ]+(?P<hour>\d\d?)(?P<rest>:\d\d(?::\d\d)?)(?:[ ]*(?P<half>[ap])m)?"
+    r"(?:,?[ ]+(?P<time>\d\d?:\d\d(?::\d\d)?)"
     r"(?:[ ]*(?P<zone>Z|UTC?|GMT|[ECMP][SD]T)|[ ]*(?:UTC|GMT)?(?P<offset>[+-]\d\d:?\d\d))?(?:[ ]*\([^()]*\))?)?",
     re.ASCII | re.IGNORECASE,
 )
@@ -113,58 +117,57 @@ class YamlReader:
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
         self.next = Loader(text).get_event
+        self.lines: dict[str, int] = {}  # of the names
 
     def line(self, mark: yaml.Mark) -> int:
         """Return the line in the file; marks count more kinds of line breaks. The text begins in the second line."""
         return bisect_left(self.breaks, mark.index) + 2
 
-    def entries(self) -> list[tuple[str, Any, int]]:
-        """Read the names with their values and lines."""
+    def read(self) -> dict[str, Any]:
+        """Read the names with their values."""
         self.next()  # the stream begins
         if isinstance(self.next(), yaml.StreamEndEvent):
-            return []
+            return {}
         event = self.next()
-        if not isinstance(event, yaml.MappingStartEvent):
+        values = self._node(event, 0)
+        if not isinstance(values, dict):
             raise self._error("the front matter must be names with values, such as `title: Hello`", event)
-        self._check(event, 0)
-        entries = list(self._pairs(1))
         self.next()  # the document ends
         if not isinstance(event := self.next(), yaml.StreamEndEvent):
             raise self._error("the front matter must be one document", event)
-        return entries
+        return values
 
     def _error(self, reason: str, event: yaml.Event) -> MarkdownError:
         return MarkdownError(reason, self.line(event.start_mark))
 
-    def _check(self, event: yaml.Event, depth: int) -> None:
+    def _node(self, event: yaml.Event, depth: int) -> Any:
         if event.anchor is not None:
             raise self._error("anchors and aliases (& and *) are not allowed", event)
         if event.tag is not None:
             raise self._error("tags (!) are not allowed", event)
         if depth > MAX_DEPTH:
             raise self._error(f"must be nested at most {MAX_DEPTH} deep", event)
-
-    def _node(self, event: yaml.Event, depth: int) -> Any:
-        self._check(event, depth)
         if isinstance(event, yaml.ScalarEvent):
             return event.value
         if isinstance(event, yaml.MappingStartEvent):
-            return {name: value for name, value, _ in self._pairs(depth + 1)}
+            return self._mapping(depth + 1)
         items = []
         while not isinstance(event := self.next(), yaml.SequenceEndEvent):
             items.append(self._node(event, depth + 1))
         return items
 
-    def _pairs(self, depth: int) -> Iterator[tuple[str, Any, int]]:
-        names = set()
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
         while not isinstance(event := self.next(), yaml.MappingEndEvent):
             name = self._node(event, depth)
             if not isinstance(name, str):
                 raise self._error("a name must be text", event)
-            if name in names:
+            if name in values:
                 raise self._error(f"{shortened(name)} is given twice", event)
-            names.add(name)
-            yield name, self._node(self.next(), depth), self.line(event.start_mark)
+            values[name] = self._node(self.next(), depth)
+            if depth == 1:
+                self.lines[name] = self.line(event.start_mark)
+        return values
 
 
 def _read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
@@ -172,13 +175,12 @@ def _read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
     reader = YamlReader(text)
     try:
-        entries = reader.entries()
+        return reader.read(), reader.lines
     except yaml.MarkedYAMLError as error:
         # A quotation is named by its start, and not by the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
         mark = (is_quotation and error.context_mark) or error.problem_mark
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
-    return {name: value for name, value, _ in entries}, {name: line for name, _, line in entries}
 
 
 def _hinted(problem: str) -> str:
@@ -188,10 +190,13 @@ def _hinted(problem: str) -> str:
 
 def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     text = text.replace("\r\n", "\n")
-    quoted, lines = _quote_toml(text)
+    without_text = TOML_STRING.sub('""', text)
+    if name := LONG_NAME.search(without_text):
+        line = without_text.count("\n", 0, name.start()) + 2
+        raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
     try:
         tomllib.loads(text)
-        values = tomllib.loads(quoted)
+        values = tomllib.loads(TOML_VALUE.sub(_quoted, text))  # as they are written
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
         line = re.match(r"line (\d+)", place)
@@ -199,48 +204,15 @@ def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 2):
+        if name := TOML_NAME.match(line):
+            lines.setdefault(name[1].strip(), number)
     return values, {name: lines.get(name, 2) for name in values}
 
 
-def _tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield tokens with their lines. Refuse names of many parts, and too many tokens: tomllib is slow for them."""
-    count, dots, line, end = 0, 0, 2, 0
-    for token in TOML_TOKEN.finditer(text):
-        if text[end : token.start()].strip():
-            return  # a quotation without an end, which tomllib refuses
-        end = token.end()
-        parts = (token["bare"] or "").count(".")
-        dots = 0 if token["mark"] else dots + parts
-        if dots >= MAX_DEPTH:
-            raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
-        count += 1 + parts
-        if count > MAX_TOKENS:
-            raise MarkdownError(f"TOML must have at most {MAX_TOKENS:,} names, values, marks and line breaks", line)
-        yield token, line
-        line += token[0].count("\n")
-
-
-def _quote_toml(text: str) -> tuple[str, dict[str, int]]:
-    """Quote numbers, booleans and dates, to keep them as written; find the lines of names."""
-    pieces: list[str] = []
-    lines: dict[str, int] = {}
-    arrays: list[str] = []  # the brackets and braces that are open
-    before, position = "\n", 0
-    for token, line in _tokens(text):
-        if token["comment"]:
-            continue
-        if token["bare"] and (before == "=" or (arrays and arrays[-1] == "[" and before in "[,")):
-            pieces += text[position : token.start()], f"'{token[0]}'"
-            position = token.end()
-        if before in "\n[" and not arrays and not token["mark"]:
-            lines.setdefault(token[0].partition(".")[0].strip("\"'"), line)
-        if token[0] in "[{" and (before == "=" or arrays):
-            arrays.append(token[0])
-        elif token[0] in "]}" and arrays:
-            arrays.pop()
-        if token[0] != "\n" or not arrays:
-            before = token[0]
-    return "".join(pieces) + text[position:], lines
+def _quoted(token: re.Match[str]) -> str:
+    return f"{token['before']}'{token['value']}'" if token["value"] else token[0]
 
 
 def rfc3339_of(text: str) -> str:
@@ -251,25 +223,13 @@ def rfc3339_of(text: str) -> str:
     try:
         if len(text := text.strip()) > MAX_TIME_LENGTH:
             raise ValueError
-        match = YEAR_FIRST.fullmatch(text)
-        moment = _year_first(match.groupdict(default="0")) if match else _month_named(text)
+        if match := YEAR_FIRST.fullmatch(text):
+            moment = datetime.fromisoformat(ISO.format_map(match.groupdict("0") | {"sign": match["sign"] or "+"}))
+        elif match := MONTH_NAMED.fullmatch(text):
+            zone = match["zone"] or (match["offset"] or "+0000").replace(":", "")
+            moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {zone}")
+        else:
+            raise ValueError
         return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
     except (ValueError, OverflowError):
         raise ValueError(TIME_HINT) from None
-
-
-def _year_first(part: dict[str, str]) -> datetime:
-    return datetime.fromisoformat(ISO.format_map(part | {"sign": "-" if part["sign"] == "-" else "+"}))
-
-
-def _month_named(text: str) -> datetime:
-    match = MONTH_NAMED.fullmatch(text)
-    if not match:
-        raise ValueError
-    hour, zone = int(match["hour"] or 0), match["zone"] or (match["offset"] or "").replace(":", "")
-    if match["half"]:
-        if not 1 <= hour <= 12:
-            raise ValueError
-        hour = hour % 12 + (12 if match["half"] in "pP" else 0)
-    moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {hour:02}{match['rest'] or ':00'} {zone}")
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

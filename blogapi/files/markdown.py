@@ -1,13 +1,18 @@
-"""A post as a Markdown file: read and written."""
+"""A post as a Markdown file: read, written, and exported to a folder of them."""
 
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache, partial
+from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
-from blogapi.post import CONTROL, is_visible
+from blogapi.post import CONTROL, is_slug, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
@@ -23,17 +28,12 @@ ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 # Front matter of other programs that is not read, and the remedy.
-NOT_READ = (
-    (re.compile(r'\{\s*"'), "front matter in JSON is not read: `hugo convert toYAML` converts it"),
-    (
-        re.compile(r';;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;'),
-        "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
-    ),
-    (
-        re.compile(r"(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]"),
-        "the headers of Pelican are not read: put a line --- before and after them",
-    ),
-)
+JSON = "front matter in JSON is not read: convert it to YAML between lines of ---"
+PELICAN = "the headers of Pelican are not read: put a line --- before and after them"
+NOT_READ = {
+    r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;': JSON,
+    r"(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]": PELICAN,
+}
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
 # Words that YAML 1.1 or 1.2 does not take for text.
@@ -68,15 +68,18 @@ class Document(NamedTuple):
 
 
 def parse(data: bytes, *, strict: bool = False) -> Document:
-    """Read a Markdown file; its unknown names are left to the caller. Raise MarkdownError.
+    """Read a Markdown file. Raise MarkdownError; if it is `strict`, for an unknown name, too.
 
-    Unless it is `strict`, the first of several images counts, and front matter of other forms is refused.
+    Otherwise the first of several images counts, and front matter of other forms is refused.
     """
     marks, text, content, line = split(data)
-    for opening, reason in NOT_READ if not marks and not strict else ():
-        if opening.match(content):
+    for pattern, reason in NOT_READ.items() if not marks and not strict else ():
+        if re.match(pattern, content):
             raise MarkdownError(reason, 1)
     document = _read_short(marks, text, strict) if len(text) <= MAX_KEPT else _read(marks, text, strict)
+    for name in document.unknown if strict else ():
+        known = f"{', '.join(NAMES)}, and `id` and `created_at`, which are ignored"
+        raise MarkdownError(f"{shortened(name)} is unknown; there are {known}", document.lines[name])
     fields = {**document.fields, "content": content}
     if "title" not in fields and (title := _heading(content)):
         fields["title"] = title
@@ -154,17 +157,6 @@ def _taxonomies(value: Any) -> list[str]:
     lists = [value.get(name) for name in ("tags", "categories")] if isinstance(value, dict) else []
     names = [name for names in lists if isinstance(names, list) for name in names]
     return [name for name in names if isinstance(name, str) and name.strip()]
-
-
-def parse_strictly(data: bytes) -> Document:
-    """Read a Markdown file. Raise MarkdownError, for an unknown name, too."""
-    document = parse(data, strict=True)
-    for name in document.unknown:
-        raise MarkdownError(
-            f"{shortened(name)} is unknown; there are {', '.join(NAMES)}, and `id` and `created_at`, which are ignored",
-            document.lines[name],
-        )
-    return document
 
 
 def render(post: Mapping[str, Any]) -> bytes:
@@ -252,3 +244,65 @@ def _scalar(text: str, also_special: str = "") -> str:
     ):
         return text
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+# The export
+
+
+def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> dict[Path, str]:
+    """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
+
+    Return whether each file was written, unchanged or deleted, or why it could not be. A file with the same bytes is
+    not touched; any other is replaced atomically. With `delete`, the files of posts that are gone are removed: regular
+    files SLUG.md whose front matter has that slug and all that an export writes. All others are kept.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"cannot create the folder {folder}: {error.strerror}") from error
+    results = {(path := folder / f"{post['slug']}.md"): _attempt("write", path, post) for post in posts}
+    if delete:
+        results |= {path: _attempt("remove", path) for path in sorted(folder.iterdir()) if path not in results}
+    return results
+
+
+def _attempt(verb: str, path: Path, post: Mapping[str, Any] | None = None) -> str:
+    """Write a post to a file, or remove an exported one; return what was done, or why it could not be."""
+    try:
+        if post:
+            return _write(path, render(post), post.get("published_at") or post["created_at"])
+        if not _is_exported(path):
+            return "kept"
+        path.unlink()
+        return "deleted"
+    except OSError as error:
+        return f"cannot {verb} {path}: {error.strerror}"
+
+
+def _write(path: Path, data: bytes, when: str) -> str:
+    """Write a file, unless it is a regular one with these bytes. A link is not followed."""
+    with suppress(OSError):
+        state = path.lstat()
+        if S_ISREG(state.st_mode) and state.st_size == len(data) and path.read_bytes() == data:
+            return "unchanged"
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)  # of an export that was killed
+    seconds = datetime.fromisoformat(when).timestamp()
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+        os.utime(part, (seconds, seconds))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return "written"
+
+
+def _is_exported(path: Path) -> bool:
+    slug, state = path.name.removesuffix(".md"), path.lstat()
+    if path.suffix != ".md" or not is_slug(slug) or not S_ISREG(state.st_mode) or state.st_size > MAX_FILE_BYTES:
+        return False
+    with suppress(MarkdownError):
+        document = parse(path.read_bytes())
+        return document.fields.get("slug") == slug and document.is_exported
+    return False

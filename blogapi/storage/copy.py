@@ -4,18 +4,15 @@ import errno
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-from peewee import Model
 
 from blogapi.storage import documents
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.search import index
-from blogapi.storage.search.words import UNICODE
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
@@ -31,27 +28,23 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
     """
     with source.snapshot() as snapshot, target.filling() as filling:
         for model in BaseModel.__subclasses__():
-            rows = snapshot.rows(model)
-            filling.add(model, progress(rows, snapshot.count(model)) if progress else rows)
+            table, columns = model._meta.table_name, [field.column_name for field in model._meta.sorted_fields]
+            rows = snapshot.rows(f"SELECT {', '.join(columns)} FROM {table}")
+            if progress:
+                ((count,),) = snapshot.rows(f"SELECT count(*) FROM {table}")
+                rows = progress(rows, count)
+            filling.add(table, columns, rows)
         filling.set_last_ids(snapshot.last_ids())
 
 
 def check_version(version: int, is_released: bool) -> None:
-    """Raise Unavailable unless this program knows the tables of a database of ours.
-
-    Those of programs before 1.0.0 had no `revision.document`, and versions from 1 to 5.
-    """
-    if not is_released:
+    """Raise Unavailable unless this program knows the tables of a database of ours."""
+    if not is_released:  # It has a version from 1 to 5, but no `revision.document`.
         raise Unavailable(
             "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
         )
     if version > VERSION:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
-
-
-def columns(model: type[Model]) -> list[str]:
-    """Return the names of the columns of a table."""
-    return [field.column_name for field in model._meta.sorted_fields]
 
 
 # SQLite
@@ -62,10 +55,8 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
 
     Raises Unavailable if it is not ours, has another version, or needs a change without `create`.
     """
-    application_id, version = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-    )
-    tables = _tables(connection)
+    application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+    tables = "SELECT 1 FROM sqlite_master"
     if application_id == APPLICATION_ID and version:
         query = "SELECT 1 FROM pragma_table_info('revision') WHERE name = 'document'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
@@ -73,29 +64,17 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
             return False
         if not create:
             raise Unavailable(OTHER_PYTHON)
-    elif application_id or version or tables:
+    elif application_id or version or connection.execute(tables).fetchone():
         raise Unavailable("it belongs to another program")
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        is_empty = not _tables(connection)  # checked again: another process may have been faster
+        is_empty = not connection.execute(tables).fetchone()  # checked again: another process may have been faster
         if is_empty:
-            _run(connection, (SCHEMAS / "schema.sql").read_text())
+            for statement in (SCHEMAS / "schema.sql").read_text().split("\n\n"):
+                connection.execute(statement)
         if not index.is_made(connection):
             index.make(connection)
     return is_empty
-
-
-def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-
-
-def _run(connection: sqlite3.Connection, script: str) -> None:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            connection.execute(statement)
-            statement = ""
 
 
 class SqliteContents:
@@ -104,30 +83,24 @@ class SqliteContents:
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
 
-    def rows(self, model: type[Model]) -> Iterator[tuple]:
-        """Yield the rows of a table, a few in memory at a time."""
-        yield from self._connection.execute(f"SELECT {', '.join(columns(model))} FROM {model._meta.table_name}")
+    def rows(self, query: str) -> Iterator[tuple]:
+        """Run a query; yield its rows, a few in memory at a time."""
+        return self._connection.execute(query)
 
-    def count(self, model: type[Model]) -> int:
-        """Return how many rows a table has."""
-        return self._connection.execute(f"SELECT count(*) FROM {model._meta.table_name}").fetchone()[0]
-
-    def last_ids(self) -> dict[str, int]:
-        """Return the greatest ids ever used, by the names of the tables."""
-        last = dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence"))
-        (newest,) = self._connection.execute("SELECT ifnull(max(id), 0) FROM post").fetchone()
-        return last | {"post": max(newest, last["post"])}
-
-    def add(self, model: type[Model], rows: Iterable[tuple]) -> None:
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""
-        names = columns(model)
-        text = f"INSERT INTO {model._meta.table_name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        self._connection.executemany(text, rows)
+        values = ", ".join("?" * len(columns))
+        self._connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
 
-    def set_last_ids(self, last_ids: Mapping[str, int]) -> None:
+    def last_ids(self) -> Iterator[tuple[str, int]]:
+        """Yield the names of tables, each with the greatest id ever used."""
+        newest = "(SELECT ifnull(max(id), 0) FROM post)"
+        return self.rows(f"SELECT name, iif(name = 'post', max(seq, {newest}), seq) FROM sqlite_sequence")
+
+    def set_last_ids(self, last_ids: Iterable[tuple[str, int]]) -> None:
         """Set the last used ids; new ones follow these."""
         self._connection.execute("DELETE FROM sqlite_sequence")
-        self._connection.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", last_ids.items())
+        self.add("sqlite_sequence", ["name", "seq"], last_ids)
 
 
 @contextmanager
@@ -222,7 +195,7 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
         raise Unavailable("it belongs to another program")
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version, is_released=("revision", "document") in found)
-    if unicode != UNICODE:
+    if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)
         index_postgresql(connection)
@@ -232,15 +205,13 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
 def index_postgresql(connection: Any) -> None:
     """Index the words of all posts again, in the open transaction; damaged posts are left out."""
     connection.execute("DELETE FROM search")
-    with connection.cursor("posts") as posts:
-        posts.itersize = FETCHED_ROWS
-        for post_id, document in posts.execute("SELECT id, document FROM post"):
-            with suppress(Damaged):
-                post = documents.load(document)
-                text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
-                published = post["status"] == "published"
-                connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
-    connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
+    for post_id, document in PostgresContents(connection).rows("SELECT id, document FROM post"):
+        with suppress(Damaged):
+            post = documents.load(document)
+            text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
+            published = post["status"] == "published"
+            connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
+    connection.execute("UPDATE blogapi SET unicode = %s", [index.UNICODE])
 
 
 class PostgresContents:
@@ -249,23 +220,20 @@ class PostgresContents:
     def __init__(self, connection: Any):
         self._connection = connection
 
-    def rows(self, model: type[Model]) -> Iterator[tuple]:
+    def rows(self, query: str) -> Iterator[tuple]:
         with self._connection.cursor("rows") as cursor:
             cursor.itersize = FETCHED_ROWS
-            yield from cursor.execute(f"SELECT {', '.join(columns(model))} FROM {model._meta.table_name}")
+            yield from cursor.execute(query)
 
-    def count(self, model: type[Model]) -> int:
-        return self._connection.execute(f"SELECT count(*) FROM {model._meta.table_name}").fetchone()[0]
-
-    def last_ids(self) -> dict[str, int]:
-        return dict(self._connection.execute("SELECT name, last FROM counter"))
-
-    def add(self, model: type[Model], rows: Iterable[tuple]) -> None:
-        text = f"COPY {model._meta.table_name} ({', '.join(columns(model))}) FROM STDIN"
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        text = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
         with self._connection.cursor() as cursor, cursor.copy(text) as target:
             for row in rows:
                 target.write_row(row)
 
-    def set_last_ids(self, last_ids: Mapping[str, int]) -> None:
-        query = "UPDATE counter SET last = %s WHERE name = %s"
-        self._connection.cursor().executemany(query, [(last, name) for name, last in last_ids.items()])
+    def last_ids(self) -> Iterator[tuple[str, int]]:
+        return self.rows("SELECT name, last FROM counter")
+
+    def set_last_ids(self, last_ids: Iterable[tuple[str, int]]) -> None:
+        query = "INSERT INTO counter VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET last = excluded.last"
+        self._connection.cursor().executemany(query, last_ids)

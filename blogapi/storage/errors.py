@@ -11,49 +11,18 @@ class NotFound(Exception):
 
 
 class Conflict(Exception):
-    """A valid value conflicts with what is stored."""
+    """A valid value of a field conflicts with what is stored."""
 
-    field: str
-    reason: str
-
-    def __init__(self, reason: str | None = None):
-        super().__init__(f"{self.field}: {reason or self.reason}")
+    def __init__(self, field: str, reason: str):
+        super().__init__(f"{field}: {reason}")
+        self.field = field
 
 
 class SlugTaken(Conflict):
     """Another post has the slug."""
 
-    field, reason = "slug", "already taken by another post"
-
-
-class TagExists(Conflict):
-    """A tag cannot be renamed onto another without merging the two."""
-
-    field, reason = "name", 'another tag has this name; "merge": true merges the two'
-
-
-class PublicationTime(Conflict):
-    """A post cannot be published at this time."""
-
-    field = "published_at"
-
-
-class IdempotencyKeyUsed(Conflict):
-    """An Idempotency-Key, or a form, was used for another request, or what it created is deleted."""
-
-    field = "Idempotency-Key"
-
-
-class TooManyWebhooks(Conflict):
-    """No more webhooks are allowed."""
-
-    field = "webhooks"
-
-
-class WebhookInactive(Conflict):
-    """A webhook that is off is sent nothing."""
-
-    field, reason = "active", "is false, and nothing is sent; set it to true first"
+    def __init__(self) -> None:
+        super().__init__("slug", "already taken by another post")
 
 
 class KeyName(ValueError):

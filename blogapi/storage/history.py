@@ -1,26 +1,31 @@
 """The history of posts: the versions before a change, the trash, and the way back."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from peewee import Tuple
 
 from blogapi.clock import earlier
+from blogapi.post import STATUSES
 from blogapi.storage import documents, posts, stored
-from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import MAX_ID, Post, Revision
+from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.errors import Damaged, KeyName, NotFound
+from blogapi.storage.models import AUTHORS, MAX_ID, ApiKey, Post, Revision
 from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor, bounded
 from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes
-from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef
 
 PRUNED = 20  # versions of each state, at most, in one transaction
 STATES = ("replaced", "deleted", "restored")
-SLUG_LENGTH = 90  # of a slug that gets a number, at most
+BY = "undo"
+STEP_SECONDS = 0.010  # in one transaction
+PAUSE_SECONDS = 0.025  # in which others write
+WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
 RESTORED = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
 
 
@@ -70,19 +75,15 @@ def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int |
     else:
         query = query.select_extend(_document)
     kept: list[Kept] = []
-    size = skipped = 0
-    last: Any = None
-    for row in reader.rows(query):
+    size, last, more = 0, None, False
+    for number, row in enumerate(reader.rows(query), 1):
         if len(kept) == limit or size > PAGE_BYTES:
             return HistoryPage(kept, cursor(last))
-        last = Kept(*row)
-        size += len(last.post or b"") // READ_SHARE
-        try:
+        last, more = Kept(*row), number > limit
+        with suppress(Damaged):
             kept.append(last._replace(post=documents.without_content(last.post)))
-            size += len(kept[-1].post)
-        except Damaged:
-            skipped += 1
-    return HistoryPage(kept, cursor(last) if len(kept) + skipped > limit else None)
+            size += len(kept[-1].post) + len(last.post) // READ_SHARE
+    return HistoryPage(kept, cursor(last) if more else None)
 
 
 def revision(reader: Reader, ref: PostRef, version: int) -> bytes:
@@ -94,11 +95,6 @@ def revision(reader: Reader, ref: PostRef, version: int) -> bytes:
 def trashed(reader: Reader, post_id: int) -> bytes:
     """Return the document of a post in the trash. Raises NotFound, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
-
-
-def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of a version that a post had until a change or its deletion. Raises NotFound, Damaged."""
-    return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "revision")
 
 
 def _find(reader: Reader, condition: Any, kind: str) -> bytes:
@@ -138,10 +134,7 @@ def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accep
 
 def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
-    index.check_size(tx, {}, post)
-    post = unscheduled(post, tx.now)
-    if stored.is_taken(tx, post["slug"]):
-        post = post | {"slug": other_slug(tx, post["slug"])}
+    post = unscheduled(post, tx.now) | {"slug": stored.free_slug(tx, post["slug"])}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
     (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
     created = stored.write(tx, {}, documents.in_order(post | {"updated_at": tx.now}), "post.created", by)
@@ -154,11 +147,6 @@ def unscheduled(post: Document, now: str) -> Document:
     """Return a post as a draft if its scheduled time has passed."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     return documents.in_order(post | {"status": "draft", "published_at": None}) if has_passed else post
-
-
-def other_slug(reader: Reader, slug: str) -> str:
-    """Return a slug for a post whose own is taken."""
-    return stored.free_slug(reader, slug[:SLUG_LENGTH].rstrip("-"))
 
 
 def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
@@ -177,3 +165,166 @@ def prune(tx: Transaction, days: int) -> int:
         old = Revision.select(Revision.post_id, Revision.version).where(Revision.state == state, is_old)
         pruned += tx.execute(Revision.delete().where(key.in_(old.order_by(Revision.until).limit(PRUNED))))
     return pruned
+
+
+# Undo
+
+
+class Undone(NamedTuple):
+    """What an undo did with a post, or would do."""
+
+    post_id: int
+    title: str
+    action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
+    reason: str = ""  # why it was left, or differs from what it was
+
+
+class Plan(NamedTuple):
+    """A post as it is and as it was, {} for no post; or why it must be left."""
+
+    present: Document
+    target: Document
+    obstacle: str = ""
+
+
+def check_author(reader: Reader, name: str) -> None:
+    """Raise KeyName unless a key has this name, or an author of the history."""
+    columns = ApiKey.name, Post.author, Revision.author, Revision.replaced_by
+    found = {each for column in columns for (each,) in reader.rows(column.model.select(column).distinct())}
+    names = sorted({*AUTHORS, *found} - {""})
+    if name not in names:
+        raise KeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
+
+
+def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
+    """Undo all changes since a time, or only those of a key; yield the result for each post.
+
+    A post that another key changed since is left. Others can write in between. After an interruption, run it again.
+    """
+
+    def pause() -> None:
+        database.engine.shrink()  # or the next write of a server would, and keep others waiting
+        time.sleep(PAUSE_SECONDS)
+
+    waiting = _changed_since(database, since)
+    for turn in (WAIT, PARK, SETTLE):
+        undo_post = partial(_undo_post, turn=turn, since=since, key=key)
+        if dry_run:
+            results = (undo_post(database, post_id) for post_id in waiting)
+        else:
+            results = posts.write_each(database, undo_post, waiting, STEP_SECONDS, pause)
+        waiting = []
+        for undone in filter(None, results):
+            if undone.action:
+                yield undone
+            else:
+                waiting.append(undone.post_id)
+
+
+def _changed_since(reader: Reader, since: str) -> list[int]:
+    """Return the ids of posts that were changed since a time or are in the trash since, the latest change first."""
+    found: list[tuple[str, int]] = []
+    for status in STATUSES:
+        is_changed = (Post.status == status) & (Post.updated_at >= since)
+        found += reader.rows(Post.select(Post.updated_at, Post.id).where(is_changed))
+    is_deleted = (Revision.state == "deleted") & (Revision.until >= since)
+    found += reader.rows(Revision.select(Revision.until, Revision.post_id).where(is_deleted))
+    return [post_id for _, post_id in sorted(found, reverse=True)]
+
+
+def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
+    """Return what to do with a post, or None if there is nothing to undo."""
+    changes = _changes(reader, post_id, since)
+    first = next((number for number, (by, _) in enumerate(changes) if key in (None, by)), None)
+    if first is None:
+        return None
+    _, before = changes[first]
+    present, target = {}, {}
+    try:
+        with suppress(NotFound):
+            present = documents.load(posts.find(reader, post_id))
+        if before:
+            version = (Revision.post_id == post_id) & (Revision.version == before)
+            target = _as_of_now(documents.load(_find(reader, version, "revision")), present, reader.now)
+    except Damaged:
+        return Plan({"title": ""} | present, {}, "it is damaged")
+    if before == 0:
+        return Plan({"title": ""} | present, {}, "more was changed since than is kept")
+    if target == present:
+        return None
+    others = {by for by, _ in changes[first:]} - {key, BY} if key else set()
+    return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
+
+
+def _changes(reader: Reader, post_id: int, since: str) -> list[tuple[str, int | None]]:
+    """Return the changes of a post since a time: by whom, and the version before.
+
+    That is None if the post was not there, and 0 if it is not kept.
+    """
+    columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
+    query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
+    versions = list(reader.rows(query))
+    present = reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id))
+    if present:
+        versions.append((*present, "", "", "present"))
+    changes: list[tuple[str, int | None]] = []
+    last, last_state = 0, "restored"
+    for version, begun, author, until, replaced_by, state in versions:
+        follows = last == version - 1
+        if begun >= since and not (follows and last_state == "replaced"):
+            changes.append((author, None if follows else 0))  # created or restored; or versions are missing
+        if until >= since:
+            changes.append((replaced_by, version))
+        last, last_state = version, state
+    return changes
+
+
+def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
+    """Undo the changes of a post; without a transaction, only say so."""
+    plan = _plan(reader, post_id, since, key)
+    if plan is None:
+        return None
+    present, target, obstacle = plan
+    tx = reader if isinstance(reader, Transaction) else None
+    done = partial(Undone, post_id, (target or present)["title"])
+    if obstacle:
+        return done("left", obstacle)
+    if not target:
+        if tx:
+            posts.delete(tx, post_id, accept, BY)
+        return done("deleted")
+    slug, reason = target["slug"], ""
+    if slug != present.get("slug") and stored.is_taken(reader, slug):
+        if turn == SETTLE or not _will_be_free(reader, slug, since, key):
+            target = target | {"slug": present.get("slug") or stored.free_slug(reader, slug)}
+            reason = f"its slug {slug} is taken, it {'has' if tx else 'would have'} {target['slug']}"
+        elif tx:
+            if turn == PARK and present:  # The other may wait for the slug of this one.
+                _change(tx, post_id, present | {"slug": stored.free_slug(tx, slug)})
+            return done("")
+    if target == present:
+        return done("left", reason)
+    if tx:
+        _change(tx, post_id, target) if present else recreate(tx, target, BY)
+    return done("changed back" if present else "restored", reason)
+
+
+def _will_be_free(reader: Reader, slug: str, since: str, key: str | None) -> bool:
+    """Return whether the undo takes a slug from the post that has it."""
+    (holder,) = reader.row(Post.select(Post.id).where(Post.slug == slug))
+    plan = _plan(reader, holder, since, key)
+    return plan is not None and not plan.obstacle and plan.target.get("slug") != slug
+
+
+def _change(tx: Transaction, post_id: int, new: Document) -> None:
+    post = stored.current(tx, post_id)
+    old = documents.load(post.document)
+    stored.write(tx, old, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY, post.version)
+
+
+def _as_of_now(post: Document, present: Document, now: str) -> Document:
+    """Return an earlier version of a post as it would be now: its scheduled time may have passed."""
+    new = unscheduled(post, now)
+    if new != post and present.get("status") == "published":
+        new = post | {"status": "published"}
+    return new | {"updated_at": present.get("updated_at", now)}

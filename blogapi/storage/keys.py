@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import IdempotencyKeyUsed, KeyName, NotFound, NotUnique
+from blogapi.storage.errors import Conflict, KeyName, NotFound, NotUnique
 from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, Session
 from blogapi.storage.query import Param, Prepared
 
@@ -102,7 +102,7 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
 
 
 def add_once(tx: Transaction, name: str, key: str, scope: str) -> None:
-    """Store the key of a form; storing it again changes nothing. Raises KeyName, IdempotencyKeyUsed."""
+    """Store the key of a form; storing it again changes nothing. Raises KeyName, Conflict."""
     if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
         check_form(tx, key)
         add(tx, name, key, scope)
@@ -169,7 +169,7 @@ def is_valid(reader: Reader, kind: str, token: str) -> bool:
 
 
 def check_form(tx: Transaction, secret: str) -> None:
-    """Note that a form gave this secret. Raises IdempotencyKeyUsed if it did before: what was revoked stays so.
+    """Note that a form gave this secret. Raises Conflict if it did before: what was revoked stays so.
 
     It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
     """
@@ -177,7 +177,7 @@ def check_form(tx: Transaction, secret: str) -> None:
     try:
         tx.execute(Idempotency.insert(noted))
     except NotUnique:
-        raise IdempotencyKeyUsed("what it created is gone") from None
+        raise Conflict("Idempotency-Key", "what it created is gone") from None
 
 
 def end_session(tx: Transaction, token: str) -> None:

@@ -3,12 +3,12 @@
 The queries by creation return id, status and document; those by publication also published_at.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, reduce
 from operator import add as union_all
 from typing import Any, NamedTuple
 
-from peewee import SQL, Field, Node, Ordering, Select, Window, fn
+from peewee import SQL, Field, Ordering, Select, Window, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents
@@ -23,8 +23,6 @@ READ_SHARE = 8  # bytes that are read but not answered count an eighth: reading 
 MAX_COUNTED = 100_000  # posts of a status: 5 ms
 LATEST = "~"  # sorts after every time
 COLUMNS = (Post.status, DOCUMENT)
-
-Merge = Callable[..., Select]  # merges several lists in an order
 
 
 class Cursor(NamedTuple):
@@ -83,17 +81,15 @@ def page(reader: Reader, query: ListQuery) -> PostPage:
 def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
     """Return a page of the posts in these rows.
 
-    It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are skipped.
+    It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     found: list[bytes] = []
-    size = skipped = 0
-    last: tuple = ()
-    for row in rows:
+    size, last, more = 0, (), False
+    for number, row in enumerate(rows, 1):
         if len(found) == limit or size > PAGE_BYTES:
             return PostPage(found, _cursor(last))
-        last = row
-        document = row[2]
+        last, more, document = row, number > limit, row[2]
         if row[1] == "scheduled" or names or document is None:
             try:
                 document = documents.as_of(now, row[1], document)
@@ -102,11 +98,10 @@ def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
                     document = documents.cut(document, names)
                     size += (read - len(document)) // READ_SHARE
             except Damaged:
-                skipped += 1
                 continue
         size += len(document)
         found.append(document)
-    return PostPage(found, _cursor(last) if len(found) + skipped > limit else None)
+    return PostPage(found, _cursor(last) if more else None)
 
 
 def _cursor(row: tuple) -> int | Cursor:
@@ -114,45 +109,24 @@ def _cursor(row: tuple) -> int | Cursor:
     return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
 
 
-# The order of creation
+DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.
 
 
-@cache
-def _newest(status: str | None, by_tag: bool) -> Prepared:
-    """Return the query of a page, with the parameters now, tag, before and limit."""
-    return Prepared(
-        sqlite=_newest_posts(status, by_tag, DOCUMENT, _merged),
-        postgresql=bounded(_newest_posts(status, by_tag, Post.document, _first_merged)),
-    )
+def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
+    """Return the query of the posts with a status, and with a tag if given; and the column of their ids."""
+    if by_tag:
+        return PostTag.select().where(PostTag.tag == Param("tag"), PostTag.status == status), PostTag.post_id
+    return Post.select().where(Post.status == status), Post.id
 
 
-def _newest_posts(status: str | None, by_tag: bool, document: Node, merged: Merge) -> Select:
-    """Return the query of the newest posts.
+def _merged(engine: str, lists: list[Select], *order: Ordering) -> Select:
+    """Return the query that merges the lists.
 
-    If it merges several lists, it finds the ids first: a document can have four megabytes.
+    SQLite reads each row from the list that has the next one; PostgreSQL would read and sort lists without a limit.
     """
-    newest_first = Post.id.desc()
-    query = Post.select(Post.id, Post.status, document)
-    if status is None and not by_tag:
-        return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
-    lists = [_ids(each, by_tag) for each in ([status] if status else STATUSES)]
-    if status == "published":
-        lists.append(due_ids(by_tag))
-    elif status == "scheduled":
-        lists = [future_ids(*lists)]
-    return query.where(Post.id.in_(merged(lists, SQL("1").desc()))).order_by(newest_first)
-
-
-def _merged(lists: list[Select], *order: Ordering) -> Select:
-    """Return the query that merges the lists; SQLite reads each row from the list that has the next one."""
+    if engine == "postgresql" and len(lists) > 1:
+        lists = [query.order_by(*order).limit(Param("limit")) for query in lists]
     return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
-
-
-def _first_merged(lists: list[Select], *order: Ordering) -> Select:
-    """Return the same for PostgreSQL, which would read and sort any list without a limit of its own."""
-    if len(lists) == 1:
-        return _merged(lists, *order)
-    return _merged([query.order_by(*order).limit(Param("limit")) for query in lists], *order)
 
 
 def bounded(query: Select, *others: str, known: Iterable[str] = ("id", "status")) -> Select:
@@ -168,15 +142,34 @@ def bounded(query: Select, *others: str, known: Iterable[str] = ("id", "status")
     return Select([sized], columns).where(fn.COALESCE(sized.c.before, 0) <= READ_BYTES)
 
 
+# The order of creation
+
+
+@cache
+def _newest(status: str | None, by_tag: bool) -> Prepared:
+    """Return the query of a page, with the parameters now, tag, before and limit.
+
+    If it merges several lists, it finds the ids first: a document can have four megabytes.
+    """
+
+    def posts(engine: str) -> Select:
+        newest_first = Post.id.desc()
+        query = Post.select(Post.id, Post.status, DOCUMENTS[engine])
+        if status is None and not by_tag:
+            return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
+        lists = [_ids(each, by_tag) for each in ([status] if status else STATUSES)]
+        if status == "published":
+            lists.append(_due_ids(by_tag))
+        elif status == "scheduled":
+            lists = [future_ids(*lists)]
+        return query.where(Post.id.in_(_merged(engine, lists, SQL("1").desc()))).order_by(newest_first)
+
+    return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
+
+
 def _ids(status: str, by_tag: bool) -> Select:
-    """Return the query of the ids of the posts with a status, and with a tag if given."""
-    if by_tag:
-        key = PostTag.post_id
-        query = PostTag.select(key).where(PostTag.tag == Param("tag"), PostTag.status == status)
-    else:
-        key = Post.id
-        query = Post.select(key).where(Post.status == status)
-    return query.where(key < Param("before"))
+    query, key = _listed(status, by_tag)
+    return query.select(key).where(key < Param("before"))
 
 
 def future_ids(ids: Select) -> Select:
@@ -185,7 +178,7 @@ def future_ids(ids: Select) -> Select:
     return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
 
 
-def due_ids(by_tag: bool) -> Select:
+def _due_ids(by_tag: bool) -> Select:
     """Return the query of the ids of posts whose time has come: usually none."""
     key = Schedule.post_id + 0  # keeps SQLite from the primary key: the index by time finds the few
     query = Schedule.select(key).where(Schedule.published_at <= Param("now"), key < Param("before"))
@@ -221,46 +214,28 @@ def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found:
 
     Memory holds one document of each merged list.
     """
-    filters = sort, status, by_tag, of_second
-    return Prepared(
-        sqlite=_latest_posts(*filters, DOCUMENT, _merged, found),
-        postgresql=bounded(_latest_posts(*filters, Post.document, _first_merged), sort),
-    )
 
+    def posts(engine: str) -> Select:
+        def timed(each: str, before: str = "time") -> Select:
+            query, key = _listed(each, by_tag)
+            time = getattr(key.model, sort)
+            query = query.select(key.alias("id"), Post.status, DOCUMENTS[engine], time)
+            if by_tag:
+                query = query.join(Post, on=Post.id == key)
+            if of_second:
+                return query.where(time == Param(before), key < Param("id"))
+            if sort == "published_at" and status == "scheduled":
+                query = query.where(time > Param("now"))
+            return query.where(time < Param(before), time >= Param("after"))
 
-def _latest_posts(
-    sort: str,
-    status: str | None,
-    by_tag: bool,
-    of_second: bool,
-    document: Node,
-    merged: Merge,
-    found: Select | None = None,
-) -> Select:
-    """Return the query of the latest posts."""
-    statuses = [status] if status else STATUSES
-    lists = [_timed(getattr(Post, sort), each, by_tag, of_second, document) for each in statuses]
-    if sort == "published_at" and status == "published":
-        lists.append(_timed(Post.published_at, "scheduled", by_tag, of_second, document, before="due"))
-    elif sort == "published_at" and status == "scheduled" and not of_second:
-        lists = [each.where(each.selected_columns[-1] > Param("now")) for each in lists]
-    if found is not None:
-        lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so that they are in order
-    return merged(lists, SQL("4").desc(), SQL("1").desc())
+        lists = [timed(each) for each in ([status] if status else STATUSES)]
+        if sort == "published_at" and status == "published":
+            lists.append(timed("scheduled", before="due"))
+        if found is not None:
+            lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so they are in order
+        return _merged(engine, lists, SQL("4").desc(), SQL("1").desc())
 
-
-def _timed(time: Field, status: str, by_tag: bool, of_second: bool, document: Node, before: str = "time") -> Select:
-    """Return the query of the posts with a status that have a time, and a tag if given."""
-    if by_tag:
-        time, key = PostTag.published_at, PostTag.post_id
-        query = PostTag.select(key.alias("id"), Post.status, document, time).join(Post, on=Post.id == key)
-        query = query.where(PostTag.tag == Param("tag"), PostTag.status == status)
-    else:
-        key = Post.id
-        query = Post.select(key, Post.status, document, time).where(Post.status == status)
-    if of_second:
-        return query.where(time == Param(before), key < Param("id"))
-    return query.where(time < Param(before), time >= Param("after"))
+    return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
 
 
 # All posts

@@ -12,10 +12,9 @@ from blogapi.clock import earlier
 from blogapi.post import FIELDS
 from blogapi.storage import documents, stored, tags, webhooks
 from blogapi.storage.engine import Database, Reader, Transaction
-from blogapi.storage.errors import Damaged, IdempotencyKeyUsed, NotFound, PublicationTime, SlugTaken, Unavailable
+from blogapi.storage.errors import Conflict, Damaged, NotFound, SlugTaken, Unavailable
 from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search import index
 from blogapi.storage.stored import Document, PostRef, StoredPost
 
 KEPT = timedelta(hours=24)  # an Idempotency-Key
@@ -99,9 +98,8 @@ def add(
 ) -> StoredPost:
     """Create a post of validated fields, and its slug from the title if none is given.
 
-    It is created now unless `created_at` is given. Raises SlugTaken, PublicationTime.
+    It is created now unless `created_at` is given. Raises Conflict.
     """
-    index.check_size(tx, {}, fields)
     post_id, slug = _new(tx, fields)
     created = {
         "id": str(post_id),
@@ -116,7 +114,7 @@ def add(
 def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: str = "") -> StoredPost:
     """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
 
-    Raises IdempotencyKeyUsed if that request was different, or if its post is deleted.
+    Raises Conflict if that request was different, or if its post is deleted.
     """
     if key is None:
         return add(tx, fields, by=by)
@@ -130,11 +128,11 @@ def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: 
         return post
     request, post_id = known
     if request != key.request:
-        raise IdempotencyKeyUsed("was used for another body within the last 24 hours")
+        raise Conflict("Idempotency-Key", "was used for another body within the last 24 hours")
     try:
         return StoredPost(post_id, find(tx, post_id))
     except NotFound:
-        raise IdempotencyKeyUsed("the post that it created was deleted") from None
+        raise Conflict("Idempotency-Key", "the post that it created was deleted") from None
 
 
 def forget_idempotency_keys(tx: Transaction) -> None:
@@ -170,7 +168,7 @@ def change(tx: Transaction, ref: PostRef, changes: Document, check: Check, by: s
 
     `by` names who changes it; "" keeps no revision of it.
 
-    Raises NotFound, SlugTaken, PublicationTime.
+    Raises NotFound, Conflict.
     """
     post = stored.current(tx, ref)
     check(post.document)
@@ -190,7 +188,7 @@ def put(
     with_events: bool = True,
     by: str = "",
 ) -> Put:
-    """Replace the post with this slug, or create it as `add` does. Raises PublicationTime.
+    """Replace the post with this slug, or create it as `add` does. Raises Conflict.
 
     Fields that are left out are cleared, except status and published_at. An identical post is not written.
     """
@@ -210,7 +208,7 @@ def put(
 
 
 def would_put(reader: Reader, slug: str, fields: Document) -> Outcome:
-    """Return what `put` would do. Raises PublicationTime."""
+    """Return what `put` would do. Raises Conflict."""
     try:
         old = documents.load(find(reader, slug))
     except NotFound:
@@ -246,7 +244,6 @@ def _as_put(old: Document, fields: Document, now: str) -> Document:
 
 
 def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, event: str | None, by: str) -> StoredPost:
-    index.check_size(tx, old, new)
     if new["slug"] != old["slug"] and stored.is_taken(tx, new["slug"]):
         raise SlugTaken
     if new == old:
@@ -265,7 +262,6 @@ def delete(tx: Transaction, ref: PostRef, check: Check, by: str = "") -> None:
     except Damaged:
         _delete_damaged(tx, stored.find(tx, ref)[0])
         return
-    index.check_size(tx, post, {})
     stored.write(tx, post, {}, "post.deleted", by)
 
 
@@ -276,7 +272,7 @@ def _delete_damaged(tx: Transaction, post_id: int) -> None:
 
 
 def published_at(old: Document, changes: Document, now: str) -> str | None:
-    """Return the published_at of a post after some changes. Raises PublicationTime if it cannot have one.
+    """Return the published_at of a post after some changes. Raises Conflict if it cannot have one.
 
     Times in RFC 3339 UTC, whole seconds, compare as text.
     """
@@ -286,10 +282,10 @@ def published_at(old: Document, changes: Document, now: str) -> str | None:
     if status == "scheduled":
         time = given or stored
         if not time or time <= now:
-            raise PublicationTime("must be given, and in the future, for a scheduled post")
+            raise Conflict("published_at", "must be given, and in the future, for a scheduled post")
         return time
     if given and given > now:
-        raise PublicationTime('must not be in the future unless a change sets "status" to "scheduled"')
+        raise Conflict("published_at", 'must not be in the future unless a change sets "status" to "scheduled"')
     if given:
         return given
     # The clock may have been set back since a post was published.

@@ -18,6 +18,7 @@ from blogapi.storage.search import index
 MAX_REVISIONS = 50  # of a post
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, as others wait for it
+SLUG_LENGTH = 90  # of a slug that gets a number, at most
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
@@ -50,9 +51,7 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
     post_id, version, status, document = find(tx, ref)
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
-        old, new = documents.load(document), documents.load(shown)
-        index.check_size(tx, old, new)
-        write(tx, old, new, "post.published")
+        write(tx, documents.load(document), documents.load(shown), "post.published")
     return StoredPost(post_id, shown, version)
 
 
@@ -69,6 +68,7 @@ def write(
     The event is recorded, and the publication of a post that becomes published. `by` is the author of the new version,
     "" to keep no version, None for a publication at its time. Up to a `version` of MAX_REVISIONS none is dropped.
     """
+    index.check_size(tx, old, new)
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
         tx.defer(_keep, id=post_id, now=tx.now, by=by, state="replaced" if new else "deleted")
@@ -196,6 +196,8 @@ def free_slug(reader: Reader, slug: str) -> str:
     """
     if not is_taken(reader, slug):
         return slug
+    if len(slug) > SLUG_LENGTH:
+        return free_slug(reader, slug[:SLUG_LENGTH].rstrip("-"))
     taken, free = 1, 2
     while is_taken(reader, f"{slug}-{free}"):
         taken, free = free, free * 2

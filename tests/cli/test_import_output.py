@@ -168,7 +168,6 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
             "dropped: layout 4",
             f"relative images 4 (--base-url URL makes them absolute): {', '.join(places)}, …",
             f"other slugs 4 (--redirects FILE lists the old ones): {top}/a.md:2, {top}/b.md:2, {top}/c.md:2, …",
-            f"old addresses 4 (--redirects FILE lists them): {top}/a.md, {top}/b.md, {top}/c.md, …",
         ],
     )
     redirects = tmp_path / "redirects"

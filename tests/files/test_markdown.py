@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.files.markdown import parse, parse_strictly, render
+from blogapi.files.markdown import parse, render
 
 POST = {
     "id": "12",
@@ -45,7 +45,9 @@ def front(text, content="Words.", mark="---"):
 
 def fields(text, mark="---"):
     """The fields that a front matter gives."""
-    return {name: value for name, value in parse_strictly(front(text, mark=mark)).fields.items() if name != "content"}
+    return {
+        name: value for name, value in parse(front(text, mark=mark), strict=True).fields.items() if name != "content"
+    }
 
 
 # Written
@@ -165,8 +167,7 @@ def test_another_reader_of_yaml_takes_the_same_texts(post):
         ("pubDate: Jul 08 2022", {"published_at": "2022-07-08T00:00:00Z"}),
         ("pubDate: July 8, 2022", {"published_at": "2022-07-08T00:00:00Z"}),
         ("date: 4-May-2019 1:02", {"published_at": "2019-05-04T01:02:00Z"}),
-        ("date: May 4, 2019 10:00 PM", {"published_at": "2019-05-04T22:00:00Z"}),
-        ("date: May 4, 2019, 12:00:01am EST", {"published_at": "2019-05-04T05:00:01Z"}),
+        ("date: May 4, 2019, 0:00:01 EST", {"published_at": "2019-05-04T05:00:01Z"}),
         ("date: Sat May 04 2019 10:00:00 GMT+0200 (CEST)", {"published_at": "2019-05-04T08:00:00Z"}),
         ("date: 'Sat, 4 May 2019 10:00:00 -02:30'", {"published_at": "2019-05-04T12:30:00Z"}),
         ("date: Fri, 13 Feb 2015 10:00:00 +0100", {"published_at": "2015-02-13T09:00:00Z"}),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import parse, parse_strictly
+from blogapi.files.markdown import parse
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
@@ -30,7 +30,7 @@ def toml(text):
 
 def error(data):
     with pytest.raises(MarkdownError) as caught:
-        parse_strictly(data)
+        parse(data, strict=True)
     return str(caught.value)
 
 
@@ -95,7 +95,6 @@ def test_toml_that_is_refused_names_the_line(text, message):
 
 
 PARTS = "a name must have at most 16 parts"
-MANY = "TOML must have at most 3,000 names, values, marks and line breaks"
 QUOTED = r'"\""'  # a part with an escape in it
 
 
@@ -107,22 +106,18 @@ QUOTED = r'"\""'  # a part with an escape in it
         (f"a = [\n1, {{ {'a . ' * 16}a = 1 }}]", f"line 3: {PARTS}"),
         (f"{'a.' * 16}a = 1", f"line 2: {PARTS}"),
         (f"{'.'.join([QUOTED] * 17)} = 1", f"line 2: {PARTS}"),
-        ("".join(f"b{n} = 1\n" for n in range(751)), f"line 752: {MANY}"),
-        (f"a = [{'1,' * 32_000}]", f"line 2: {MANY}"),
-        ("\n" * 60_000, f"line 3002: {MANY}"),
-        (f"{'a.' * 15}a = 1\n" * 200, f"line 159: {MANY}"),
         ('"' + r"\"" * 30_000, "line 2: not valid TOML: Illegal character '\\n'"),
     ],
-    ids=range(10),
+    ids=range(6),
 )
 def test_toml_that_would_take_long_is_refused(text, message):
     assert error(toml(text)) == message
 
 
-def test_toml_may_have_names_of_16_parts_and_3000_of_anything():
-    names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 1000}]"]
+def test_toml_may_have_names_of_16_parts_and_many_of_anything():
+    names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 30_000}]"]
     assert parse(toml("\n".join(["title = 'A'", *names]))).fields["title"] == "A"
-    assert parse(toml("".join(f"b{n} = 1\n" for n in range(749)))).fields["content"] == "Words."
+    assert parse(toml("".join(f"b{n} = 1\n" for n in range(6000)))).lines["b5999"] == 6001
 
 
 @pytest.mark.parametrize(
@@ -131,7 +126,7 @@ def test_toml_may_have_names_of_16_parts_and_3000_of_anything():
         "2026-13-01", "2026-02-30", "2026-11-20T24:00:00Z", "2026-11-20T10:61:00Z", "2026-11-20T10:10:00+99:00",
         "0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:00:00-02:00", "2026-11", "20261120", "1763633400",
         "2026-11-20T", "2026-11-20 noon", "2026-11/20", "٢٠٢٦-11-20", "Feb 30 2015", "1" * 5000,
-        "May 4, 2019 13:00 PM", "May 4, 2019 0:30 AM", "May 4, 2019 10:00 CEST", "May 4, 2019 10:00 in Rome",
+        "May 4, 2019 10:00 PM", "May 4, 2019 10:00 am", "May 4, 2019 10:00 CEST", "May 4, 2019 10:00 in Rome",
         "May 4, 2019 25:00", "May 4, 2019 10 PM", "4 Mai 2019", "4 May 2019 10:00 +02", "Sat May 4 10:00:00 2019 PM",
         "2019-05-04T10:00:00." + "0" * 50 + "+02:00", "-", "2 " * 30,
     ],
@@ -196,6 +191,7 @@ HOSTILE_TOML = [
     "a = " + "[" * 60_000, "a." * 30_000 + "a = 1\nb = ", "a" * 60_000 + "=", "'a' . " * 10_000, "a = {" * 12_000,
     "\n".join([f"{'a.' * 99}b = 1"] * 300), "a = '" + "'" * 60_000, 'a = "' * 12_000, 'a = """' + '"\\' * 30_000,
     '\\"""a"' * 745 + "#" + "x" * 59_000, "\\'''a'" * 745 + "#" + "x" * 59_000,
+    "\t" * 60_000 + "=", "a" + " " * 60_000, "= " * 30_000, "=" + "#\n" * 30_000,
     "[a]\n" * 15_000, "[[a]]\n" * 10_000, "\n".join(f"a{n} = {n}" for n in range(5000)),
 ]  # fmt: skip
 HOSTILE = [
@@ -205,7 +201,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE], ids=range(45))
+@pytest.mark.parametrize("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE], ids=range(49))
 def test_hostile_files_are_refused_at_once(data):
     """What takes many times as long as it should is quadratic."""
     start = time.process_time()

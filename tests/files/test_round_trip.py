@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.cli.transfer import store
 from blogapi.config import Config
-from blogapi.files.export import export
+from blogapi.files.markdown import export
 from blogapi.post import is_visible
 from blogapi.storage import pages
 from blogapi.storage.posts import slug_of

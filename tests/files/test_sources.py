@@ -236,19 +236,15 @@ def test_values_without_a_place_in_a_post_are_dropped_by_name(item, text, cover_
 
 # What is refused, and what its author should look at
 
+JSON = "front matter in JSON is not read: convert it to YAML between lines of ---"
+
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{\n  "title": "A"\n}\n\nWords.', "front matter in JSON is not read: `hugo convert toYAML` converts it"),
-        (
-            '"title": "A"\n;;;\nWords.',
-            "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
-        ),
-        (
-            ';;;\n"title": "A"\n;;;\nWords.',
-            "front matter in JSON (;;;) is not read: convert it to YAML between lines of ---",
-        ),
+        ('{\n  "title": "A"\n}\n\nWords.', JSON),
+        ('"title": "A"\n;;;\nWords.', JSON),
+        (';;;\n"title": "A"\n;;;\nWords.', JSON),
         (
             "Title: A\nDate: 2020-01-02\n\nWords.",
             "the headers of Pelican are not read: put a line --- before and after them",

@@ -12,7 +12,6 @@ from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import Revision
 from blogapi.storage.pages import Cursor
 from blogapi.storage.query import Prepared
-from blogapi.storage.undo import undo
 from tests.conftest import NOON
 
 DAY = 24 * 3600
@@ -240,7 +239,7 @@ def test_a_damaged_version_hides_no_other_and_an_undo_names_it(database, add, ch
     damage_first()
     assert kept(damaged) == [(2, "first")]
     for dry_run in (True, False):
-        done = [each[1:] for each in undo(database, "2026-11-20T12:01:00Z", dry_run=dry_run)]
+        done = [each[1:] for each in history.undo(database, "2026-11-20T12:01:00Z", dry_run=dry_run)]
         assert done == [("A", "changed back", ""), ("A", "left", "it is damaged")]
 
 
@@ -331,7 +330,7 @@ def steps(database):
         (history.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
         (history.trashed, (1,)),
         (history.prune, (0,)),
-        (lambda *arguments: list(undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
+        (lambda *arguments: list(history.undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
     ],
 )
 def test_nothing_scans_or_sorts(database, add, change, delete, steps, operation, arguments):

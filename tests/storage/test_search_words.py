@@ -13,7 +13,7 @@ from blogapi.config import Config
 from blogapi.storage import posts, search
 from blogapi.storage.pages import ListQuery
 from blogapi.storage.search import index
-from blogapi.storage.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
+from blogapi.storage.search.index import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
 
 @pytest.mark.parametrize(

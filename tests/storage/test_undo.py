@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from blogapi.storage import documents, history, pages, posts
-from blogapi.storage.undo import undo
+from blogapi.storage.history import undo
 from tests.conftest import NOON
 from tests.invariants import sound_posts
 from tests.service import add_key
