@@ -48,15 +48,6 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
 
 
-def words_wait(reader: Reader) -> bool:
-    """Return False: PostgreSQL's index keeps a pending list of its own."""
-    return False
-
-
-def settle(tx: Transaction) -> None:
-    """Do nothing."""
-
-
 # A space before and after each word
 _add = Prepared(
     """
@@ -79,11 +70,6 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
     `values` has now, tag, limit and after.
     """
     return _page(reader, partial(_latest, sort), asked, values | {"time": before.key, "id": before.id})
-
-
-def recent(*arguments: Any) -> list[tuple[int, str]]:
-    """Return the matching posts that the index does not find yet: none."""
-    return []
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
