@@ -5,8 +5,10 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import gevent
 from gevent.hub import Hub
 from gevent.server import StreamServer
+from gevent.threadpool import ThreadPool
 from greenlet import greenlet
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
@@ -28,6 +31,8 @@ MAX_ACCEPT = 32  # connections at once: the ones that they replace end a moment 
 UNSENT_BYTES = 64 * 1024  # of a response, which the kernel accepts before the client reads any
 TURN_SECONDS = 0.002  # for requests, before the loop polls the sockets again
 ANSWER_SECONDS = 10.0  # for a database on another machine
+BACKGROUND_THREADS = 8  # more than search at a time
+NICE = 10  # of these threads: with two processors, searches would take most of a list's
 THREADS = 256  # while some wait for a slow name server, others must be free
 
 Waiting = OrderedDict[str, deque[greenlet]]
@@ -230,6 +235,11 @@ class EventLoop:
         threadpool = gevent.get_hub().threadpool
         threadpool.maxsize = THREADS
         self.run_in_thread = threadpool.apply
+        self.background = ThreadPool(BACKGROUND_THREADS)
+
+    def run_in_background(self, function: Callable, arguments: tuple) -> Any:
+        """Run a function in a thread at a low priority."""
+        return self.background.apply(_at_low_priority, (function, arguments))
 
     def wait_for_socket(self, file: int, events: int) -> int:
         """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
@@ -246,3 +256,9 @@ class EventLoop:
     def requests_wait(self) -> bool:
         """Return whether requests wait for their turn."""
         return any(self.turns.waiting)
+
+
+def _at_low_priority(function: Callable, arguments: tuple) -> Any:
+    if sys.platform == "linux":  # Elsewhere, all threads of a process have the same priority.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+    return function(*arguments)

@@ -24,6 +24,10 @@ class Loop:
         """Return what the function returns; a server runs it in a thread of the operating system."""
         return function(*arguments)
 
+    def run_in_background(self, function: Callable, arguments: tuple) -> Any:
+        """Run a function as `run_in_thread` does, at a lower priority than requests. It must hold no lock."""
+        return self.run_in_thread(function, arguments)
+
     def requests_wait(self) -> bool:
         """Return whether requests wait for their turn."""
         return False

@@ -131,7 +131,7 @@ class Database(Reader):
 
         with _held(self._writing, time.monotonic() + BUSY_SECONDS):
             time.sleep(max(0.0, self._next_write - time.monotonic()))
-            return self._in_thread(commit)
+            return self._in_thread(commit, self.engine.loop.run_in_thread)
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
@@ -153,7 +153,7 @@ class Database(Reader):
                 return operation(self, *args, **kwargs)
             goes_on.set()
             try:
-                return self._in_thread(read)
+                return self._in_thread(read, self.engine.loop.run_in_background)
             finally:
                 goes_on.clear()
 
@@ -182,8 +182,8 @@ class Database(Reader):
             tx.recover(error)
             raise
 
-    def _in_thread(self, use: Callable[[Any], T]) -> T:
-        result, error = self.engine.loop.run_in_thread(self._with_another_engine, (use,))
+    def _in_thread(self, use: Callable[[Any], T], run: Callable[..., Any]) -> T:
+        result, error = run(self._with_another_engine, (use,))
         if error is not None:
             raise error
         return result

@@ -55,7 +55,7 @@ class Sqlite:
     """
 
     dialect = "sqlite"
-    readers = 8  # threads that read: while as many clients search for two seconds each, the searches of others wait
+    readers = 5  # threads that read: while as many clients search for two seconds each, the searches of others wait
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):

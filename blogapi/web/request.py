@@ -11,14 +11,9 @@ from urllib.parse import parse_qsl
 
 import flask
 from marshmallow import Schema, ValidationError
+from werkzeug import exceptions
 from werkzeug.datastructures import MIMEAccept
-from werkzeug.exceptions import (
-    BadRequest,
-    HTTPException,
-    PreconditionFailed,
-    RequestEntityTooLarge,
-    UnsupportedMediaType,
-)
+from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
@@ -145,7 +140,7 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
     """
     try:
         return request.operation.body.load(parse_body(request))
-    except (ValidationError, HTTPException):
+    except (ValidationError, exceptions.HTTPException):
         if check_path:
             check_path()
         raise
@@ -154,11 +149,17 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 def parse_body(request: Request) -> dict[str, Any]:
     """Return the fields of the body, JSON or Markdown, not yet validated; raise an HTTP error."""
     mimetype = check_content_type(request, request.operation.content_types)
-    request.body = body = read_body(request)
-    return parse_markdown(request, body) if mimetype == MARKDOWN else parse_json(body)
+    request.body = read_body(request)
+    if mimetype != MARKDOWN:
+        return parse_json(request.body)
+    try:
+        request.file = parse(request.body, strict=True)
+    except MarkdownError as error:
+        raise BadRequest(f"body: {error}") from None
+    return request.file.fields
 
 
-class Unsupported(UnsupportedMediaType):
+class Unsupported(exceptions.UnsupportedMediaType):
     """415, with a header that says what is supported (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
 
     def __init__(self, description: str, header: str, supported: str):
@@ -177,8 +178,7 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
         header = "Accept-Patch" if request.method == "PATCH" else "Accept"
-        message = f"Content-Type: must be {' or '.join(content_types)}"
-        raise Unsupported(message, header, ", ".join(content_types))
+        raise Unsupported(f"Content-Type: must be {' or '.join(content_types)}", header, ", ".join(content_types))
     if environ.get("HTTP_CONTENT_ENCODING", "").lower() not in ("", "identity"):
         raise Unsupported("Content-Encoding: must be left out", "Accept-Encoding", "identity")
     return request.mimetype
@@ -189,19 +189,10 @@ def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     length = int(request.environ.get("CONTENT_LENGTH") or -1)  # -1: it comes in chunks
     body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
     if max(length, len(body)) > max_bytes:
-        raise RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
+        raise exceptions.RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
     if len(body) < length:
         raise BadRequest("body: shorter than its Content-Length")
     return body
-
-
-def parse_markdown(request: Request, body: bytes) -> dict[str, Any]:
-    """Return the fields of a post in a Markdown file; raise BadRequest."""
-    try:
-        request.file = parse(body, strict=True)
-        return request.file.fields
-    except MarkdownError as error:
-        raise BadRequest(f"body: {error}") from None
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -210,7 +201,10 @@ def parse_json(body: bytes) -> dict[str, Any]:
         text = body.decode()
         if text.startswith("\ufeff"):
             raise BadRequest("body: must not begin with a byte order mark")
-        _check_size(text)
+        if sum(map(text.count, '[{,"')) > MAX_VALUES:  # 4 MiB of brackets would take a second to parse.
+            rest, strings = STRING.subn("", text, MAX_VALUES + 1)
+            if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
+                raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
         data = STRICT.decode(text)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
@@ -225,20 +219,6 @@ def parse_json(body: bytes) -> dict[str, Any]:
     if len(data) > MAX_FIELDS:
         raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
     return data
-
-
-def _check_size(text: str) -> None:
-    """Raise BadRequest for far more values than any operation takes: 4 MiB of brackets would take a second to parse."""
-    if sum(map(text.count, '[{,"')) < MAX_VALUES:
-        return
-    values = end = 0
-    for string in STRING.finditer(text):
-        values += 1 + sum(map(text[end : string.start()].count, "[{,"))
-        end = string.end()
-        if values > MAX_VALUES:
-            break
-    if values + sum(map(text[end:].count, "[{,")) > MAX_VALUES:
-        raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -271,10 +251,10 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
     def check(document: bytes | None) -> None:
         if match is not None and (document is None or not any(map(match.contains, etags(document)))):
             missing, other = "there is no such post", "the post has been changed since; get it again"
-            raise PreconditionFailed(f"If-Match: {missing if document is None else other}")
+            raise exceptions.PreconditionFailed(f"If-Match: {missing if document is None else other}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
             there = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
-            raise PreconditionFailed(f"If-None-Match: {there}")
+            raise exceptions.PreconditionFailed(f"If-None-Match: {there}")
 
     return check
 

@@ -1,16 +1,16 @@
-"""Schemas of queries, lists, tags and events. Those of a post are in blogapi.post, those of webhooks at their views."""
+"""Schemas of queries, lists and tags. Those of a post are in blogapi.post, those of webhooks at their views."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, missing, validates_schema
+from marshmallow import ValidationError, fields, missing, validates_schema
 from marshmallow.validate import Range
 
 from blogapi import post as rules
 from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, fold, length, number
-from blogapi.storage.models import MAX_ID, POST_EVENTS
+from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
 from blogapi.storage.search.index import words
 
@@ -236,61 +236,3 @@ class TagChangeSchema(StrictSchema):
     merge = Flag(
         load_default=False, **about("Whether to merge it with another tag of the new name; otherwise that is refused.")
     )
-
-
-# Events
-
-
-def event(name: str, text: str, types: Sequence[str], example: dict[str, Any], /, **data: fields.Field) -> Schema:
-    """Return the schema of an event of one of these types; `example` is one of its data."""
-    return define(
-        name,
-        text,
-        {"type": types[0], "timestamp": "2026-11-20T10:10:00Z", "data": example},
-        type=choice(*types, required=True, **about("What happened.")),
-        timestamp=Time(required=True, **about("When it happened, in UTC, whole seconds.")),
-        data=nested(define(f"{name}Data", f"The data of {name}.", example, **data), "What it happened to."),
-    )
-
-
-def define(name: str, text: str, example: dict[str, Any], /, **described: fields.Field) -> Schema:
-    """Return a schema of the name NAMESchema."""
-    return type(f"{name}Schema", (StrictSchema,), {"__doc__": text, "example": example} | described)()
-
-
-def nested(schema: Schema, description: str) -> fields.Nested:
-    return fields.Nested(schema, required=True, **about(description))
-
-
-TAG_NAME = define("TagName", "A tag that no post carries any more.", {"name": "Travel"}, name=Line(rules.MAX_TAG))
-POST_EVENT = event(
-    "PostEvent",
-    "An event of a post.",
-    POST_EVENTS,
-    {"post": POST_EXAMPLE},
-    post=nested(PostWithoutContentSchema(), "The post as it was then, without content."),
-)
-TAG_UPDATED = event(
-    "TagUpdated",
-    "A tag was renamed, or merged with another.",
-    ["tag.updated"],
-    {"tag": TagSchema.example, "previous_name": "Journeys"},
-    tag=nested(TagSchema(), "The tag as it is now."),
-    previous_name=Line(rules.MAX_TAG),
-)
-TAG_DELETED = event(
-    "TagDeleted",
-    "A tag was removed from every post.",
-    ["tag.deleted"],
-    {"tag": TAG_NAME.example},
-    tag=nested(TAG_NAME, "The tag as it was."),
-)
-PAYLOADS = {  # by type of the event: a description, and the schema of the payload
-    "post.created": ("A post was created.", POST_EVENT),
-    "post.updated": ("A post was changed.", POST_EVENT),
-    "post.published": ("A post was published: created as such, changed, or due.", POST_EVENT),
-    "post.deleted": ("A post was deleted; this is its last state.", POST_EVENT),
-    "tag.updated": ("A tag was renamed in every post, or merged with another; this is its new state.", TAG_UPDATED),
-    "tag.deleted": ("A tag was removed from every post.", TAG_DELETED),
-    "ping": ("A test of the receiver, sent on request.", event("Ping", "A ping, sent on request.", ["ping"], {})),
-}

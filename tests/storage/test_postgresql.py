@@ -168,7 +168,7 @@ def test_the_words_of_changes_move_to_the_index(url, connection):
         for status in ("published", "draft"):
             database.write(posts.add, {"title": "A", "content": "fog", "status": status, "tags": []})
         assert [connection.execute(query).fetchone() for query in pending] == [(1,), (1,)]
-        assert not search.words_wait(database)
+        search.settle(database)
         assert [connection.execute(query).fetchone() for query in pending] == [(0,), (0,)]
         assert len(search.page(database, pages.ListQuery(9, q="fog")).documents) == 2
 

@@ -45,17 +45,8 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
 
 
-def words_wait(reader: Reader) -> bool:
-    """Move the words of the latest changes to the index, which searches read one by one until then; return False."""
-    reader.row(_move)
-    return False
-
-
-def settle(tx: Transaction) -> None:
-    """Do nothing: `words_wait` needs no transaction."""
-
-
-_move = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
+# Searches read the words of the latest changes one by one until they are in the index.
+SETTLE = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
 # A space before and after each word
 _add = Prepared(
     """
@@ -78,11 +69,6 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
     `values` has now, tag, limit and after.
     """
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
-
-
-def recent(*arguments: Any) -> list[tuple[int, str]]:
-    """Return the matching posts that the index does not find yet: none."""
-    return []
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:

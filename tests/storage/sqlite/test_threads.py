@@ -153,10 +153,10 @@ def read_during(database, *clients):
 
 
 def test_clients_that_read_for_long_do_not_keep_another_waiting(database):
-    assert read_during(database, *"abcdefg", "other") == "read"
+    assert read_during(database, *"abcd", "other") == "read"
 
 
-@pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdefghi")])
+@pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
 def test_a_read_in_a_thread_does_not_wait_for_ever_for_others(database, monkeypatch, clients):
     monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
     with pytest.raises(Unavailable, match="locked") as caught:
