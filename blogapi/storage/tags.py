@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from peewee import EXCLUDED, JOIN, SQL, Case, Field, Node, Select, Value, fn
+from peewee import EXCLUDED, SQL, Case, Field, Node, Value, fn
 
 from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, search, webhooks
@@ -55,8 +55,9 @@ TagRow = tuple[str, str | None, int, int]  # a tag, its name, the newest post wi
 
 def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
     """Return the tags between two, at most `limit`. A tag can have a row for each status: the newest post spells it."""
-    limits = {"limit": len(STATUSES) * limit, "first": first, "last": last}
-    groups = groupby(reader.rows(_tags(status), now=reader.now, **limits), itemgetter(0))
+    values = {"now": reader.now, "limit": len(STATUSES) * limit, "first": first, "last": last}
+    one_is_due = status == "scheduled" and reader.row(_any_due, now=values["now"]) is not None
+    groups = groupby(reader.rows(_tags(status, one_is_due), **values), itemgetter(0))
     return [_merged(*group) for _, group in islice(groups, limit)]
 
 
@@ -80,18 +81,19 @@ def _read(reader: Reader, post_id: int) -> str | None:
 
 
 @cache
-def _tags(status: str | None) -> Prepared:
+def _tags(status: str | None, one_is_due: bool = False) -> Prepared:
     """Return the query of the tags from `first` to `last`, with the parameters now and limit.
 
-    A tag can have several rows. Its name is NULL if only the document of the newest post has it.
+    A tag can have several rows. Its name is NULL if only the document of the newest post has it. While a post is due,
+    the tags of the posts that are still scheduled are counted.
     """
     query = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts).where(_asked(Tag.tag))
     if status is not None:
         query = query.where(Tag.status == status)
-    if status == "scheduled":
-        query = _future(query)
-    elif status == "published":
-        query += _due
+    if status == "published":
+        query += _of_schedule.where(_is_due)
+    elif status == "scheduled" and one_is_due:
+        query = _of_schedule.where(Schedule.published_at > Param("now"))
     return Prepared(query.order_by(SQL("1")).limit(Param("limit")))
 
 
@@ -100,26 +102,11 @@ def _asked(tag: Field) -> Node:
 
 
 _is_due = Schedule.published_at <= Param("now")
+_any_due = Prepared(Schedule.select(Schedule.post_id).where(_is_due).limit(1))
+_counted = fn.MAX(PostTag.post_id), fn.COUNT(PostTag.post_id)
 _carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
-_counted = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
-_due = Schedule.select(PostTag.tag, Value(None), *_counted).join(PostTag, on=_carried)  # due posts: usually none
-_due = _due.where(_is_due, _asked(PostTag.tag)).group_by(PostTag.tag)
-
-
-def _future(tags: Select) -> Select:
-    """Return the query of the tags of scheduled posts that are not due."""
-    due = _due.alias("due")
-    newest = (
-        PostTag.select(PostTag.post_id)
-        .where(PostTag.tag == Tag.tag, PostTag.status == "scheduled")
-        .where(~fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == PostTag.post_id, _is_due)))
-        .order_by(PostTag.post_id.desc())
-        .limit(1)
-    )
-    is_newest = due.c.newest == Tag.newest
-    posts = Tag.posts - fn.COALESCE(due.c.posts, 0)
-    columns = Tag.tag, Case(None, [(is_newest, None)], Tag.name), Case(None, [(is_newest, newest)], Tag.newest), posts
-    return tags.select(*columns).join(due, JOIN.LEFT_OUTER, on=due.c.tag == Tag.tag).where(posts > 0)
+_of_schedule = Schedule.select(PostTag.tag, Value(None), *_counted).join(PostTag, on=_carried)
+_of_schedule = _of_schedule.where(_asked(PostTag.tag)).group_by(PostTag.tag)
 
 
 # The tags of one post

@@ -120,8 +120,7 @@ class Sender:
         """Every SETTLE_SECONDS, move the words that wait to the search index."""
         if 0 < self.settle_at - self.clock() <= SETTLE_SECONDS:  # more if the clock was set back
             return
-        if search.words_wait(self.database):
-            self.database.write(search.settle)
+        search.settle(self.database)
         self.settle_at = self.clock() + SETTLE_SECONDS
 
     def prune(self) -> None:

@@ -213,9 +213,9 @@ def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
 
     def look(reader):
         found = [search.page(reader, ListQuery(10, q="fog"))]
-        for operation, *arguments in ((search.settle,), (posts.add, fields)):
+        for operation, *arguments in ((search.settle, database), (database.write, posts.add, fields)):
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(database.write, operation, *arguments).result(10)
+                pool.submit(operation, *arguments).result(10)
             found.append(search.page(reader, ListQuery(10, q="fog")))
         return [len(page.documents) for page in found]
 
@@ -298,7 +298,7 @@ def test_a_damaged_post_with_more_words_than_were_indexed_can_be_deleted(client,
 @pytest.mark.sqlite
 def test_only_the_part_that_changes_is_written(database, client, post, statements):
     post(title="Fog", tags=["a"])
-    database.write(search.settle)
+    search.settle(database)
 
     def written(**changes):
         with statements() as collected:

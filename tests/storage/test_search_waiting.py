@@ -94,7 +94,7 @@ def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, databa
             client.delete(f"/v1/posts/{number}")
         clock.now += draw.randrange(2)
         if draw.random() < 0.1:
-            database.write(search.settle)
+            search.settle(database)
     queries = [
         {"q": q, "sort": sort} | filters
         for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
@@ -102,6 +102,6 @@ def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, databa
         for filters in ({}, {"status": "published"}, {"status": "draft"}, {"tag": "fog"})
     ]
     before = [search.page(database, ListQuery(5, **query)) for query in queries]
-    database.write(search.settle)
+    search.settle(database)
     assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
     assert any(page.before for page in before)

@@ -183,12 +183,15 @@ def test_a_page_of_tags_scans_nothing_and_sorts_only_what_is_due(plan, status):
     if status == "published":
         assert searches == [by_status, *DUE]
         assert others == {"MERGE", "LEFT", "RIGHT", "USE"}
-    elif status == "scheduled":
-        assert searches[:3] == [*DUE, by_status]
-        assert others == {"MATERIALIZE", "USE", "CORRELATED"}
     else:
         assert searches == [by_status if status else "USING PRIMARY KEY (tag>? AND tag<?)"]
         assert not others
+
+
+def test_while_a_post_is_due_the_tags_of_the_others_in_the_schedule_are_counted(plan):
+    steps = plan(stored_tags._tags("scheduled", one_is_due=True))
+    searches = [step.split(maxsplit=2)[2] for step in steps if step.startswith("SEARCH")]
+    assert searches == [DUE[0].replace("<", ">"), DUE[1]]
 
 
 def test_the_posts_that_spell_the_tags_of_a_deleted_one_are_found_by_keys(plan):

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from blogapi.storage import documents
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
 from blogapi.storage.pages import Cursor, ListQuery, PostPage, page_of
@@ -24,14 +24,12 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     ENGINES[tx.dialect].reindex(tx, post_id, old, new)
 
 
-def words_wait(reader: Reader) -> bool:
-    """Return whether some words are not in the index yet."""
-    return ENGINES[reader.dialect].words_wait(reader)
-
-
-def settle(tx: Transaction) -> None:
-    """Move all waiting words to the index."""
-    ENGINES[tx.dialect].settle(tx)
+def settle(database: Database) -> None:
+    """Move waiting words to the index."""
+    if database.dialect == "postgresql":
+        database.row(postgresql.SETTLE)
+    elif database.row(sqlite.WAITING):
+        database.write(lambda tx: tx.defer(sqlite.SETTLE))
 
 
 def page(reader: Reader, query: ListQuery) -> PostPage:
@@ -91,7 +89,8 @@ def _others(reader: Reader, asked: Asked, sort: str, values: dict[str, Any]) -> 
     It does not know due posts as published yet. Their text is read, not the index: the time of a search among published
     posts must not depend on others.
     """
-    yield from ENGINES[reader.dialect].recent(reader, asked, sort, values["now"])
+    if reader.dialect == "sqlite":
+        yield from sqlite.recent(reader, asked, sort, values["now"])
     if asked.status == "published" and sort != "updated_at":
         for post_id, time in list(reader.rows(_due, now=values["now"])):
             found = reader.row(_document, id=post_id)  # One by one: memory holds one.

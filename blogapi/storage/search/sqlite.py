@@ -15,22 +15,7 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Post, Recent, Search
 from blogapi.storage.pages import COLUMNS, Cursor, future_ids
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search.index import (
-    OF_TAG,
-    OF_TITLE,
-    PUBLISHED,
-    STATUS,
-    Asked,
-    Wanted,
-    all_words,
-    has,
-    label_words,
-    labels_differ,
-    marked,
-    phrase,
-    tag_label,
-    text_differs,
-)
+from blogapi.storage.search import index
 
 SORTED_POSTS = 20_000  # If more match, a scan of all posts soon finds the latest of them.
 # Bytes of a database in which a search for plain words, and one for beginnings or sequences, takes some 20 ms at most
@@ -40,26 +25,16 @@ QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Update the words of a changed post."""
-    if text_differs(old, new):
-        tx.defer(_remember, id=post_id, removed=all_words(old), added=all_words(new))
-    elif labels_differ(old, new):
+    if index.text_differs(old, new):
+        tx.defer(_remember, id=post_id, removed=index.all_words(old), added=index.all_words(new))
+    elif index.labels_differ(old, new):
         tx.defer(_settle_post, id=post_id)
-        tx.defer(_remove, id=post_id, words=marked(old, label_words(old)))
-        tx.defer(_add, id=post_id, words=marked(new, label_words(new)))
+        tx.defer(_remove, id=post_id, words=index.marked(old, index.label_words(old)))
+        tx.defer(_add, id=post_id, words=index.marked(new, index.label_words(new)))
 
 
-def words_wait(reader: Reader) -> bool:
-    """Return whether some words are not in the index yet."""
-    return reader.row(_waiting) is not None
-
-
-def settle(tx: Transaction) -> None:
-    """Move all waiting words to the index."""
-    tx.defer(_settle)
-
-
-_waiting = Prepared(Recent.select(Recent.c.post_id).limit(1))
-_settle, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
+WAITING = Prepared(Recent.select(Recent.c.post_id).limit(1))
+SETTLE, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
 _remember = Prepared(
     """
     INSERT INTO recent (post_id, removed, added, size) VALUES (:id, :removed, :added, length(:removed) + length(:added))
@@ -74,7 +49,7 @@ _is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
 _found = Search.select(Search.c.rowid).where(Expression(Search.c.search, "MATCH", Param("words")), ~_is_recent)
 
 
-def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
+def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit.
 
     Costs more than a list if posts have some of the words and not the rest.
@@ -95,7 +70,7 @@ def _newest(status: str | None) -> Prepared:
     return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
 
 
-def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after. The index does not have this order: the matches are sorted or, if there
@@ -123,11 +98,11 @@ def _latest(sort: str, status: str | None) -> Prepared:
     return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
 
 
-def recent(reader: Reader, asked: Asked, sort: str, now: str) -> Iterator[tuple[int, str]]:
+def recent(reader: Reader, asked: index.Asked, sort: str, now: str) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of the posts that are found among those whose words are not in the index yet."""
     for post_id, words, time, published_at in reader.rows(_recent(sort, asked.status)):
         is_due = asked.status == "scheduled" and published_at <= now
-        if time and not is_due and has(words, asked):
+        if time and not is_due and index.has(words, asked):
             yield post_id, time
 
 
@@ -140,7 +115,7 @@ def _recent(sort: str, status: str | None) -> Prepared:
     return Prepared(query if status is None else query.where(Post.status == status))
 
 
-def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
+def is_quick(reader: Reader, looked_for: index.Wanted, in_order: bool) -> bool:
     """Return whether a search takes no longer than a few lists; `in_order`: of all posts, by creation.
 
     It reads more in a larger database.
@@ -156,21 +131,21 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
 _size = Prepared("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 
-def expression(asked: Asked) -> str:
+def expression(asked: index.Asked) -> str:
     """Return the search expression for SQLite: our words in quotes, so that none has a special meaning."""
     looked_for, status, tag, by_title = asked
-    scopes = ["", PUBLISHED] if status is None else [PUBLISHED if status == "published" else ""]
+    scopes = ["", index.PUBLISHED] if status is None else [index.PUBLISHED if status == "published" else ""]
 
     def either(sequence: tuple[str, ...], by_start: bool, *marks: str) -> str:
         star = " *" if by_start else ""
-        found = (f'"{phrase(sequence, scope + mark)}"{star}' for scope in scopes for mark in marks)
+        found = (f'"{index.phrase(sequence, scope + mark)}"{star}' for scope in scopes for mark in marks)
         return f"({' OR '.join(found)})"
 
-    terms = [either(*each, *([OF_TITLE] if by_title else ["", OF_TAG])) for each in looked_for]
+    terms = [either(*each, *([index.OF_TITLE] if by_title else ["", index.OF_TAG])) for each in looked_for]
     if status not in (None, "published"):
-        terms.append(f'"{STATUS}{status}"')
+        terms.append(f'"{index.STATUS}{status}"')
     if tag:
-        terms.append(either((tag_label(tag),), False, ""))
+        terms.append(either((index.tag_label(tag),), False, ""))
     if by_title is False:
-        return f"({' AND '.join(terms)}) NOT ({' AND '.join(either(*each, OF_TITLE) for each in looked_for)})"
+        return f"({' AND '.join(terms)}) NOT ({' AND '.join(either(*each, index.OF_TITLE) for each in looked_for)})"
     return " AND ".join(terms)
