@@ -1,4 +1,4 @@
-"""The commands for the database, its keys, the owner's page and the installation."""
+"""The command line, and its commands for the database, keys, the owner's page and the installation."""
 
 import os
 import shutil
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 from urllib.error import URLError
@@ -27,6 +28,11 @@ from blogapi.storage.engine import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
+LAZY = {
+    "import": "blogapi.cli.transfer:import_posts",
+    "export": "blogapi.cli.transfer:export_posts",
+    "undo": "blogapi.cli.transfer:undo_changes",
+}
 ITEMS_A_LINE = 1000  # of progress
 ROOM_BYTES = 100 * 1024 * 1024  # that should be free
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -43,6 +49,32 @@ Once the server runs, this creates a post:
 """
 
 T = TypeVar("T")
+
+
+class LazyGroup(click.Group):
+    """Commands of which some are imported when they are called: the others do without parsers of Markdown and HTML."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return [*super().list_commands(ctx), *LAZY]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command."""
+        return resolve_name(LAZY[name]) if name in LAZY else super().get_command(ctx, name)
+
+
+@click.group(name="blogapi", cls=LazyGroup)
+@click.version_option(package_name="blogapi", message="%(package)s %(version)s")
+def command_line() -> None:
+    """Manage a blogapi database. BLOGAPI_DATABASE names it."""
+
+
+def main() -> None:
+    """Run the command line; a failure is one line and the exit status 1."""
+    try:
+        command_line()
+    except (OSError, Unavailable, ValueError) as error:
+        sys.exit(f"blogapi: {error}")
 
 
 @contextmanager
@@ -79,13 +111,13 @@ def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
             click.echo(f"{number} of {length}", err=True)
 
 
-@click.command()
+@command_line.command()
 def init() -> None:
     """Set up the database, with a first key."""
     set_up(Config.from_environ(os.environ))
 
 
-@click.command()
+@command_line.command()
 @click.option("--host", help="The address to listen on (HOST).")
 @click.option("--port", help="The port to listen on (PORT).")
 def serve(host: str | None, port: str | None) -> None:
@@ -107,7 +139,7 @@ def set_up(config: Config) -> None:
             database.write(api_keys.add, "first", key)
 
 
-@click.command()
+@command_line.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(file: Path) -> None:
     """Write a consistent copy of the database to FILE.
@@ -120,7 +152,7 @@ def backup(file: Path) -> None:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
 
 
-@click.command("copy")
+@command_line.command("copy")
 @click.argument("target")
 def copy_database(target: str) -> None:
     """Copy the whole database to TARGET.
@@ -135,7 +167,7 @@ def copy_database(target: str) -> None:
     click.echo(f"copied {database.engine.name} to {to.name}")
 
 
-@click.group()
+@command_line.group()
 def keys() -> None:
     """Create, list, regenerate and revoke API keys."""
 
@@ -192,7 +224,7 @@ def _show_and_store(database: Database, write: Callable, name: str) -> None:
         raise ValueError(f"the key above is not valid: {error}") from error
 
 
-@click.command()
+@command_line.command()
 @click.option("--end", is_flag=True, help="End all sessions, and the links that nobody has used.")
 def settings(end: bool) -> None:
     """Print a link to the owner's page. It works once, for ten minutes, and opens a session of twelve hours."""
@@ -212,7 +244,7 @@ def settings(end: bool) -> None:
 # The installation
 
 
-@click.command()
+@command_line.command()
 def openapi() -> None:
     """Print the description of the API (OpenAPI 3.1), which the server has at /openapi.json."""
     with TemporaryDirectory() as folder:
@@ -220,7 +252,7 @@ def openapi() -> None:
         click.echo(app.test_client().get("/openapi.json").text)
 
 
-@click.command()
+@command_line.command()
 def doctor() -> None:
     """Check the installation.
 

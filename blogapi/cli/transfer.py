@@ -239,12 +239,13 @@ def _foreseen(item: Item, outcome: str) -> str:
 def export_posts(folder: Path, delete: bool) -> None:
     """Write every post to DIR as a Markdown file, SLUG.md. Files with the same content are not touched."""
     with opened() as database:
-        summary = export(storage_pages.every(database), folder, delete=delete)
-    for failure in summary.failed:
+        results = Counter(export(storage_pages.every(database), folder, delete=delete).values())
+    counts = {name: results.pop(name, 0) for name in ("written", "unchanged", "deleted")}
+    del results["kept"]
+    for failure in results:
         click.echo(shown(failure), err=True)
-    failed = f", failed {len(summary.failed)}" if summary.failed else ""
-    click.echo(f"written {summary.written}, unchanged {summary.unchanged}, deleted {summary.deleted}{failed}")
-    sys.exit(1 if summary.failed else 0)
+    click.echo(counted(counts | ({"failed": len(results)} if results else {})))
+    sys.exit(1 if results else 0)
 
 
 @click.command("undo")

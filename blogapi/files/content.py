@@ -39,7 +39,7 @@ IMAGE = (
 )
 REFERENCE = rf"^[ ]{{0,3}}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>{RELATIVE}[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp))"
 CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}|{REFERENCE}", re.MULTILINE | re.IGNORECASE)
-FENCED, CODE = re.compile(FENCE, re.MULTILINE), re.compile(INLINE)
+CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
 # Constructs that work on one site only: each with a text without which it need not be searched for.
 NOT_PORTABLE = (
     ("relative images", "", re.compile(IMAGE, re.IGNORECASE)),
@@ -119,9 +119,7 @@ def with_absolute_images(content: str, site: str, folder: str = "") -> str:
 
 def not_portable(content: str) -> dict[str, int]:
     """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
-    if "```" in content or "~~~" in content:
-        content = FENCED.sub(lambda match: "\n" * match[0].count("\n"), content)
-    content = CODE.sub("", content)
+    content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
     lines: dict[str, int] = {}
     for name, mark, pattern in NOT_PORTABLE:
         if mark in content and (match := pattern.search(content)):

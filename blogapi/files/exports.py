@@ -38,7 +38,7 @@ class CleanFile(io.FileIO):
 
 
 def wordpress_posts(path: Path) -> Iterator[Post]:
-    """Read the items of an export (WXR): their `kind`, and for posts and pages the result of `_entry`.
+    """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
 
     Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
     """
@@ -51,11 +51,11 @@ def wordpress_posts(path: Path) -> Iterator[Post]:
         elif status not in STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
-            yield _entry(kind, _text(item, "post_id"), _text(item, "post_name"), _wordpress_post, item, images)
+            yield {"kind": kind, "id": _text(item, "post_id"), **_wordpress_post(item, images)}
 
 
 def ghost_posts(path: Path) -> Iterator[Post]:
-    """Read the posts of an export (JSON) as `wordpress_posts` does. Raise MarkdownError if it is no export."""
+    """Read the posts of an export (JSON) as `wordpress_posts` does; or the `error` in one."""
     try:
         export = json.loads(path.read_bytes())
         data = export["db"][0]["data"] if "db" in export else export["data"]
@@ -66,21 +66,17 @@ def ghost_posts(path: Path) -> Iterator[Post]:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
     for row, kind in rows:
-        yield _entry(kind, str(row.get("id")), row.get("slug"), _ghost_post, row, tags)
+        post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
+        try:
+            yield post | _ghost_post(row, tags)
+        except MarkdownError as error:
+            yield post | {"error": error.reason}
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            yield post | {"error": "its fields are not those of a post"}
 
 
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path], Iterator[Post]]] = {".xml": wordpress_posts, ".json": ghost_posts}
-
-
-def _entry(kind: str, number: str, slug: Any, read: Callable[..., Post], *arguments: Any) -> Post:
-    """Return the fields of a post, with its `created_at`, `html`, `path`, `comments`; or its `error`."""
-    entry = {"kind": kind, "id": number, "slug": slug}
-    try:
-        return entry | read(*arguments)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        is_told = isinstance(error, MarkdownError)
-        return entry | {"error": error.reason if is_told else "its fields are not those of a post"}
 
 
 def _items(path: Path, kind: str = "") -> Iterator[Element]:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -250,21 +249,12 @@ def _scalar(text: str, also_special: str = "") -> str:
 # The export
 
 
-class Summary(NamedTuple):
-    """How many files an export dealt with."""
-
-    written: int
-    unchanged: int
-    deleted: int
-    failed: tuple[str, ...] = ()  # the reasons why files could not be written or removed
-
-
-def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> Summary:
+def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> dict[Path, str]:
     """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
-    A file with the same bytes is not touched; any other is replaced atomically. If a file cannot be written or removed,
-    the others still are. With `delete`, the files of posts that are gone are removed: regular files SLUG.md whose front
-    matter has that slug and all that an export writes.
+    Return whether each file was written, unchanged or deleted, or why it could not be. A file with the same bytes is
+    not touched; any other is replaced atomically. With `delete`, the files of posts that are gone are removed: regular
+    files SLUG.md whose front matter has that slug and all that an export writes. All others are kept.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -273,9 +263,7 @@ def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = F
     results = {(path := folder / f"{post['slug']}.md"): _attempt("write", path, post) for post in posts}
     if delete:
         results |= {path: _attempt("remove", path) for path in sorted(folder.iterdir()) if path not in results}
-    counts = Counter(results.values())
-    failed = tuple(result for result in results.values() if result.startswith("cannot"))
-    return Summary(counts["written"], counts["unchanged"], counts["deleted"], failed)
+    return results
 
 
 def _attempt(verb: str, path: Path, post: Mapping[str, Any] | None = None) -> str:

@@ -74,7 +74,7 @@ def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int |
             return PostPage(kept, cursor(last))
         last, more = Kept(*row), number > limit
         with suppress(Damaged):
-            kept.append(last._replace(post=documents.without_content(last.post)))
+            kept.append(last._replace(post=documents.cut(last.post or b"", documents.WITHOUT_CONTENT)))
             size += len(kept[-1].post) + len(last.post) // READ_SHARE
     return PostPage(kept, cursor(last) if more else None)
 

@@ -51,7 +51,10 @@ def check_session() -> None:
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:
         if not is_public:
-            request.session = find_session()
+            token = cookie(request, cookie_name())
+            if not keys.is_valid(request.database, keys.SESSION, token):
+                raise Forbidden(NO_SESSION)
+            request.session = token
     except (Forbidden, Unavailable):
         if is_change:
             with suppress(HTTPException):
@@ -62,14 +65,6 @@ def check_session() -> None:
         token = g.form.get("form_token", "")
         if not is_public and not hmac.compare_digest(token.encode(), form_token(path()).encode()):
             raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
-
-
-def find_session() -> str:
-    """Return the token of the session. Raises Forbidden."""
-    token = cookie(request, cookie_name())
-    if keys.is_valid(request.database, keys.SESSION, token):
-        return token
-    raise Forbidden(NO_SESSION)
 
 
 def load_form() -> MultiDict[str, str]:
@@ -206,7 +201,7 @@ def finish(response: Response) -> Response:
         response.set_data(render_template(template, action=action, **response.json))
         response.mimetype = "text/html"
         del response.headers["Cache-Control"]
-    if g.get("was_noticed") and response.status_code == 200:
+    if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

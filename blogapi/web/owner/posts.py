@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import unified_diff
-from functools import partial
 from itertools import chain, islice, takewhile
 from operator import eq
 from typing import Any
@@ -144,17 +143,15 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
     The post must have this entity tag; without one, that of now.
     """
     before = documents.etag(posts.find(request.database, post_id))
-    check = partial(must_match, before if etag is None else etag)
+
+    def check(document: bytes) -> None:
+        if documents.etag(document) != (before if etag is None else etag):
+            raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
+
     document = request.database.write(operation, post_id, argument, check=check, by=request.author)
     after = documents.etag(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.author and after != before else None
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
-
-
-def must_match(etag: str, document: bytes | None) -> None:
-    """Raise PreconditionFailed unless a post has this entity tag."""
-    if document is None or documents.etag(document) != etag:
-        raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
 
 def as_typed(document: bytes) -> dict[str, str]:
