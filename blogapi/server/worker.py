@@ -27,7 +27,7 @@ from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service stops
-MAX_ACCEPT = 32  # connections at once: the ones that they replace end a moment later
+MAX_ACCEPT = 1 / 32  # of all connections at once: the ones that they replace end a moment later
 UNSENT_BYTES = 64 * 1024  # of a response, which the kernel accepts before the client reads any
 TURN_SECONDS = 0.002  # for requests, before the loop polls the sockets again
 ANSWER_SECONDS = 10.0  # for a database on another machine
@@ -96,7 +96,7 @@ class Worker(GeventWorker):
         for sock in self.sockets:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
-            servers[-1].max_accept = MAX_ACCEPT
+            servers[-1].max_accept = int(self.handler.max_connections * MAX_ACCEPT)
             servers[-1].start()
         self.sender.thread.start()
         return servers

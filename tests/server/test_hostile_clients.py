@@ -1,6 +1,8 @@
 """Clients that ask for much: what they make the server keep is bounded, and others are served."""
 
+import os
 import resource
+import signal
 import socket
 import threading
 import time
@@ -149,6 +151,19 @@ def test_small_requests_that_never_end_are_bounded_together(service, opened, kin
     eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
+
+
+def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, opened):
+    flood = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
+    assert service.request("GET", "/v1/posts")[0] == 200  # The key is known now.
+    os.kill(service.worker, signal.SIGSTOP)
+    for _ in range(1500):
+        send(service, opened, b"").send(flood, socket.MSG_DONTWAIT)
+    other = send(service, opened, service.head("GET /v1/posts HTTP/1.1"))
+    worked = service.worked
+    os.kill(service.worker, signal.SIGCONT)
+    assert read_answer(other)[0] == 200
+    assert service.worked - worked < 0.12
 
 
 def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opened):
