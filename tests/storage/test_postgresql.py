@@ -12,7 +12,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.post import STATUSES
-from blogapi.storage import engine_for, history, keys, pages, posts
+from blogapi.storage import engine_for, history, keys, pages, posts, search
 from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
@@ -136,8 +136,9 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
     values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
     of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
     values |= {"after": ""}
-    rare = patterns._sequences(index.wanted("rare4711")) | {"label": f" {index.tag_label('all')} ", "first": 100}
-    common = rare | patterns._sequences(index.wanted("common"))
+    words = [
+        patterns._words(index.Asked(index.wanted(q), None, "all")) | {"first": 100} for q in ("rare4711", "common")
+    ]
     with closing(engine.connections.connect()) as connection:
         connection.execute(FILL)
         connection.execute(FILL_SEARCH)
@@ -152,13 +153,24 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
                 queries.append((pages._latest("published_at", status, by_tag, True), values | of_second))
                 if analyzed:  # as PostgreSQL does within a minute
                     for query in (patterns._newest, partial(patterns._latest, "published_at")):
-                        queries.append((query(1, None, status, by_tag, patterns.INDEXED), values | rare))
-                        queries.append((query(1, None, status, by_tag, patterns.AMONG_FIRST), values | common))
+                        queries += [(query(1, None, status, by_tag), values | each) for each in words]
                 for query, given in queries:
                     statement = engine.statement(query)
                     explained = statement._replace(text=f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}")
                     ((((plan,),),),) = [result.rows for result in connection.run([connection.bind(explained, given)])]
                     assert rows_read(plan["Plan"]) <= 120, (statement.text, plan)
+
+
+def test_the_words_of_changes_move_to_the_index(url, connection):
+    connection.execute("CREATE EXTENSION pgstattuple")
+    pending = [f"SELECT pending_tuples FROM pgstatginindex('search_{name}')" for name in ("published", "others")]
+    with closing(Database(engine_for(url))) as database:
+        for status in ("published", "draft"):
+            database.write(posts.add, {"title": "A", "content": "fog", "status": status, "tags": []})
+        assert [connection.execute(query).fetchone() for query in pending] == [(1,), (1,)]
+        search.settle(database)
+        assert [connection.execute(query).fetchone() for query in pending] == [(0,), (0,)]
+        assert len(search.page(database, pages.ListQuery(9, q="fog")).documents) == 2
 
 
 def test_a_text_that_cannot_be_there_is_not_found(client):
@@ -222,7 +234,7 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
     page = history.trash(database, 100)
     rest = history.trash(database, 100, page.before)
     database.close()
-    assert [each.post_id for each in page.kept + rest.kept] == list(range(60, 0, -1))
+    assert [each.post_id for each in page.posts + rest.posts] == list(range(60, 0, -1))
     assert sizes[0] <= pages.READ_BYTES + 2_100_000
 
 

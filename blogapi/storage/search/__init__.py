@@ -25,8 +25,10 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
 
 
 def settle(database: Database) -> None:
-    """Move waiting words to SQLite's index, if there are any; PostgreSQL's has a pending list of its own."""
-    if database.dialect == "sqlite" and database.row(sqlite.WAITING):
+    """Move waiting words to the index."""
+    if database.dialect == "postgresql":
+        database.row(postgresql.SETTLE)
+    elif database.row(sqlite.WAITING):
         database.write(lambda tx: tx.defer(sqlite.SETTLE))
 
 

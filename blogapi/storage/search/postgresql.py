@@ -4,7 +4,7 @@ A tsvector holds at most a megabyte, and no positions beyond 16,383.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from operator import add as union_all
 from operator import and_
 from typing import Any
@@ -30,10 +30,7 @@ from blogapi.storage.search.index import (
 )
 
 FIRST = 200  # posts, read before the index is used
-SMALL_BYTES = 2 * 1024 * 1024  # of words, which are searched in less time than the index
 COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of parameters, and the marks of their words
-
-ALL, AMONG_FIRST, INDEXED = "all", "among first", "indexed"  # ways to search
 
 Words = Table("search")  # with post_id, text, labels and published
 
@@ -48,6 +45,8 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
 
 
+# Searches read the words of the latest changes one by one until they are in the index.
+SETTLE = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
 # A space before and after each word
 _add = Prepared(
     """
@@ -61,7 +60,7 @@ _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
-    return _page(reader, _newest, asked, values)
+    return reader.rows(_newest(*_filters(asked)), **values, **_words(asked))
 
 
 def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
@@ -69,7 +68,7 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
 
     `values` has now, tag, limit and after.
     """
-    return _page(reader, partial(_latest, sort), asked, values | {"time": before.key, "id": before.id})
+    return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
 def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
@@ -77,47 +76,34 @@ def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
     return in_order and len(looked_for) == len(looked_for[0][0]) == 1
 
 
-def _page(reader: Reader, query: Callable[..., Prepared], asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
-    """Return the matching rows among the first posts of the order or, if these are too few, among all posts.
-
-    The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
-    used at once, as few have all words.
-    """
-    filters = len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
-    values = values | _sequences(asked.looked_for) | {"label": f" {tag_label(asked.tag or '')} "}
-    first = [] if asked.by_title else list(reader.rows(query(*filters, AMONG_FIRST), first=FIRST, **values))
-    if len(first) == values["limit"]:
-        return iter(first)
-    way = ALL if reader.row(_size)[0] <= SMALL_BYTES else INDEXED
-    return reader.rows(query(*filters, way), **values)
+def _filters(asked: Asked) -> tuple[int, bool | None, str | None, bool]:
+    return len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
 
 
-_size = Prepared("SELECT pg_table_size('search')")
-
-
-def _sequences(looked_for: Wanted) -> dict[str, str]:
-    """Return the parameters of each sequence, which have no characters that are special in a LIKE pattern."""
-    return {
+def _words(asked: Asked) -> dict[str, Any]:
+    """Return the parameters of a search. Sequences have no characters that are special in a LIKE pattern."""
+    sequences = {
         f"{name}{number}": f" {phrase(sequence, mark)}{'' if by_start else ' '}"
-        for number, (sequence, by_start) in enumerate(looked_for)
+        for number, (sequence, by_start) in enumerate(asked.looked_for)
         for name, mark in COLUMNS
     }
+    return sequences | {"label": f" {tag_label(asked.tag or '')} ", "first": FIRST}
 
 
 @cache
-def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool, way: str) -> Prepared:
-    """Return the query of a page, with the parameters now, before, limit, first, label and sequences."""
-    key = Post.id
-    order = [key.desc()]
-    first = Post.select(key).where(*_with_status(status), key < Param("before")).order_by(*order).limit(Param("first"))
-    found = _found(way, first, count, by_title, status, by_tag)
-    query = Post.select(key, Post.status, Post.document).where(found, *_with_status(status), key < Param("before"))
-    return Prepared(bounded(query.order_by(*order).limit(Param("limit"))))
+def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Prepared:
+    """Return the query of a page, with the parameters now, before, limit, and those of `_words`."""
+    key, order = Post.id, Post.id.desc()
+    listed = (*_with_status(status), key < Param("before"))
+    first = Post.select(key).where(*listed).order_by(order).limit(Param("first"))
+    found = _found(first, count, by_title, status, by_tag)
+    query = Post.select(key, Post.status, Post.document).where(found, *listed)
+    return Prepared(bounded(query.order_by(order).limit(Param("limit"))))
 
 
 @cache
-def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool, way: str) -> Prepared:
-    """Return the query of a page by time, with now, time, id, after, limit, first, label and sequences."""
+def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool) -> Prepared:
+    """Return the query of a page by time, with now, time, id, after, limit, and the parameters of `_words`."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()
     lists = [
@@ -125,7 +111,7 @@ def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: b
         for each in ([status] if status else STATUSES)
     ]
     merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
-    found = _found(way, Select([merged], [merged.c.id]), count, by_title, status, by_tag)
+    found = _found(Select([merged], [merged.c.id]), count, by_title, status, by_tag)
     is_earlier = _earlier(fn.NULLIF(time, ""))  # keeps PostgreSQL from an index: the ids find the posts
     query = Post.select(key, Post.status, Post.document, time).where(found, *_with_status(status), is_earlier)
     return Prepared(bounded(query.order_by(*order).limit(Param("limit")), sort))
@@ -143,9 +129,26 @@ def _with_status(status: str | None) -> Iterator[Node]:
         yield Post.published_at > Param("now")
 
 
-def _found(way: str, first: Select, count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Node:
-    """Return the condition that a post matches: any one, one of `first`, or one that the index finds."""
-    has = _is_like if way == INDEXED else _contains
+def _found(first: Select, count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Node:
+    """Return the condition that a post matches: one of `first` or, if these are too few, one that the index finds.
+
+    The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
+    used at once, as few have all words.
+    """
+    is_published = SQL("published")  # Published posts have an index, and the others have one.
+    found = [_matching(_is_like, count, by_title, by_tag).where(each) for each in (is_published, ~is_published)]
+    indexed = fn.ARRAY(found[status != "published"] if status else found[0] + found[1])
+    if by_title:
+        return _is_one_of(indexed)
+    listed = fn.ARRAY(first)
+    among = _matching(_contains, count, by_title, by_tag).where(_is_one_of(listed, Words.c.post_id)).alias("among")
+    ids = fn.COALESCE(fn.ARRAY_AGG(among.c.post_id), SQL("'{}'"))
+    is_enough = (fn.COUNT(among.c.post_id) >= Param("limit")) | (fn.CARDINALITY(listed) < Param("first"))
+    return _is_one_of(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
+
+
+def _matching(has: Callable[[str, str], Node], count: int, by_title: bool | None, by_tag: bool) -> Select:
+    """Return the query of the ids of posts that match."""
     in_title = [has("text", f"title{number}") for number in range(count)]
     anywhere = [has("text", f"text{number}") | has("labels", f"labels{number}") for number in range(count)]
     conditions = in_title if by_title else anywhere
@@ -153,18 +156,12 @@ def _found(way: str, first: Select, count: int, by_title: bool | None, status: s
         conditions = [*anywhere, Case(None, [(reduce(and_, anywhere), ~reduce(and_, in_title))])]
     if by_tag:
         conditions.append(has("labels", "label"))
-    found = Words.select(Words.c.post_id).where(*conditions)
-    if way == AMONG_FIRST:
-        return _is_one_of(found.where(_is_one_of(first, Words.c.post_id)))
-    published, others = found.where(SQL("published")), found.where(SQL("NOT published"))  # Each has an index.
-    if status:
-        return _is_one_of(published if status == "published" else others)
-    return _is_one_of(found if way == ALL else published + others)
+    return Words.select(Words.c.post_id).where(*conditions)
 
 
-def _is_one_of(ids: Select, key: Node = Post.id) -> Node:
-    """Return the condition that a post is one of these, which are found first: PostgreSQL could scan all posts."""
-    return key == fn.ANY(fn.ARRAY(ids))
+def _is_one_of(ids: Node, key: Node = Post.id) -> Node:
+    """Return the condition that an array has a post. The array comes first, or PostgreSQL could scan all posts."""
+    return key == fn.ANY(ids)
 
 
 def _is_like(column: str, name: str) -> Node:
