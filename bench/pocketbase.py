@@ -51,7 +51,7 @@ class PocketBase(Server):
         return self.load(connections, "list", f"{RECORDS}?perPage=20&sort=-created&skipTotal=1")
 
     def create(self, connections: int) -> Result:
-        self.first_new = FIRST_ID + time.time_ns() // 1_000_000
+        self.first_new = FIRST_ID + time.time_ns() // 100_000
         return self.send_new(connections, RECORDS, "pocketbase.json", self.new_post, self.first_new)
 
     def delete(self, connections: int) -> Result:

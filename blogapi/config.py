@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-PLAIN = ("host", "port", "web_concurrency")
+UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
 # http or https, a host, and optionally a port and a path, all safe in a shell
@@ -31,7 +31,7 @@ Origins = frozenset[str]
 
 @dataclass(frozen=True)
 class Config:
-    """The settings. Those in PLAIN have variables of their own names, the others of BLOGAPI_ and their names."""
+    """The settings. Those in UNPREFIXED have variables of their own names, the others of BLOGAPI_ and their names."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -84,7 +84,7 @@ class Config:
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""
-        return {("" if field.name in PLAIN else PREFIX) + field.name.upper(): field for field in fields(cls)}
+        return {("" if field.name in UNPREFIXED else PREFIX) + field.name.upper(): field for field in fields(cls)}
 
 
 def _meant(variable: str, value: str, known: list[str]) -> str:

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from inspect import iscoroutinefunction
 from typing import Any
 
 from flask import Flask, Response, request_finished, request_started, request_tearing_down
@@ -24,7 +23,6 @@ from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
 NO_SESSION = NullSession()  # raises an error on any write
-is_async = lru_cache(maxsize=1024)(iscoroutinefunction)
 
 
 @lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
@@ -47,9 +45,6 @@ class Context(RequestContext):
 
 class Application(Flask):
     """Flask without sessions, with the guard before every request. Unused hooks and signals cost nothing."""
-
-    def ensure_sync(self, func: Callable) -> Callable:
-        return self.async_to_sync(func) if is_async(func) else func
 
     @cached_property
     def routes(self) -> MapAdapter:

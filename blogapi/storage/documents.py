@@ -34,6 +34,7 @@ def _followers(field: str) -> list[tuple[bytes, Callable[[bytes, bytes], int]]]:
     return [_name(each) for each in following[: last + 1]]
 
 
+WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
 # For each field: its name in a document, whether every post has it, and which fields can follow
 PLACES = {field: (*_name(field), field in REQUIRED, _followers(field)) for field in FIELDS}
 
@@ -132,17 +133,6 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
                 break
         parts.append(document[start : end - 1])
     return b"{%b}" % b",".join(parts)
-
-
-def without_content(document: bytes | None) -> bytes:
-    """Return a document without its content. Raises Damaged."""
-    document = document or b""
-    name, find, _, followers = PLACES["content"]
-    start = find(document, name)
-    end = next((end for follower, find in followers if (end := find(document, follower)) > start >= 0), None)
-    if end is None:
-        raise Damaged
-    return document[:start] + document[end:]
 
 
 def load(document: bytes | None) -> dict[str, Any]:

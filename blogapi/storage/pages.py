@@ -36,9 +36,9 @@ class Cursor(NamedTuple):
 
 
 class PostPage(NamedTuple):
-    """The documents of a page, and the `before` of the next page if more posts follow."""
+    """The documents of a page, or earlier versions of posts, and the `before` of the next page if more follow."""
 
-    documents: list[bytes]
+    posts: list[Any]
     before: int | Cursor | None
 
 
@@ -243,18 +243,14 @@ def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found:
 
 def counts(reader: Reader) -> dict[str, int]:
     """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
-    now = reader.now
-    found = {status: reader.row(_count, status=status)[0] for status in STATUSES}
-    due = min(reader.row(_count_due, now=now)[0], found["scheduled"])  # the database publishes them later
+    found = {status: reader.row(_count(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES}
+    is_due = Schedule.published_at <= reader.now  # The database publishes them later.
+    due = min(reader.row(_count(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
     return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
 
 
-def _count_of(query: Select) -> Prepared:
-    return Prepared(Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))]))
-
-
-_count = _count_of(Post.select(Post.id).where(Post.status == Param("status")))
-_count_due = _count_of(Schedule.select(Schedule.post_id).where(Schedule.published_at <= Param("now")))
+def _count(query: Select) -> Select:
+    return Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
@@ -264,7 +260,7 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
     """
     damaged = []
     before = MAX_ID
-    while found := reader.row(_post_before, before=before):
+    while found := reader.row(_newest(None, False), before=before, limit=1):
         before, status, document = found
         try:
             yield documents.load(documents.as_of(reader.now, status, document))
@@ -272,8 +268,3 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
             damaged.append(before)
     if damaged:
         raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")
-
-
-_post_before = Prepared(
-    Post.select(Post.id, Post.status, DOCUMENT).where(Post.id < Param("before")).order_by(Post.id.desc()).limit(1)
-)

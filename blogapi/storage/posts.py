@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from peewee import fn
@@ -308,8 +309,8 @@ def write_each(
     def write_some(tx: Transaction) -> list[Any]:
         until = time.monotonic() + seconds
         results: list[Any] = []
-        for number in range(done, len(items)):
-            results.append(write(tx, items[number]))
+        for item in islice(items, done, None):
+            results.append(write(tx, item))
             if time.monotonic() > until:
                 break
         return results
@@ -322,8 +323,8 @@ def write_each(
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
             time.sleep(error.retry_after)
-            continue
-        pause()
-        done += len(results)
-        yield from results
-        deadline = time.monotonic() + BUSY_SECONDS
+        else:
+            pause()
+            done += len(results)
+            yield from results
+            deadline = time.monotonic() + BUSY_SECONDS

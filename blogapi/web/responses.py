@@ -150,19 +150,10 @@ def no_content(request: Request, headers: Pairs = ()) -> Response:
 
 def is_preflight(request: Request) -> bool:
     """Return whether a request is the preflight of a page that may call the API."""
-    origin, origins = request.environ.get("HTTP_ORIGIN"), request.service.config.cors_origins
+    origin = request.environ.get("HTTP_ORIGIN")
     if not origin or not is_covered(request.path) or "HTTP_ACCESS_CONTROL_REQUEST_METHOD" not in request.environ:
         return False
-    permitted = ALLOW_ORIGIN in cors_headers(origins, origin)
-    if not permitted:
-        report(origin[:100])
-    return permitted
-
-
-@lru_cache(maxsize=100)
-def report(origin: str) -> None:
-    """Log once that pages of an origin may not call the API."""
-    log.warning("pages from %a may not call the API: BLOGAPI_CORS_ORIGINS does not name this origin", origin)
+    return ALLOW_ORIGIN in cors_headers(request.service.config.cors_origins, origin)
 
 
 def is_covered(path: str) -> bool:
@@ -226,14 +217,10 @@ def invalid(error: ValidationError) -> Response:
     return error_response(exceptions.BadRequest("; ".join(said)))
 
 
-def conflict(error: errors.Conflict | errors.KeyName) -> Response:
-    """Answer 400 if a valid value conflicts with what is stored, or with the time."""
-    return error_response(exceptions.BadRequest(str(error) + line_of(getattr(error, "field", ""))))
-
-
-def not_found(error: errors.NotFound) -> Response:
-    """Answer 404."""
-    return error_response(exceptions.NotFound(str(error)))
+def refused(error: errors.Conflict | errors.KeyName | errors.NotFound) -> Response:
+    """Answer what the storage refuses: 404 if nothing is found, else 400: a value conflicts with others or the time."""
+    kind = exceptions.NotFound if isinstance(error, errors.NotFound) else exceptions.BadRequest
+    return error_response(kind(str(error) + line_of(getattr(error, "field", ""))))
 
 
 def line_of(field: str) -> str:
@@ -272,9 +259,9 @@ def crash(error: Exception) -> Response:
 HANDLERS = {
     exceptions.HTTPException: error_response,
     ValidationError: invalid,
-    errors.Conflict: conflict,
-    errors.KeyName: conflict,
-    errors.NotFound: not_found,
+    errors.Conflict: refused,
+    errors.KeyName: refused,
+    errors.NotFound: refused,
     errors.Unavailable: unavailable,
     MemoryError: out_of_memory,
     Exception: crash,

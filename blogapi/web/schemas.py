@@ -225,7 +225,7 @@ class TagSchema(StrictSchema):
 
     example = {"name": "Travel", "posts": 3}
     name = Line(rules.MAX_TAG)
-    posts = fields.Integer(required=True, strict=True, validate=Range(min=1), **about("How many posts carry it."))
+    posts = fields.Integer(required=True, validate=Range(min=1), **about("How many posts carry it."))
 
 
 class TagChangeSchema(StrictSchema):

@@ -53,11 +53,13 @@ class FixedWindow:
 
     def hit(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
-        return self._quota(*(counted or self._count(key, 1)))
+        hits, window, now = counted or self._count(key, 1)
+        reset = (window + 1) * self.seconds
+        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return the quota of `key` without counting; without a key, the full limit."""
-        return self._quota(*(counted or self._count(key, 0)))
+        return self.hit(key, counted or self._count(key, 0))
 
     def _count(self, key: Any, count: int) -> tuple[int, int, int]:
         now = int(self._clock())
@@ -71,10 +73,6 @@ class FixedWindow:
             if count:
                 self._hits[key] = hits
         return hits, window, now
-
-    def _quota(self, hits: int, window: int, now: int) -> Quota:
-        reset = (window + 1) * self.seconds
-        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
 
 class Metrics(Collector):

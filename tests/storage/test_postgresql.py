@@ -234,7 +234,7 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
     page = history.trash(database, 100)
     rest = history.trash(database, 100, page.before)
     database.close()
-    assert [each.post_id for each in page.kept + rest.kept] == list(range(60, 0, -1))
+    assert [each.post_id for each in page.posts + rest.posts] == list(range(60, 0, -1))
     assert sizes[0] <= pages.READ_BYTES + 2_100_000
 
 

@@ -26,7 +26,8 @@ QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Update the words of a changed post."""
     if index.text_differs(old, new):
-        tx.defer(_remember, id=post_id, removed=index.all_words(old), added=index.all_words(new))
+        removed, added = index.all_words(old), index.all_words(new)
+        tx.defer(_remember, id=post_id, removed=removed, added=added, size=len(removed) + len(added))
     elif index.labels_differ(old, new):
         tx.defer(_settle_post, id=post_id)
         tx.defer(_remove, id=post_id, words=index.marked(old, index.label_words(old)))
@@ -37,7 +38,7 @@ WAITING = Prepared(Recent.select(Recent.c.post_id).limit(1))
 SETTLE, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
 _remember = Prepared(
     """
-    INSERT INTO recent (post_id, removed, added, size) VALUES (:id, :removed, :added, length(:removed) + length(:added))
+    INSERT INTO recent (post_id, removed, added, size) VALUES (:id, :removed, :added, :size)
     ON CONFLICT DO UPDATE SET added = excluded.added, size = length(removed) + length(excluded.added)
     """
 )

@@ -104,14 +104,12 @@ def page(request: Request, path: Path) -> Response:
 @cache
 def load_page(path: Path, compressed: bool) -> dict[str, Any]:
     """Return what a response with a file has; it never changes while the service runs."""
-    content = path.read_bytes()
-    content_type = f"{mimetypes.guess_type(path)[0]}; charset=utf-8"
-    page = {"content": content, "tag": etag(content), "content_type": content_type, "headers": PAGE_HEADERS}
+    content, headers = path.read_bytes(), PAGE_HEADERS
+    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag(content)
     if compressed:
-        page["content"] = gzip.compress(content, compresslevel=6, mtime=0)
-        page["tag"] += "-gzip"
-        page["headers"] = [*PAGE_HEADERS, ("Content-Encoding", "gzip")]
-    return page
+        content, tag = gzip.compress(content, compresslevel=6, mtime=0), f"{tag}-gzip"
+        headers = [*headers, ("Content-Encoding", "gzip")]
+    return {"content": content, "tag": tag, "content_type": content_type, "headers": headers}
 
 
 @cache

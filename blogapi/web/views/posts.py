@@ -42,7 +42,7 @@ def list_posts(request: Request) -> Response:
     """
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
-    content = b"[%b]\n" % b",".join(page.documents)
+    content = b"[%b]\n" % b",".join(page.posts)
     return list_response(request, content, page.before)
 
 
@@ -168,7 +168,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
     """
     page = history.revisions(request.database, post, **request.query)
-    content = kept_json(page.kept, lambda each: {"revision": str(each.version), "replaced_at": each.until})
+    content = kept_json(page.posts, lambda each: {"revision": str(each.version), "replaced_at": each.until})
     return list_response(request, content, page.before)
 
 
@@ -204,7 +204,7 @@ def list_trash(request: Request) -> Response:
     A deleted post is kept for 30 days.
     """
     page = history.trash(request.database, **request.query)
-    content = kept_json(page.kept, lambda each: {"deleted_at": each.until})
+    content = kept_json(page.posts, lambda each: {"deleted_at": each.until})
     return list_response(request, content, page.before)
 
 

@@ -97,12 +97,8 @@ class DeliverySchema(StrictSchema):
     event = choice(*EVENTS, required=True, **about("The event."))
     created_at = Time(required=True, **about("When that happened, in UTC, whole seconds."))
     state = choice("pending", "delivered", "failed", required=True, **about("`pending` until it is settled."))
-    attempts = fields.Integer(
-        required=True, strict=True, validate=Range(min=0), **about("How many there were, from 0.")
-    )
-    last_status = fields.Integer(
-        strict=True, validate=Range(100, 999), **about("What the receiver last answered: 100 to 999.")
-    )
+    attempts = fields.Integer(required=True, validate=Range(min=0), **about("How many there were, from 0."))
+    last_status = fields.Integer(validate=Range(100, 999), **about("What the receiver last answered: 100 to 999."))
     last_error = fields.String(**about("Why the last attempt failed."))
     next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
 
@@ -113,7 +109,7 @@ def list_webhooks(request: Request) -> Response:
 
     There are at most 50, all on one page.
     """
-    return json_response(request, list(map(webhook_json, webhooks.listing(request.database))))
+    return json_response(request, list(map(as_json, webhooks.listing(request.database))))
 
 
 @operation(
@@ -130,7 +126,7 @@ def create_webhook(request: Request) -> Response:
     check_address(request.service, fields["url"])
     webhook, secret = request.database.write(webhooks.add, **fields)
     location = ("Location", request.address(f"/v1/webhooks/{webhook.id}"))
-    return json_response(request, webhook_json(webhook) | {"secret": secret}, 201, [location])
+    return json_response(request, as_json(webhook) | {"secret": secret}, 201, [location])
 
 
 @operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()))
@@ -139,7 +135,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
 
     Its secret is not shown again.
     """
-    return json_response(request, webhook_json(webhooks.find(request.database, webhook_id)))
+    return json_response(request, as_json(webhooks.find(request.database, webhook_id)))
 
 
 @operation(
@@ -156,7 +152,7 @@ def change_webhook(request: Request, webhook_id: int) -> Response:
     changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
     if "url" in changes:
         check_address(request.service, changes["url"])
-    return json_response(request, webhook_json(request.database.write(webhooks.change, webhook_id, changes)))
+    return json_response(request, as_json(request.database.write(webhooks.change, webhook_id, changes)))
 
 
 @operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."))
@@ -170,15 +166,14 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
 
 
 @operation(
-    "POST /v1/webhooks/<id:webhook_id>/ping",
-    Answer(202, "The ping, which will be sent soon.", DeliverySchema()),
+    "POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, which will be sent soon.", DeliverySchema())
 )
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a webhook a ping.
 
     It gets the ping even if `ping` is not among its events, unless it is turned off.
     """
-    return json_response(request, delivery_json(request.database.write(webhooks.ping, webhook_id)), 202)
+    return json_response(request, as_json(request.database.write(webhooks.ping, webhook_id)), 202)
 
 
 @operation(
@@ -191,7 +186,7 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
     Finished ones are kept for 30 days, 1,000 of them at most.
     """
     webhooks.find(request.database, webhook_id)
-    return json_response(request, list(map(delivery_json, webhooks.deliveries(request.database, webhook_id))))
+    return json_response(request, list(map(as_json, webhooks.deliveries(request.database, webhook_id))))
 
 
 @operation(
@@ -204,17 +199,12 @@ def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
     The event may have been delivered, have failed, or be pending; the webhook must not be turned off.
     """
     delivery = request.database.write(webhooks.redeliver, webhook_id, delivery_id)
-    return json_response(request, delivery_json(delivery), 202)
+    return json_response(request, as_json(delivery), 202)
 
 
-def webhook_json(webhook: KnownWebhook) -> dict[str, Any]:
-    """Return the JSON of a webhook."""
-    return webhook._asdict() | {"id": str(webhook.id)}
-
-
-def delivery_json(delivery: KnownDelivery) -> dict[str, Any]:
-    """Return the JSON of a delivery: fields without a value are left out."""
-    return {name: value for name, value in delivery._asdict().items() if value not in (None, "")}
+def as_json(known: KnownWebhook | KnownDelivery) -> dict[str, Any]:
+    """Return the JSON of a webhook or a delivery: fields without a value are left out."""
+    return {name: value for name, value in known._asdict().items() if value not in (None, "")} | {"id": str(known.id)}
 
 
 def check_address(service: Service, url: str) -> None:
@@ -233,4 +223,4 @@ def check_address(service: Service, url: str) -> None:
     except AddressError as error:
         raise ValidationError(str(error), "url") from None
     except OSError:  # TimeoutError is one.
-        pass
+        return
