@@ -31,19 +31,18 @@ BLANK_LINES = re.compile(r"\n\s*\n")
 # Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
 FENCE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
 INLINE = r"`[^`\n]+`"
-# Relative addresses of images: in elements and Markdown, and in definitions of references.
+# Relative addresses of images: in elements, in Markdown, and in definitions of references.
 RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|[#{])"
 IMAGE = (
-    rf"<img\b[^<>]*?\bsrc\s*=\s*[\"']?(?P<src>{RELATIVE}[^\s\"'<>]+)"
-    rf"|!\[[^\]\[\n]*\]\(\s*<?(?P<address>{RELATIVE}[^\s()<>]+)"
+    r"(?P<before><img\b[^<>]*?\bsrc\s*=\s*[\"']?|!\[[^\]\[\n]*\]\(\s*<?"
+    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?=[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp)))"
+    rf"(?P<address>{RELATIVE}[^\s\"'<>()]+)"
 )
-REFERENCE = rf"^[ ]{{0,3}}\[[^\]\[\n]+\]:[ \t]*<?(?P<reference>{RELATIVE}[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp))"
-CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}|{REFERENCE}", re.MULTILINE | re.IGNORECASE)
+CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
 CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
 # Constructs that work on one site only: each with a text without which it need not be searched for.
 NOT_PORTABLE = (
-    ("relative images", "", re.compile(IMAGE, re.IGNORECASE)),
-    ("relative images", "]:", re.compile(REFERENCE, re.MULTILINE | re.IGNORECASE)),
+    ("relative images", "", re.compile(IMAGE, re.MULTILINE | re.IGNORECASE)),
     ("shortcodes", "", re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]")),
     ("wiki links", "[[", re.compile(r"\[\[[^\[\]\n]+\]\]")),
     ("links to files", ".md", re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]")),
@@ -105,14 +104,10 @@ def absolute(address: str, site: str, folder: str = "") -> str:
 
 
 def with_absolute_images(content: str, site: str, folder: str = "") -> str:
-    """Make the addresses of the images in Markdown absolute."""
+    """Make the addresses of the images in Markdown absolute, if a site is given."""
 
     def replaced(match: re.Match[str]) -> str:
-        name = match.lastgroup
-        if name is None or name == "fence":
-            return match[0]
-        before, after = content[match.start() : match.start(name)], content[match.end(name) : match.end()]
-        return before + absolute(match[name], site, folder) + after
+        return match["before"] + absolute(match["address"], site, folder) if match["address"] else match[0]
 
     return CODE_OR_IMAGE.sub(replaced, content) if site else content
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from blogapi.clock import rfc3339
 from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
 from blogapi.files.exports import EXPORTS
-from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
+from blogapi.files.front_matter import MarkdownError, shown
 from blogapi.files.markdown import MAX_FILE_BYTES, NAMES, Document, parse, path_of, read_other_names
 from blogapi.post import is_slug
 
@@ -170,8 +170,9 @@ class Sources:
             return
         self.files.add(resolved)
         try:
-            if path.exists():
-                _check(path)
+            known = (*EXTENSIONS, *EXPORTS)
+            if path.exists() and not (path.is_file() and path.suffix.lower() in known):  # A pipe might never end.
+                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(known)}")
             if path.suffix.lower() in EXPORTS:
                 yield from self._read_export(path)
             elif path.stat().st_size > MAX_FILE_BYTES:
@@ -196,7 +197,7 @@ class Sources:
 
     def _item_of_file(self, document: Document, path: Path, top: Path) -> Item:
         fields = document.fields
-        paths, aliases, tags, dropped = read_other_names(document.unknown)
+        paths, aliases, dropped = read_other_names(document.unknown)
         address = paths[0] if paths else ""
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
         name, day = _name(path)
@@ -211,9 +212,7 @@ class Sources:
             fields.setdefault("status", "draft")
         elif "published_at" in fields:
             fields.setdefault("status", "published")
-        if tags:
-            fields["tags"] = fields.get("tags", []) + tags
-        item = Item(shown(str(path)), fields, _created_at(document), dropped, document, (*paths, *aliases))
+        item = Item(shown(str(path)), fields, document.created_at, dropped, document, (*paths, *aliases))
         return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
@@ -249,14 +248,6 @@ class Sources:
         return item._replace(created_at=created_at, dropped=dropped, old_paths=old_paths)
 
 
-def _check(path: Path) -> None:
-    """Raise MarkdownError for a file that is no import; a device or a pipe might never end."""
-    if path.suffix.lower() not in (*EXTENSIONS, *EXPORTS):
-        raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
-    if not path.is_file():
-        raise MarkdownError("must be a regular file")
-
-
 def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
     if isinstance(error, MarkdownError):
         return Refused(shown(source), error.line, error.reason)
@@ -288,10 +279,3 @@ def _midnight(day: str) -> str:
         return f"{date.fromisoformat(day)}T00:00:00Z"
     except ValueError:
         return ""
-
-
-def _created_at(document: Document) -> str:
-    try:
-        return rfc3339_of(str(document.created_at)) if document.created_at else ""
-    except ValueError as error:
-        raise MarkdownError(f"`created_at` {error}", document.lines["created_at"]) from None

@@ -122,7 +122,7 @@ class ClientConnection:
             self._is_first = False
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
-        if self not in self.shared.large[self.keyed].held:
+        if not self._moving or self not in self.shared.large[self.keyed].held:
             self.shared.small[self.keyed].add(self, len(data))
 
     def release(self) -> None:

@@ -125,22 +125,25 @@ class Handler:
         key = request.key
         request.connection.take_turn(key)
         started = time.perf_counter()
-        response = self.call(environ)
+        response: list[Any] = []
+        chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
+        status, headers, content = *response, b"".join(chunks)  # A single one is not copied.
         known = environ[REQUEST]
         if known.key:
             self.shared.keys.add(key)
-        elif response[0].startswith("401"):  # Public paths do not look at the key.
+        elif status.startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(key)
-        keep = request.complete and not request.wants_close and not self.closing
+        keep = request.is_persistent and not self.closing
         environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
-        if len(response[2]) > KEPT_BYTES:
+        if len(content) > KEPT_BYTES:
             # A client must learn that its change was committed.
             needed = known.is_known and request.method not in READS
-            if not self.shared.sending.reserve(request.connection, response[2], needed):
+            if not self.shared.sending.reserve(request.connection, content, needed):
                 known.cause = with_id(BUSY[1])
-                kept = [field for field in response[1] if field[0].startswith(KEPT_FIELDS)]
-                response, keep = refused(BUSY[0], known.cause, kept), False
-        return self.answer(request, response, known, started, keep)
+                kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
+                status, headers, content = refused(BUSY[0], known.cause, kept)
+                keep = False
+        return self.answer(request, (status, headers, content), known, started, keep)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
         """Return the WSGI environment of a request (PEP 3333).
@@ -164,12 +167,6 @@ class Handler:
             separator = "; " if key == "HTTP_COOKIE" else ","  # RFC 9110, section 5.3; RFC 6265, section 5.4
             environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
         return environ
-
-    def call(self, environ: dict[str, Any]) -> WsgiResponse:
-        """Call the application; return its response."""
-        response: list[Any] = []
-        chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
-        return *response, b"".join(chunks)  # A single one is not copied.
 
     def answer(self, request: HttpRequest, response: WsgiResponse, known: Any, started: float, keep: bool) -> bool:
         """Send a response, count and log it; return `keep`, whether the connection stays open."""
