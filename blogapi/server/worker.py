@@ -182,6 +182,8 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
+                if not self.waiting[True]:  # A request with a key may wait for the database, which has answered.
+                    until = 0.0
                 self._next().switch()
         finally:  # A greenlet may end in an error, such as MemoryError.
             self.running = any(self.waiting)
@@ -238,7 +240,8 @@ class EventLoop:
     def wait_for_socket(self, file: int, events: int) -> int:
         """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
-        watcher, timer = hub.loop.io(file, events), hub.loop.timer(ANSWER_SECONDS)
+        loop = hub.loop
+        watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
         timer.start(gevent.getcurrent().throw, TimeoutError)  # A Timeout does this in twice the time.
         try:
             hub.wait(watcher)
@@ -248,8 +251,8 @@ class EventLoop:
         return events
 
     def requests_wait(self) -> bool:
-        """Return whether requests wait for their turn."""
-        return any(self.turns.waiting)
+        """Return whether requests with a key wait for their turn."""
+        return bool(self.turns.waiting[True])
 
 
 def _at_low_priority(function: Callable, arguments: tuple) -> Any:
