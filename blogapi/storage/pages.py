@@ -96,11 +96,12 @@ def page_of(
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     found: list[Any] = []
-    size, last, more = 0, (), False
-    for number, row in enumerate(rows, 1):
+    size, skipped, last = 0, 0, ()
+    for row in rows:
         if len(found) == limit or size > PAGE_BYTES:
             return PostPage(found, cursor(last))
-        last, more, document = row, number > limit, row[2]
+        last = row
+        document = row[2]
         if row[1] == "scheduled" or names or document is None:
             try:
                 document = documents.as_of(now, row[1], document)
@@ -109,10 +110,11 @@ def page_of(
                     document = documents.cut(document, names)
                     size += (read - len(document)) // READ_SHARE
             except Damaged:
+                skipped += 1
                 continue
         size += len(document)
         found.append(kept(row, document) if kept else document)
-    return PostPage(found, cursor(last) if more else None)
+    return PostPage(found, cursor(last) if len(found) + skipped > limit else None)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.
