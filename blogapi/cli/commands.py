@@ -223,7 +223,7 @@ def settings(end: bool) -> None:
         if end:
             database.write(api_keys.end_sessions)
         else:
-            link = database.write(api_keys.add_link)
+            link = database.write(api_keys.add_session, api_keys.LINK)
             try:
                 show(f"{url}/settings/open?link={link}")
             except OSError:

@@ -260,7 +260,7 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
     """
     damaged = []
     before = MAX_ID
-    while found := reader.row(_post_before, before=before):
+    while found := reader.row(_newest(None, False), before=before, limit=1):
         before, status, document = found
         try:
             yield documents.load(documents.as_of(reader.now, status, document))
@@ -268,8 +268,3 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
             damaged.append(before)
     if damaged:
         raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")
-
-
-_post_before = Prepared(
-    Post.select(Post.id, Post.status, DOCUMENT).where(Post.id < Param("before")).order_by(Post.id.desc()).limit(1)
-)

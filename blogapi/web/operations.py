@@ -130,15 +130,12 @@ def check_scope(request: Request) -> None:
 
     GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
     """
-    scope, permitted = request.key.scope, request.method in READS
-    if permitted and request.endpoint is not None:
-        operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
-        permitted = operation is not None and scope in operation.scopes
-        if operation and scope == PUBLISHED_ONLY and operation.scopes == READERS:
-            raise NotFound  # as for an unknown path: this key must not learn that a history exists
-    elif permitted and scope == PUBLISHED_ONLY and isinstance(request.routing_exception, MethodNotAllowed):
-        raise NotFound  # What such a key may read has paths of its own.
-    if not permitted:
+    scope, reads = request.key.scope, request.method in READS
+    operation = getattr(current_app.view_functions.get(request.endpoint), "operation", None)
+    hidden = operation.scopes == READERS if operation else isinstance(request.routing_exception, MethodNotAllowed)
+    if reads and hidden and scope == PUBLISHED_ONLY:
+        raise NotFound  # as for an unknown path: this key must not learn that a history exists
+    if not reads or (request.endpoint and not (operation and scope in operation.scopes)):
         raise Forbidden(FORBIDDEN[scope])
 
 
