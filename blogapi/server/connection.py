@@ -87,10 +87,7 @@ class ClientConnection:
         self.had_turn = True
 
     def recv(self, size: int) -> bytes:
-        """Return the next bytes of the client, b"" at the end.
-
-        Raises TimeoutError at the deadline, LimitRequestHeaders if too much has arrived.
-        """
+        """Return the next bytes, b"" at the end; raise TimeoutError, or LimitRequestHeaders if too much has arrived."""
         self.reading = True
         waiting = self.shared.waiting[self.keyed]
         waiting[self] = None
@@ -184,10 +181,7 @@ class ClientConnection:
             self._greenlet.throw(error)
 
     def close(self) -> None:
-        """Close; with `linger`, first discard input for a bounded time.
-
-        Closing with unread input makes the kernel send a reset, which can destroy the response on its way.
-        """
+        """Close; with `linger`, discard input first: a reset for unread input could destroy the response."""
         self.release()
         try:
             if self.linger:

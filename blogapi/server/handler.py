@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +31,7 @@ KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # of a response in pl
 
 WsgiResponse = tuple[str, list[tuple[str, str]], bytes]  # the status line, the headers and the content
 
+format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # It takes longer than any other header.
 log = logging.getLogger(__name__)
 
 
@@ -85,10 +86,7 @@ class Handler:
                 connection.end()
 
     def make_room(self) -> None:
-        """End the connection that waits longest for its client, among those with a key or, if these are fewer, without.
-
-        One key can have all connections, and be known to everybody.
-        """
+        """End the connection that waits longest, with a key or without, whichever are more: one key can have all."""
         waiting = max(self.shared.waiting, key=len)
         if waiting:
             next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
@@ -146,10 +144,7 @@ class Handler:
         return self.answer(request, (status, headers, content), known, started, keep)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the WSGI environment of a request (PEP 3333).
-
-        gunicorn's own takes three times as long, and believes a SCRIPT_NAME header.
-        """
+        """Return the WSGI environment. gunicorn's takes three times as long, and believes a SCRIPT_NAME header."""
         request.environ = environ = {
             **self.base_environ,
             "REQUEST_METHOD": request.method,
@@ -174,7 +169,7 @@ class Handler:
         connection = request.connection
         connection.linger = not keep
         option = "keep-alive" if keep else "close"
-        lines = [f"HTTP/1.1 {status}\r\nDate: {date(int(time.time()))}\r\nConnection: {option}"]
+        lines = [f"HTTP/1.1 {status}\r\nDate: {format_date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]
         try:
             connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
@@ -193,12 +188,6 @@ class Handler:
                 f"{status[:3]} {len(content)} {seconds * 1000:.1f}ms{cause}\n"
             )
         return keep
-
-
-@lru_cache(maxsize=2)  # It takes longer than any other header.
-def date(second: int) -> str:
-    """Write a Unix time as the Date header has it."""
-    return formatdate(second, usegmt=True)
 
 
 def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:

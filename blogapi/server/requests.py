@@ -105,11 +105,7 @@ class HttpRequest(message.Request):
             self.body = gunicorn_body.Body(ChunkedReader(self, self.unreader))
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes of the body, when the application asks for it, until its deadline.
-
-        Raises RequestTimeout at the deadline, BadRequest if it is incomplete, RequestEntityTooLarge if its chunks are
-        too large, ServiceUnavailable if too many large bodies are arriving already or the service is stopped.
-        """
+        """Read up to `size` bytes of the body for the application; raise an HTTPException if they do not arrive."""
         try:
             if not self.asked:
                 self._ask()
@@ -185,10 +181,7 @@ def refusal_for(error: Exception) -> Refusal:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last address of X-Forwarded-For that is not a trusted proxy; `peer` if that is not one itself.
-
-    Clients can forge everything before it, or before a malformed address.
-    """
+    """Return the last valid address that is no trusted proxy; clients can forge those before it in X-Forwarded-For."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse(peer.partition("%")[0])

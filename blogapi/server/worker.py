@@ -39,10 +39,7 @@ Waiting = OrderedDict[str, deque[greenlet]]
 
 
 class Worker(GeventWorker):
-    """Serves every connection in a greenlet of its own, by the handler among the application's extensions.
-
-    gunicorn's master imports this module, and has less to keep in memory if that does not import the application.
-    """
+    """Serves every connection in a greenlet. gunicorn's master imports this module, which must not import Flask."""
 
     handler = None
 
@@ -135,10 +132,7 @@ def worker_exit(server: Any, worker: Worker) -> None:
 
 
 class Queue:
-    """Greenlets that wait: one of a client with a key is next, then one of a client without; each time the next client.
-
-    A subclass resumes them, in the hub.
-    """
+    """Greenlets that wait until a subclass resumes them: with a key and without in turn, and each client in turn."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
