@@ -161,7 +161,8 @@ def _aliases(value: Any) -> list[str]:
 
 def render(post: Mapping[str, Any]) -> bytes:
     """Write a post as a Markdown file; reading it gives the same post."""
-    lines = [f"{name}: {_written(name, post[name])}\n" for name in WRITTEN if post.get(name)]
+    values = {name: post[name] for name in WRITTEN if post.get(name)}
+    lines = [f"{name}: {value if name.endswith('_at') else _written(value)}\n" for name, value in values.items()]
     return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
 
 
@@ -226,25 +227,21 @@ def _heading(content: str) -> str:
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 
 
-def _written(name: str, value: Any) -> str:
-    if name == "tags":
-        return f"[{', '.join(_scalar(tag, ',[]{}:?') for tag in value)}]"
-    return value if name.endswith("_at") else _scalar(value)
-
-
-def _scalar(text: str, also_special: str = "") -> str:
+def _written(value: str | list[str], also_special: str = "") -> str:
     """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     if (
-        text[0].isalpha()
-        and text.isprintable()
-        and text[-1] not in " :"
-        and ": " not in text
-        and " #" not in text
-        and text.lower() not in WORDS
-        and not any(map(text.__contains__, also_special))
+        value[0].isalpha()
+        and value.isprintable()
+        and value[-1] not in " :"
+        and ": " not in value
+        and " #" not in value
+        and value.lower() not in WORDS
+        and not any(map(value.__contains__, also_special))
     ):
-        return text
-    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+        return value
+    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 # The export
