@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from inspect import iscoroutinefunction
 from typing import Any
 
 from flask import Flask, Response, request_finished, request_started, request_tearing_down
@@ -23,8 +22,7 @@ from blogapi.web.responses import HANDLERS
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
-NO_SESSION = NullSession()  # raises an error on any write
-is_async = lru_cache(maxsize=1024)(iscoroutinefunction)
+NULL_SESSION = NullSession()  # raises an error on any write
 
 
 @lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
@@ -48,9 +46,6 @@ class Context(RequestContext):
 class Application(Flask):
     """Flask without sessions, with the guard before every request. Unused hooks and signals cost nothing."""
 
-    def ensure_sync(self, func: Callable) -> Callable:
-        return self.async_to_sync(func) if is_async(func) else func
-
     @cached_property
     def routes(self) -> MapAdapter:
         """The routes. None depends on Host, which Werkzeug would check."""
@@ -68,7 +63,7 @@ class Application(Flask):
         prefix, path = service.config.prefix, environ["PATH_INFO"]
         if prefix and f"{path}/".startswith(f"{prefix}/"):
             environ["PATH_INFO"] = path[len(prefix) :]
-        return Context(self, environ, Request(environ, service), NO_SESSION)
+        return Context(self, environ, Request(environ, service), NULL_SESSION)
 
     def full_dispatch_request(self) -> Response:
         """Answer the current request. Flask does it if there are hooks or receivers of its signals."""

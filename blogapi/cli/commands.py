@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import click
 
 import blogapi
 from blogapi.config import Config
-from blogapi.server.start import SETTINGS, refuse_taken_address
+from blogapi.server.start import OTHERS, SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for, stored
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
@@ -28,14 +27,9 @@ from blogapi.storage.engine import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
-LAZY = {
-    "import": "blogapi.cli.transfer:import_posts",
-    "export": "blogapi.cli.transfer:export_posts",
-    "undo": "blogapi.cli.transfer:undo_changes",
-}
+TRANSFER = {"import": "import_posts", "export": "export_posts", "undo": "undo_changes"}  # functions of that module
 ITEMS_A_LINE = 1000  # of progress
 ROOM_BYTES = 100 * 1024 * 1024  # that should be free
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LOCAL = ("127.0.0.1", "::1", "localhost")
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
@@ -56,11 +50,12 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return [*super().list_commands(ctx), *LAZY]
+        return [*super().list_commands(ctx), *TRANSFER]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command."""
-        return resolve_name(LAZY[name]) if name in LAZY else super().get_command(ctx, name)
+        is_lazy = name in TRANSFER
+        return resolve_name(f"blogapi.cli.transfer:{TRANSFER[name]}") if is_lazy else super().get_command(ctx, name)
 
 
 @click.group(name="blogapi", cls=LazyGroup)
@@ -114,7 +109,11 @@ def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
 @command_line.command()
 def init() -> None:
     """Set up the database, with a first key."""
-    set_up(Config.from_environ(os.environ))
+    with opened(create=True) as database:
+        if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
+            key, url = api_keys.new_key(), Config.from_environ(os.environ).url
+            show(WELCOME.format(database=database.engine.name, key=key, url=url))
+            database.write(api_keys.add, "first", key)
 
 
 @command_line.command()
@@ -125,18 +124,9 @@ def serve(host: str | None, port: str | None) -> None:
     os.environ.update({name: value for name, value in (("HOST", host), ("PORT", port)) if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
-    set_up(config)
+    init.callback()
     # In place of this process, as it has imported modules that gevent must patch first
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
-
-
-def set_up(config: Config) -> None:
-    """Set up or upgrade a database; create and show a first key if no key exists."""
-    with opened(create=True) as database:
-        if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
-            key = api_keys.new_key()
-            show(WELCOME.format(database=database.engine.name, key=key, url=config.url))
-            database.write(api_keys.add, "first", key)
 
 
 @command_line.command()
@@ -233,7 +223,7 @@ def settings(end: bool) -> None:
         if end:
             database.write(api_keys.end_sessions)
         else:
-            link = database.write(api_keys.add_link)
+            link = database.write(api_keys.add_session, api_keys.LINK)
             try:
                 show(f"{url}/settings/open?link={link}")
             except OSError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any
 from urllib.parse import quote, unquote
 
 import click
@@ -47,15 +47,8 @@ SUMMARY = {"created": "made", "updated": "changed"}  # how a summary calls these
 schema = PutPostSchema()
 
 
-class Result(NamedTuple):
-    """The result for a source: its item, or the reasons why it was refused."""
-
-    outcome: posts.Outcome | Literal["refused"]
-    item: Item | None = None
-    reasons: list[Refused] = []
-
-
-Checked = Item | Result  # a post whose fields are valid, or a refusal
+Checked = Item | list[Refused]  # a post whose fields are valid, or the reasons why it is refused
+Result = tuple[str, Checked]  # with what was done: an outcome, or "refused"
 
 
 def given_path(value: str) -> Path:
@@ -101,10 +94,10 @@ def import_posts(
         sources = Sources(paths, spool, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
         results = foresee(database, sources) if dry_run else store(database, sources, events, by)
         try:
-            for result in results if dry_run else with_progress(results, len(sources)):
-                report.add(result)
-                if redirects and result.item and not dry_run:
-                    redirects.writelines(moves(result.item))
+            for outcome, checked in results if dry_run else with_progress(results, len(sources)):
+                report.add(outcome, checked)
+                if redirects and isinstance(checked, Item) and not dry_run:
+                    redirects.writelines(moves(checked))
         finally:
             report.print(+sources.left_out)
     sys.exit(1 if report.outcomes["refused"] else 0)
@@ -116,7 +109,7 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool, b
     No transaction is open while a result is handled. Raises Unavailable.
     """
 
-    def put(tx: Transaction, item: Item) -> posts.Outcome:
+    def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
         return posts.put(tx, slug, fields, created_at=item.created_at, with_events=events, by=by).outcome
 
@@ -128,7 +121,7 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool, b
 def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
     """Yield the results that `store` would yield, without writing."""
 
-    def put(reader: Reader, item: Item) -> posts.Outcome:
+    def put(reader: Reader, item: Item) -> str:
         return posts.would_put(reader, item.fields["slug"], item.fields)
 
     return (_result(put, reader, _checked(source)) for source in sources)
@@ -148,26 +141,25 @@ def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
 
 def _checked(source: Item | Refused) -> Checked:
     if isinstance(source, Refused):
-        return Result("refused", reasons=[source])
+        return [source]
     try:
         return source._replace(fields=schema.load(source.fields))
     except ValidationError as error:
-        reasons = [
+        return [
             Refused(source.source, source.document.line_of(field), sentence)
             for field, messages in error.normalized_messages().items()
             for sentence in sentences({field: messages})
         ]
-        return Result("refused", reasons=reasons)
 
 
-def _result(put: Callable[[Any, Item], posts.Outcome], reader: Reader, checked: Checked) -> Result:
-    if isinstance(checked, Result):
-        return checked
+def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> Result:
+    if isinstance(checked, list):
+        return "refused", checked
     try:
-        return Result(put(reader, checked), checked)
+        return put(reader, checked), checked
     except (Conflict, Damaged) as error:  # raised before anything is written
         line = checked.document.line_of(error.field) if isinstance(error, Conflict) else None
-        return Result("refused", reasons=[Refused(checked.source, line, str(error))])
+        return "refused", [Refused(checked.source, line, str(error))]
 
 
 class Report:
@@ -179,19 +171,20 @@ class Report:
         self.dropped: Counter[str] = Counter()
         self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
 
-    def add(self, result: Result) -> None:
+    def add(self, outcome: str, checked: Checked) -> None:
         """Count a result; print why it was refused, or what a dry run foresees."""
-        self.outcomes[result.outcome] += 1
-        for reason in result.reasons:
-            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
-        if item := result.item:
-            self.dropped.update(item.dropped)
-            for what, line in item.notes.items():
-                self.places[what].append(f"{item.source}:{line}" if line else item.source)
-            if "other slugs" not in item.notes and any(moves(item)):
-                self.places["old addresses"].append(item.source)
+        self.outcomes[outcome] += 1
+        if isinstance(checked, Item):
+            self.dropped.update(checked.dropped)
+            for what, line in checked.notes.items():
+                self.places[what].append(f"{checked.source}:{line}" if line else checked.source)
+            if "other slugs" not in checked.notes and any(moves(checked)):
+                self.places["old addresses"].append(checked.source)
             if self.dry_run:
-                click.echo(shown(f"{item.source}: would be {result.outcome}: {_foreseen(item, result.outcome)}"))
+                click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
+            return
+        for reason in checked:
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
 
     def print(self, left_out: Mapping[str, int]) -> None:
         """Print the counts, with those of what is not imported."""

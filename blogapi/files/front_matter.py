@@ -33,10 +33,10 @@ HINTS = {
 # Text and comments in TOML. Those without an end go on to that of the line or of all, and so are searched for once.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
-# A number, boolean or date; the lines of tables look like lists.
+# A number, boolean or date, which is quoted to stay as it is written. The lines of tables look like lists.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
-    r"|(?P<before>[=,\[](?:\s|\#[^\n]*\n)*)(?P<value>[^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
+    r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
     re.DOTALL | re.MULTILINE | re.ASCII,
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
@@ -196,7 +196,7 @@ def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
     try:
         tomllib.loads(text)
-        values = tomllib.loads(TOML_VALUE.sub(_quoted, text))  # as they are written
+        values = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
         line = re.match(r"line (\d+)", place)
@@ -209,10 +209,6 @@ def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         if name := TOML_NAME.match(line):
             lines.setdefault(name[1].strip(), number)
     return values, {name: lines.get(name, 2) for name in values}
-
-
-def _quoted(token: re.Match[str]) -> str:
-    return f"{token['before']}'{token['value']}'" if token["value"] else token[0]
 
 
 def rfc3339_of(text: str) -> str:

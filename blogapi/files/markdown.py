@@ -17,6 +17,7 @@ from blogapi.post import CONTROL, is_slug, is_visible
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
 MAX_KEPT = 1024  # characters of front matter that is remembered, once read
+IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
 
@@ -46,7 +47,7 @@ class Document(NamedTuple):
     """A parsed Markdown file."""
 
     fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
-    created_at: str | None = None  # the text of `created_at`, as written
+    created_at: str | None = None  # RFC 3339
     number: int = 0  # the former `id`; 0 if it has none
     unknown: Mapping[str, Any] = {}  # the values of other names: texts, and lists and mappings of them
     sources: Mapping[str, str] = {}  # the name that stands for each field
@@ -87,19 +88,13 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
-    """Read front matter."""
     values, lines = read(marks, text)
-    if not strict:  # Hugo's names have no case.
-        values, lines = ({LOWER.get(name.lower(), name): each[name] for name in each} for each in (values, lines))
+    if not strict:
+        values, lines = _adapted(values, lines)
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name in [name for name in KNOWN if name in values]:
-        value = values[name]
-        if KNOWN[name][0] == "cover_image" and isinstance(value, list) and not strict:
-            if len(value) > 1:
-                values[f"further {name}"] = value
-            value = value[0] if value else ""
-        field, value = _field(name, value, lines[name])
+    for name in [name for name in KNOWN if name in values and not (strict and name in IGNORED)]:
+        field, value = _field(name, values[name], lines[name])
         if not value:
             continue
         source = sources.setdefault(field, name)
@@ -111,7 +106,21 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
             values[f"{name} (not the {source})"] = value
     number = ID.fullmatch(str(values.get("id", "")))
     unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
-    return Document(fields, values.get("created_at"), int(number[0]) if number else 0, unknown, sources, lines)
+    created_at = fields.pop("created_at", None)
+    return Document(fields, created_at, int(number[0]) if number else 0, unknown, sources, lines)
+
+
+def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return front matter of other programs as ours: Hugo's names have no case, and Zola groups tags."""
+    for group in [name for name in values if name == "taxonomies" and isinstance(values[name], dict)]:
+        lines = dict.fromkeys(values[group], lines[group]) | lines
+        values = values[group] | {name: value for name, value in values.items() if name != group}
+    names = {name: LOWER.get(name.lower(), name) for name in values}
+    values = {names[name]: value for name, value in values.items()}
+    for name in [name for name in IMAGE_NAMES if isinstance(values.get(name), list)]:
+        first, *others = values[name] or [""]
+        values |= {name: first} | ({f"further {name}": others} if others else {})
+    return values, {names[name]: lines[name] for name in names}
 
 
 def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
@@ -127,15 +136,13 @@ def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
 _read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in sync sends the same files again and again.
 
 
-def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
-    """Read the paths, older paths and tags that other programs write; return them, and the names that are left."""
+def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """Read the paths and older paths that other programs write; return them, and the names that are left."""
     values = {name.lower(): value for name, value in unknown.items()}
     paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
     aliases = {name: found for name in ALIAS_NAMES if (found := _aliases(values.get(name)))}
-    tags = _taxonomies(values.get("taxonomies"))
-    used = {*PATH_NAMES, *aliases, *(("taxonomies",) if tags else ())}
-    left = tuple(name for name in unknown if name.lower() not in used)
-    return paths, [path for found in aliases.values() for path in found], tags, left
+    left = tuple(name for name in unknown if name.lower() not in (*PATH_NAMES, *aliases))
+    return paths, [path for found in aliases.values() for path in found], left
 
 
 def path_of(value: Any) -> str:
@@ -152,16 +159,10 @@ def _aliases(value: Any) -> list[str]:
     return [path for value in values if (path := path_of(value)) and "/" in path]
 
 
-def _taxonomies(value: Any) -> list[str]:
-    """Return the tags and categories as in Zola."""
-    lists = [value.get(name) for name in ("tags", "categories")] if isinstance(value, dict) else []
-    names = [name for names in lists if isinstance(names, list) for name in names]
-    return [name for name in names if isinstance(name, str) and name.strip()]
-
-
 def render(post: Mapping[str, Any]) -> bytes:
     """Write a post as a Markdown file; reading it gives the same post."""
-    lines = [f"{name}: {_written(name, post[name])}\n" for name in WRITTEN if post.get(name)]
+    values = {name: post[name] for name in WRITTEN if post.get(name)}
+    lines = [f"{name}: {value if name.endswith('_at') else _written(value)}\n" for name, value in values.items()]
     return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
 
 
@@ -207,11 +208,12 @@ KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "published": ("status", partial(_status, "published", "draft")),
     **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
-    **dict.fromkeys(("cover_image", "image", "cover", "featured_image", "feature_image"), ("cover_image", _address)),
+    **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),
     **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),
+    "created_at": ("created_at", _time),
 }
-NAMES = tuple(dict.fromkeys(field for field, _ in KNOWN.values()))
-IGNORED = ("id", "created_at")
+IGNORED = ("id", "created_at")  # in a request
+NAMES = tuple(dict.fromkeys(field for field, _ in KNOWN.values() if field not in IGNORED))
 LOWER = {name.lower(): name for name in (*KNOWN, *IGNORED)}
 
 
@@ -225,25 +227,21 @@ def _heading(content: str) -> str:
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 
 
-def _written(name: str, value: Any) -> str:
-    if name == "tags":
-        return f"[{', '.join(_scalar(tag, ',[]{}:?') for tag in value)}]"
-    return value if name.endswith("_at") else _scalar(value)
-
-
-def _scalar(text: str, also_special: str = "") -> str:
+def _written(value: str | list[str], also_special: str = "") -> str:
     """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     if (
-        text[0].isalpha()
-        and text.isprintable()
-        and text[-1] not in " :"
-        and ": " not in text
-        and " #" not in text
-        and text.lower() not in WORDS
-        and not any(map(text.__contains__, also_special))
+        value[0].isalpha()
+        and value.isprintable()
+        and value[-1] not in " :"
+        and ": " not in value
+        and " #" not in value
+        and value.lower() not in WORDS
+        and not any(map(value.__contains__, also_special))
     ):
-        return text
-    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+        return value
+    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 # The export

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 from blogapi.clock import rfc3339
-from blogapi.files.content import absolute, markdown_of, not_portable, with_absolute_images
-from blogapi.files.exports import EXPORTS
-from blogapi.files.front_matter import MarkdownError, rfc3339_of, shown
+from blogapi.files.exports import EXPORTS, markdown_of
+from blogapi.files.front_matter import MarkdownError, shown
 from blogapi.files.markdown import MAX_FILE_BYTES, NAMES, Document, parse, path_of, read_other_names
 from blogapi.post import is_slug
 
@@ -26,6 +25,27 @@ LAST = "~"  # after every time
 ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 DATED_NAME = re.compile(r"\d{4}-\d\d-\d\d-.", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
+
+# Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
+FENCE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+INLINE = r"`[^`\n]+`"
+# Relative addresses of images: in elements, in Markdown, and in definitions of references.
+RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|[#{])"
+IMAGE = (
+    r"(?P<before><img\b[^<>]*?\bsrc\s*=\s*[\"']?|!\[[^\]\[\n]*\]\(\s*<?"
+    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?=[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp)))"
+    rf"(?P<address>{RELATIVE}[^\s\"'<>()]+)"
+)
+CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
+CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
+# Constructs that work on one site only: each with a text without which it need not be searched for.
+NOT_PORTABLE = (
+    ("relative images", "", re.compile(IMAGE, re.MULTILINE | re.IGNORECASE)),
+    ("shortcodes", "", re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]")),
+    ("wiki links", "[[", re.compile(r"\[\[[^\[\]\n]+\]\]")),
+    ("links to files", ".md", re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]")),
+    ("HTML", "<", re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE)),
+)
 
 SlugOf = Callable[[str], str]  # makes a slug from a text
 
@@ -170,8 +190,9 @@ class Sources:
             return
         self.files.add(resolved)
         try:
-            if path.exists():
-                _check(path)
+            known = (*EXTENSIONS, *EXPORTS)
+            if path.exists() and not (path.is_file() and path.suffix.lower() in known):  # A pipe might never end.
+                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(known)}")
             if path.suffix.lower() in EXPORTS:
                 yield from self._read_export(path)
             elif path.stat().st_size > MAX_FILE_BYTES:
@@ -196,7 +217,7 @@ class Sources:
 
     def _item_of_file(self, document: Document, path: Path, top: Path) -> Item:
         fields = document.fields
-        paths, aliases, tags, dropped = read_other_names(document.unknown)
+        paths, aliases, dropped = read_other_names(document.unknown)
         address = paths[0] if paths else ""
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
         name, day = _name(path)
@@ -211,9 +232,7 @@ class Sources:
             fields.setdefault("status", "draft")
         elif "published_at" in fields:
             fields.setdefault("status", "published")
-        if tags:
-            fields["tags"] = fields.get("tags", []) + tags
-        item = Item(shown(str(path)), fields, _created_at(document), dropped, document, (*paths, *aliases))
+        item = Item(shown(str(path)), fields, document.created_at, dropped, document, (*paths, *aliases))
         return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
@@ -249,14 +268,6 @@ class Sources:
         return item._replace(created_at=created_at, dropped=dropped, old_paths=old_paths)
 
 
-def _check(path: Path) -> None:
-    """Raise MarkdownError for a file that is no import; a device or a pipe might never end."""
-    if path.suffix.lower() not in (*EXTENSIONS, *EXPORTS):
-        raise MarkdownError(f"must be a folder, or end in {', '.join((*EXTENSIONS, *EXPORTS))}")
-    if not path.is_file():
-        raise MarkdownError("must be a regular file")
-
-
 def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
     if isinstance(error, MarkdownError):
         return Refused(shown(source), error.line, error.reason)
@@ -290,8 +301,30 @@ def _midnight(day: str) -> str:
         return ""
 
 
-def _created_at(document: Document) -> str:
-    try:
-        return rfc3339_of(str(document.created_at)) if document.created_at else ""
-    except ValueError as error:
-        raise MarkdownError(f"`created_at` {error}", document.lines["created_at"]) from None
+# Content
+
+
+def absolute(address: str, site: str, folder: str = "") -> str:
+    """Return the URL of an image in a folder of a site, if one is given. An address that is not relative stays."""
+    if not site or not re.match(f"{RELATIVE}.", address, re.IGNORECASE):
+        return address
+    return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
+
+
+def with_absolute_images(content: str, site: str, folder: str = "") -> str:
+    """Make the addresses of the images in Markdown absolute, if a site is given."""
+
+    def replaced(match: re.Match[str]) -> str:
+        return match["before"] + absolute(match["address"], site, folder) if match["address"] else match[0]
+
+    return CODE_OR_IMAGE.sub(replaced, content) if site else content
+
+
+def not_portable(content: str) -> dict[str, int]:
+    """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
+    content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
+    lines: dict[str, int] = {}
+    for name, mark, pattern in NOT_PORTABLE:
+        if mark in content and (match := pattern.search(content)):
+            lines.setdefault(name, content.count("\n", 0, match.start()) + 1)
+    return lines

@@ -87,10 +87,7 @@ class ClientConnection:
         self.had_turn = True
 
     def recv(self, size: int) -> bytes:
-        """Return the next bytes of the client, b"" at the end.
-
-        Raises TimeoutError at the deadline, LimitRequestHeaders if too much has arrived.
-        """
+        """Return the next bytes, b"" at the end; raise TimeoutError, or LimitRequestHeaders if too much has arrived."""
         self.reading = True
         waiting = self.shared.waiting[self.keyed]
         waiting[self] = None
@@ -122,7 +119,7 @@ class ClientConnection:
             self._is_first = False
             key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
-        if self not in self.shared.large[self.keyed].held:
+        if not self._moving or self not in self.shared.large[self.keyed].held:
             self.shared.small[self.keyed].add(self, len(data))
 
     def release(self) -> None:
@@ -184,10 +181,7 @@ class ClientConnection:
             self._greenlet.throw(error)
 
     def close(self) -> None:
-        """Close; with `linger`, first discard input for a bounded time.
-
-        Closing with unread input makes the kernel send a reset, which can destroy the response on its way.
-        """
+        """Close; with `linger`, discard input first: a reset for unread input could destroy the response."""
         self.release()
         try:
             if self.linger:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +31,7 @@ KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # of a response in pl
 
 WsgiResponse = tuple[str, list[tuple[str, str]], bytes]  # the status line, the headers and the content
 
+format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # It takes longer than any other header.
 log = logging.getLogger(__name__)
 
 
@@ -85,10 +86,7 @@ class Handler:
                 connection.end()
 
     def make_room(self) -> None:
-        """End the connection that waits longest for its client, among those with a key or, if these are fewer, without.
-
-        One key can have all connections, and be known to everybody.
-        """
+        """End the connection that waits longest, with a key or without, whichever are more: one key can have all."""
         waiting = max(self.shared.waiting, key=len)
         if waiting:
             next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
@@ -125,28 +123,28 @@ class Handler:
         key = request.key
         request.connection.take_turn(key)
         started = time.perf_counter()
-        response = self.call(environ)
+        response: list[Any] = []
+        chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
+        status, headers, content = *response, b"".join(chunks)  # A single one is not copied.
         known = environ[REQUEST]
         if known.key:
             self.shared.keys.add(key)
-        elif response[0].startswith("401"):  # Public paths do not look at the key.
+        elif status.startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(key)
-        keep = request.complete and not request.wants_close and not self.closing
+        keep = request.is_persistent and not self.closing
         environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
-        if len(response[2]) > KEPT_BYTES:
+        if len(content) > KEPT_BYTES:
             # A client must learn that its change was committed.
             needed = known.is_known and request.method not in READS
-            if not self.shared.sending.reserve(request.connection, response[2], needed):
+            if not self.shared.sending.reserve(request.connection, content, needed):
                 known.cause = with_id(BUSY[1])
-                kept = [field for field in response[1] if field[0].startswith(KEPT_FIELDS)]
-                response, keep = refused(BUSY[0], known.cause, kept), False
-        return self.answer(request, response, known, started, keep)
+                kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
+                status, headers, content = refused(BUSY[0], known.cause, kept)
+                keep = False
+        return self.answer(request, (status, headers, content), known, started, keep)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the WSGI environment of a request (PEP 3333).
-
-        gunicorn's own takes three times as long, and believes a SCRIPT_NAME header.
-        """
+        """Return the WSGI environment. gunicorn's takes three times as long, and believes a SCRIPT_NAME header."""
         request.environ = environ = {
             **self.base_environ,
             "REQUEST_METHOD": request.method,
@@ -165,19 +163,13 @@ class Handler:
             environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
         return environ
 
-    def call(self, environ: dict[str, Any]) -> WsgiResponse:
-        """Call the application; return its response."""
-        response: list[Any] = []
-        chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
-        return *response, b"".join(chunks)  # A single one is not copied.
-
     def answer(self, request: HttpRequest, response: WsgiResponse, known: Any, started: float, keep: bool) -> bool:
         """Send a response, count and log it; return `keep`, whether the connection stays open."""
         status, headers, content = response
         connection = request.connection
         connection.linger = not keep
         option = "keep-alive" if keep else "close"
-        lines = [f"HTTP/1.1 {status}\r\nDate: {date(int(time.time()))}\r\nConnection: {option}"]
+        lines = [f"HTTP/1.1 {status}\r\nDate: {format_date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]
         try:
             connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
@@ -196,12 +188,6 @@ class Handler:
                 f"{status[:3]} {len(content)} {seconds * 1000:.1f}ms{cause}\n"
             )
         return keep
-
-
-@lru_cache(maxsize=2)  # It takes longer than any other header.
-def date(second: int) -> str:
-    """Write a Unix time as the Date header has it."""
-    return formatdate(second, usegmt=True)
 
 
 def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:

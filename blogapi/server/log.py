@@ -53,10 +53,7 @@ def printable_target(target: str) -> str:
 
 
 class LogWriter:
-    """A text stream to standard error that never waits: a thread of its own writes.
-
-    While nobody reads standard error, text beyond MAX_WAITING pieces is dropped; later a line says how many.
-    """
+    """A text stream to standard error that never waits: a thread writes. Beyond MAX_WAITING, lines are dropped."""
 
     def __init__(self) -> None:
         self.start()

@@ -8,18 +8,7 @@ from urllib.parse import quote
 
 from gunicorn.config import Config
 from gunicorn.http import body as gunicorn_body
-from gunicorn.http import message
-from gunicorn.http.errors import (
-    ExpectationFailed,
-    InvalidHTTPVersion,
-    InvalidRequestLine,
-    InvalidRequestMethod,
-    LimitRequestHeaders,
-    LimitRequestLine,
-    NoMoreData,
-    ParseException,
-    UnsupportedTransferCoding,
-)
+from gunicorn.http import errors, message
 from gunicorn.http.unreader import Unreader
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeout, ServiceUnavailable
 
@@ -44,8 +33,10 @@ HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})
 Refusal = tuple[int, str]
 
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
+FIELDS: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
 FRAGMENT: Refusal = (400, "the target must not have a fragment (#)")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
+LINE: Refusal = (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 # By the exception of gunicorn's parser, or by the name of the field that is invalid
 REFUSALS: dict[type[Exception] | str, Refusal] = {
@@ -53,15 +44,15 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
     "HOST": HOST,
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
-    ExpectationFailed: (417, "Expect: must be 100-continue"),
-    InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
-    InvalidRequestLine: (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"),
-    InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
-    LimitRequestHeaders: (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"),
-    LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
-    NoMoreData: (400, "the header is incomplete"),
+    errors.ExpectationFailed: (417, "Expect: must be 100-continue"),
+    errors.InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
+    errors.InvalidRequestLine: LINE,
+    errors.InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
+    errors.LimitRequestHeaders: FIELDS,
+    errors.LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
+    errors.NoMoreData: (400, "the header is incomplete"),
     TimeoutError: (408, "the header did not arrive in time"),
-    UnsupportedTransferCoding: CODING,
+    errors.UnsupportedTransferCoding: CODING,
 }
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
 # Fields that are parsed begin so. The time grows with the square of their length, to 2 ms for MAX_PARSED_BYTES.
@@ -114,18 +105,14 @@ class HttpRequest(message.Request):
             self.body = gunicorn_body.Body(ChunkedReader(self, self.unreader))
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes of the body, when the application asks for it, until its deadline.
-
-        Raises RequestTimeout at the deadline, BadRequest if it is incomplete, RequestEntityTooLarge if its chunks are
-        too large, ServiceUnavailable if too many large bodies are arriving already or the service is stopped.
-        """
+        """Read up to `size` bytes of the body for the application; raise an HTTPException if they do not arrive."""
         try:
             if not self.asked:
                 self._ask()
             return self.body.read(size)
         except TimeoutError:
             raise RequestTimeout("body: did not arrive in time") from None
-        except ParseException:
+        except errors.ParseException:
             raise BadRequest("body: invalid chunk, or too many chunks") from None
         except OSError:
             if self.connection.stopped:
@@ -151,15 +138,13 @@ class HttpRequest(message.Request):
         return self.environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]
 
     @property
-    def complete(self) -> bool:
-        """Whether all of the body was read, so that the connection can be used again."""
-        return not getattr(self.body.reader, "length", 0) and getattr(self.body.reader, "parser", None) is None
-
-    @property
-    def wants_close(self) -> bool:
-        """Whether the client wants the connection to end after the answer (RFC 9112, section 9.3)."""
-        options = {option.strip() for option in self.environ.get("HTTP_CONNECTION", "").lower().split(",")}
-        return "close" in options or self.method == "CONNECT" or (self.version < (1, 1) and "keep-alive" not in options)
+    def is_persistent(self) -> bool:
+        """Whether all of the body was read, and the client wants to send more requests (RFC 9112, section 9.3)."""
+        reader = self.body.reader
+        if getattr(reader, "length", 0) or getattr(reader, "parser", None) or self.method == "CONNECT":
+            return False
+        options = self.environ.get("HTTP_CONNECTION", "").lower().replace("\t", "").replace(" ", "").split(",")
+        return "close" not in options and (self.version >= (1, 1) or "keep-alive" in options)
 
     @property
     def refusal(self) -> Refusal | None:
@@ -196,10 +181,7 @@ def refusal_for(error: Exception) -> Refusal:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last address of X-Forwarded-For that is not a trusted proxy; `peer` if that is not one itself.
-
-    Clients can forge everything before it, or before a malformed address.
-    """
+    """Return the last valid address that is no trusted proxy; clients can forge those before it in X-Forwarded-For."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse(peer.partition("%")[0])

@@ -39,10 +39,7 @@ Waiting = OrderedDict[str, deque[greenlet]]
 
 
 class Worker(GeventWorker):
-    """Serves every connection in a greenlet of its own, by the handler among the application's extensions.
-
-    gunicorn's master imports this module, and has less to keep in memory if that does not import the application.
-    """
+    """Serves every connection in a greenlet. gunicorn's master imports this module, which must not import Flask."""
 
     handler = None
 
@@ -135,10 +132,7 @@ def worker_exit(server: Any, worker: Worker) -> None:
 
 
 class Queue:
-    """Greenlets that wait: one of a client with a key is next, then one of a client without; each time the next client.
-
-    A subclass resumes them, in the hub.
-    """
+    """Greenlets that wait until a subclass resumes them: with a key and without in turn, and each client in turn."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
@@ -188,6 +182,8 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
+                if not self.waiting[True]:  # A request with a key may wait for the database, which has answered.
+                    until = 0.0
                 self._next().switch()
         finally:  # A greenlet may end in an error, such as MemoryError.
             self.running = any(self.waiting)
@@ -244,7 +240,8 @@ class EventLoop:
     def wait_for_socket(self, file: int, events: int) -> int:
         """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
-        watcher, timer = hub.loop.io(file, events), hub.loop.timer(ANSWER_SECONDS)
+        loop = hub.loop
+        watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
         timer.start(gevent.getcurrent().throw, TimeoutError)  # A Timeout does this in twice the time.
         try:
             hub.wait(watcher)
@@ -254,8 +251,8 @@ class EventLoop:
         return events
 
     def requests_wait(self) -> bool:
-        """Return whether requests wait for their turn."""
-        return any(self.turns.waiting)
+        """Return whether requests with a key wait for their turn."""
+        return bool(self.turns.waiting[True])
 
 
 def _at_low_priority(function: Callable, arguments: tuple) -> Any:

@@ -29,7 +29,7 @@ class Loop:
         return self.run_in_thread(function, arguments)
 
     def requests_wait(self) -> bool:
-        """Return whether requests wait for their turn."""
+        """Return whether requests with a key, which can write, wait for their turn."""
         return False
 
 

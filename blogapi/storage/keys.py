@@ -144,9 +144,12 @@ def _is_known(reader: Reader, name: str) -> bool:
 # Sessions of the owner's page, and the links that open them
 
 
-def add_link(tx: Transaction) -> str:
-    """Create a link; return its token."""
-    return _add(tx, LINK)
+def add_session(tx: Transaction, kind: str) -> str:
+    """Create a session, or a link that opens one; return its token."""
+    tx.execute(Session.delete().where(Session.ends_at <= tx.now))
+    token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
+    tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))
+    return token
 
 
 def check_link(reader: Reader, token: str) -> None:
@@ -159,7 +162,7 @@ def open_session(tx: Transaction, link: str) -> str:
     """Open a session by the token of a link, which works once; return the token of the session. Raises NotFound."""
     check_link(tx, link)
     end_session(tx, link)
-    return _add(tx, SESSION)
+    return add_session(tx, SESSION)
 
 
 def is_valid(reader: Reader, kind: str, token: str) -> bool:
@@ -188,10 +191,3 @@ def end_session(tx: Transaction, token: str) -> None:
 def end_sessions(tx: Transaction) -> None:
     """End all sessions and links."""
     tx.execute(Session.delete())
-
-
-def _add(tx: Transaction, kind: str) -> str:
-    tx.execute(Session.delete().where(Session.ends_at <= tx.now))
-    token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
-    tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))
-    return token

@@ -3,7 +3,7 @@
 The queries by creation return id, status and document; those by publication also published_at.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, reduce
 from operator import add as union_all
 from typing import Any, NamedTuple
@@ -36,9 +36,9 @@ class Cursor(NamedTuple):
 
 
 class PostPage(NamedTuple):
-    """The documents of a page, and the `before` of the next page if more posts follow."""
+    """The documents of a page, or earlier versions of posts, and the `before` of the next page if more follow."""
 
-    documents: list[bytes]
+    posts: list[Any]
     before: int | Cursor | None
 
 
@@ -78,18 +78,30 @@ def page(reader: Reader, query: ListQuery) -> PostPage:
     return page_of(rows, query, now)
 
 
-def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
-    """Return a page of the posts in these rows.
+def cursor_of(row: tuple) -> int | Cursor:
+    """Return the cursor of the post in a row."""
+    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+
+
+def page_of(
+    rows: Iterable[tuple],
+    query: ListQuery,
+    now: str,
+    cursor: Callable[[tuple], int | Cursor] = cursor_of,
+    kept: Callable[[tuple, bytes], Any] | None = None,
+) -> PostPage:
+    """Return a page of the documents in these rows, or of what `kept` returns for a row and its document.
 
     It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
-    found: list[bytes] = []
-    size, last, more = 0, (), False
-    for number, row in enumerate(rows, 1):
+    found: list[Any] = []
+    size, skipped, last = 0, 0, ()
+    for row in rows:
         if len(found) == limit or size > PAGE_BYTES:
-            return PostPage(found, _cursor(last))
-        last, more, document = row, number > limit, row[2]
+            return PostPage(found, cursor(last))
+        last = row
+        document = row[2]
         if row[1] == "scheduled" or names or document is None:
             try:
                 document = documents.as_of(now, row[1], document)
@@ -98,15 +110,11 @@ def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
                     document = documents.cut(document, names)
                     size += (read - len(document)) // READ_SHARE
             except Damaged:
+                skipped += 1
                 continue
         size += len(document)
-        found.append(document)
-    return PostPage(found, _cursor(last) if more else None)
-
-
-def _cursor(row: tuple) -> int | Cursor:
-    """Return the cursor of the post in a row."""
-    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+        found.append(kept(row, document) if kept else document)
+    return PostPage(found, cursor(last) if len(found) + skipped > limit else None)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.
@@ -243,18 +251,14 @@ def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found:
 
 def counts(reader: Reader) -> dict[str, int]:
     """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
-    now = reader.now
-    found = {status: reader.row(_count, status=status)[0] for status in STATUSES}
-    due = min(reader.row(_count_due, now=now)[0], found["scheduled"])  # the database publishes them later
+    found = {status: reader.row(_count(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES}
+    is_due = Schedule.published_at <= reader.now  # The database publishes them later.
+    due = min(reader.row(_count(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
     return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
 
 
-def _count_of(query: Select) -> Prepared:
-    return Prepared(Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))]))
-
-
-_count = _count_of(Post.select(Post.id).where(Post.status == Param("status")))
-_count_due = _count_of(Schedule.select(Schedule.post_id).where(Schedule.published_at <= Param("now")))
+def _count(query: Select) -> Select:
+    return Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
@@ -264,7 +268,7 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
     """
     damaged = []
     before = MAX_ID
-    while found := reader.row(_post_before, before=before):
+    while found := reader.row(_newest(None, False), before=before, limit=1):
         before, status, document = found
         try:
             yield documents.load(documents.as_of(reader.now, status, document))
@@ -272,8 +276,3 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
             damaged.append(before)
     if damaged:
         raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")
-
-
-_post_before = Prepared(
-    Post.select(Post.id, Post.status, DOCUMENT).where(Post.id < Param("before")).order_by(Post.id.desc()).limit(1)
-)

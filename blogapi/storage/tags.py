@@ -67,17 +67,14 @@ def _merged(*rows: TagRow) -> TagRow:
 
 
 def _named(reader: Reader, rows: list[TagRow]) -> list[CountedTag]:
-    unread = {newest for _, name, newest, _ in rows if name is None}
-    spellings = {post_id: documents.spellings(_read(reader, post_id)) for post_id in unread}
-    return [
-        CountedTag(spellings[newest].get(tag, tag) if name is None else name, posts)
-        for tag, name, newest, posts in rows
-    ]
+    """Return tags by their names; those that are not in the rows are read from the newest posts."""
 
+    @cache
+    def spellings(post_id: int) -> dict[str, str]:
+        document, _ = reader.row(_document, id=post_id) or (None, None)
+        return documents.spellings(document)
 
-def _read(reader: Reader, post_id: int) -> str | None:
-    found = reader.row(_document, id=post_id)
-    return found and found[0]
+    return [CountedTag(name or spellings(newest).get(tag, tag), posts) for tag, name, newest, posts in rows]
 
 
 @cache
@@ -199,8 +196,8 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
     counts = PostTag.select(PostTag.status, *_counted).where(PostTag.tag == new).group_by(PostTag.status)
     for status, newest, posts in list(tx.rows(counts)):
-        spelling = documents.spellings(_read(tx, newest)).get(new, new)
-        tx.execute(Tag.insert(tag=new, status=status, name=spelling, newest=newest, posts=posts))
+        (spelled,) = _named(tx, [(new, None, newest, posts)])
+        tx.execute(Tag.insert(tag=new, status=status, name=spelled.name, newest=newest, posts=posts))
     tag = find(tx, new)
     if changed or tag.name != before.name:
         webhooks.record(tx, {"tag": tag._asdict(), "previous_name": before.name}, "tag.updated")

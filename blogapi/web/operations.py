@@ -40,7 +40,7 @@ PUBLIC = {
     "/settings/owner.js",
 }
 OWNER = "api.owner"  # the blueprint that demands a session instead of a key
-TAGS = "/v1/tags/"
+TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
@@ -121,7 +121,7 @@ def check_key(request: Request) -> None:
     except UnicodeDecodeError:
         raise NotFound from None
     start = BEFORE_ENCODED_SLASH.match(request.environ["RAW_URI"])
-    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAGS):
+    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAG_PATHS):
         raise NotFound
 
 
@@ -130,15 +130,12 @@ def check_scope(request: Request) -> None:
 
     GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
     """
-    scope, permitted = request.key.scope, request.method in READS
-    if permitted and request.endpoint is not None:
-        operation = getattr(current_app.view_functions[request.endpoint], "operation", None)
-        permitted = operation is not None and scope in operation.scopes
-        if operation and scope == PUBLISHED_ONLY and operation.scopes == READERS:
-            raise NotFound  # as for an unknown path: this key must not learn that a history exists
-    elif permitted and scope == PUBLISHED_ONLY and isinstance(request.routing_exception, MethodNotAllowed):
-        raise NotFound  # What such a key may read has paths of its own.
-    if not permitted:
+    scope, reads = request.key.scope, request.method in READS
+    operation = getattr(current_app.view_functions.get(request.endpoint), "operation", None)
+    hidden = operation.scopes == READERS if operation else isinstance(request.routing_exception, MethodNotAllowed)
+    if reads and hidden and scope == PUBLISHED_ONLY:
+        raise NotFound  # as for an unknown path: this key must not learn that a history exists
+    if not reads or (request.endpoint and not (operation and scope in operation.scopes)):
         raise Forbidden(FORBIDDEN[scope])
 
 

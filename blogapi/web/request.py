@@ -26,7 +26,8 @@ from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.service import Quota, Service
 
 JSON, MARKDOWN = "application/json", "text/markdown"
-FILE, PATCH = (JSON, MARKDOWN), (JSON, "application/merge-patch+json")  # of a post, and of a change (RFC 7396)
+POST_TYPES = (JSON, MARKDOWN)  # of a post
+PATCH_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READS = ("GET", "HEAD")
 REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -250,8 +251,8 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
 
     def check(document: bytes | None) -> None:
         if match is not None and (document is None or not any(map(match.contains, etags(document)))):
-            missing, other = "there is no such post", "the post has been changed since; get it again"
-            raise exceptions.PreconditionFailed(f"If-Match: {missing if document is None else other}")
+            why = "there is no such post" if document is None else "the post has been changed since; get it again"
+            raise exceptions.PreconditionFailed(f"If-Match: {why}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
             there = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
             raise exceptions.PreconditionFailed(f"If-None-Match: {there}")

@@ -55,10 +55,7 @@ class AddressError(OSError):
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after RECEIVED_BYTES, and lets other threads run before each read.
-
-    A receiver that never stops sending would keep this process busy otherwise.
-    """
+    """A socket that ends after RECEIVED_BYTES, and lets others run: a receiver may never stop sending."""
 
     left = RECEIVED_BYTES
 
@@ -84,10 +81,7 @@ class FinalResponse(http.client.HTTPResponse):
 
 
 class EndpointConnection(HTTPConnection):
-    """A connection to an address, with TLS if the certificate of a `tls_host` is expected there.
-
-    TLS reads its bytes from memory: OpenSSL would not leave a socket that keeps sending anything but data.
-    """
+    """A connection to an address, with TLS if the certificate of a `tls_host` is expected there."""
 
     response_class = FinalResponse
 
@@ -99,7 +93,7 @@ class EndpointConnection(HTTPConnection):
         super().connect()
         self.sock = ShortSocket(fileno=self.sock.detach())
         self.sock.settimeout(self.timeout)
-        if self.tls_host:
+        if self.tls_host:  # from memory: OpenSSL would not leave a socket that keeps sending anything but data
             self.sock = SSLTransport(self.sock, tls(), self.tls_host)
 
 

@@ -1,7 +1,4 @@
-"""The sender of webhooks: a background thread that sends the events in the outbox, and tries again after failures.
-
-It also publishes the posts that are due, and prunes.
-"""
+"""The sender of webhooks: a thread that sends the events in the outbox, publishes posts that are due, and prunes."""
 
 import logging
 import math
@@ -35,10 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Sender:
-    """Sends the events in the outbox: one message after another to each webhook, and to all webhooks at the same time.
-
-    The thread of `run` alone uses the database. Each webhook has a thread for HTTP while it is sent to, so at most 50.
-    """
+    """Sends messages one by one to each webhook, each in a thread; the thread of `run` alone uses the database."""
 
     def __init__(self, database: Database, clock: Callable[[], float], config: Config, loop: Loop = PLAIN):
         self.database = database
@@ -101,8 +95,7 @@ class Sender:
 
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
-        attempts = self.attempts[:]
-        if attempts:
+        if attempts := self.attempts[:]:
             self.database.write(webhooks.record_attempts, attempts)
             del self.attempts[: len(attempts)]
 

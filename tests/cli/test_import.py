@@ -76,8 +76,8 @@ def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path,
     monkeypatch.setattr(transfer, "TRANSACTION_SECONDS", 0)
     items = [transfer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        for number, result in enumerate(transfer.store(storage, items, events=False, by="import"), 1):
-            assert result.outcome == "created"
+        for number, (outcome, _) in enumerate(transfer.store(storage, items, events=False, by="import"), 1):
+            assert outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)
             other.execute("ROLLBACK")

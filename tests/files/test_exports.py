@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from blogapi.files.content import markdown_of, paragraphs
+from blogapi.files.exports import markdown_of, paragraphs
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.sources import Item, Refused
 from tests.blogs import SAMPLES, open_sources, read, slugs_in

@@ -225,7 +225,7 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
         ("image: b.png\nlayout: c", None, ("layout", "image")),
         ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),
         ("cover: {image: '', alt: B}", None, ()),
-        ("taxonomies: {authors: [a]}", None, ("taxonomies",)),
+        ("taxonomies: {authors: [a]}", None, ("authors",)),
         ("taxonomies: [a]", None, ("taxonomies",)),
     ],
 )

@@ -86,5 +86,5 @@ def view(client, path):
 def enter(app, database):
     """A client with a session."""
     client = app.test_client()
-    view(client, f"/settings/open?link={database.write(keys.add_link)}").press("Open")
+    view(client, f"/settings/open?link={database.write(keys.add_session, keys.LINK)}").press("Open")
     return client

@@ -218,7 +218,9 @@ def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app,
     page = page.press(label, **FULL)
     assert (page.status, page.all(".problem h2")) == (403, ["Not saved, but nothing is lost"])
     assert shown(page, label).items() >= FULL.items()
-    follow(owner, send(owner, "/settings/open", {"link": database.write(keys.add_link)}))  # in another tab
+    follow(
+        owner, send(owner, "/settings/open", {"link": database.write(keys.add_session, keys.LINK)})
+    )  # in another tab
     page = page.press(label)
     assert (page.status, shown(page, label).items() >= FULL.items()) == (403, True)
     page = page.press(label)

@@ -2,6 +2,7 @@
 
 import gevent.socket
 import pytest
+from gevent.core import READ
 
 from blogapi import create_app
 from blogapi.config import Config
@@ -67,6 +68,25 @@ def test_clients_with_a_key_and_without_have_turns_by_turns_however_many_address
     addresses = [(f"127.0.0.{number}", False) for number in range(1, 5)]
     order = served(*addresses, ("key", True), ("key", True))
     assert order == ["127.0.0.1", "key", "127.0.0.2", "key", "127.0.0.3", "127.0.0.4"]
+
+
+def test_what_the_database_answers_comes_before_the_next_request_without_a_key():
+    loop, order = EventLoop(), []
+    ours, theirs = gevent.socket.socketpair()
+
+    def ask(client):
+        loop.turns.wait(client, False)
+        theirs.send(b"answer")
+        order.append(client)
+
+    def await_answer():
+        loop.wait_for_socket(ours.fileno(), READ)
+        order.append("answer")
+
+    gevent.joinall([gevent.spawn(await_answer), *(gevent.spawn(ask, client) for client in "ab")])
+    assert order == ["a", "answer", "b"]
+    ours.close()
+    theirs.close()
 
 
 def test_a_client_that_goes_away_leaves_its_place():

@@ -55,7 +55,7 @@ def kept(database):
     """The versions that are kept of a post, newest first, and who replaced each."""
 
     def kept(post_id, limit=100):
-        return [(each.version, each.by) for each in history.revisions(database, post_id, limit).kept]
+        return [(each.version, each.by) for each in history.revisions(database, post_id, limit).posts]
 
     return kept
 
@@ -68,7 +68,7 @@ def test_a_change_keeps_what_the_post_was(database, add, change, load, clock):
     before = load(post_id)
     clock.now += 60
     change(post_id, by="second", content="two", excerpt=None)
-    (revision,) = history.revisions(database, post_id, 100).kept
+    (revision,) = history.revisions(database, post_id, 100).posts
     assert revision[:4] == (post_id, 1, "2026-11-20T12:01:00Z", "second")
     assert json.loads(revision.post) == {name: value for name, value in before.items() if name != "content"}
     assert documents.load(history.revision(database, post_id, 1)) == before
@@ -86,7 +86,7 @@ def test_without_a_name_nothing_is_kept(database, add, change, delete, kept):
     change(post_id, by="", content="two")
     assert kept(post_id) == []
     delete(post_id, by="")
-    assert history.trash(database, 100).kept == []
+    assert history.trash(database, 100).posts == []
 
 
 def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, clock):
@@ -114,7 +114,7 @@ def test_pages_visit_each_revision_once(database, add, change):
     found, before = [], None
     while True:
         page = history.revisions(database, post_id, 2, before)
-        found += [each.version for each in page.kept]
+        found += [each.version for each in page.posts]
         before = page.before
         if before is None:
             break
@@ -149,7 +149,7 @@ def test_a_deleted_post_is_in_the_trash_and_nowhere_else(database, add, delete, 
     post_id = add()
     before = load(post_id)
     delete(post_id, by="second")
-    assert [each[:4] for each in history.trash(database, 100).kept] == [(post_id, 1, "2026-11-20T12:00:00Z", "second")]
+    assert [each[:4] for each in history.trash(database, 100).posts] == [(post_id, 1, "2026-11-20T12:00:00Z", "second")]
     assert history.trashed(database, post_id) == documents.dump(before).encode()
     for look in (posts.find, lambda reader, ref: history.revisions(reader, ref, 100)):
         with pytest.raises(NotFound):
@@ -169,7 +169,7 @@ def test_it_comes_back_as_it_was(database, add, change, delete, load, kept, cloc
     clock.now += 60
     database.write(history.restore_deleted, post_id, "first")
     assert load(post_id) == before | {"updated_at": "2026-11-20T12:01:00Z"}
-    assert history.trash(database, 100).kept == []
+    assert history.trash(database, 100).posts == []
     assert kept(post_id) == [(1, "first")]
     with pytest.raises(NotFound):
         database.write(history.restore_deleted, post_id, "first")
@@ -214,7 +214,7 @@ def test_the_latest_deleted_comes_first_on_pages_that_visit_each_once(database, 
     found, before = [], None
     while not found or before:
         page = history.trash(database, 2, before)
-        found += [each.post_id for each in page.kept]
+        found += [each.post_id for each in page.posts]
         before = page.before
         assert before is None or type(before) is Cursor
     assert found == [ids[4], ids[2], ids[0], ids[3], ids[1]]
@@ -250,8 +250,8 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
         delete(post_id)
     damage_first()
     page = history.trash(database, 1)
-    assert [each.post_id for each in page.kept] == [last]
-    assert [each.post_id for each in history.trash(database, 2, page.before).kept] == [first]
+    assert [each.post_id for each in page.posts] == [last]
+    assert [each.post_id for each in history.trash(database, 2, page.before).posts] == [first]
     with pytest.raises(Damaged):
         database.write(history.restore_deleted, damaged, "first")
     database.write(history.forget, damaged)
@@ -274,7 +274,7 @@ def test_after_some_days_they_are_pruned(database, add, change, delete, kept, co
     clock.now += 1
     assert database.write(history.prune, 30) == 2
     assert (kept(new), count(Revision)) == ([(1, "first")], 2)
-    assert [each.post_id for each in history.trash(database, 100).kept] == [old]
+    assert [each.post_id for each in history.trash(database, 100).posts] == [old]
     assert database.write(history.prune, 0) == 2
     assert count(Revision) == 0
 

@@ -15,10 +15,10 @@ def walk(page, database, **query):
     titles, before = [], None
     while True:
         found = page(database, pages.ListQuery(before=before, **query))
-        titles += [documents.load(document)["title"] for document in found.documents]
+        titles += [documents.load(document)["title"] for document in found.posts]
         if found.before is None:
             return titles
-        assert len(found.documents) == query["limit"]
+        assert len(found.posts) == query["limit"]
         before = found.before
 
 

@@ -144,7 +144,7 @@ def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, 
     much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * sqlite.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
     assert search.is_quick(database, query) is is_quick
-    assert search.page(database, query).documents == []
+    assert search.page(database, query).posts == []
 
 
 def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, database, found, post):
@@ -217,10 +217,10 @@ def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(operation, *arguments).result(10)
             found.append(search.page(reader, ListQuery(10, q="fog")))
-        return [len(page.documents) for page in found]
+        return [len(page.posts) for page in found]
 
     assert database.read_in_thread("client", look) == [1, 1, 1]
-    assert len(search.page(database, ListQuery(10, q="fog")).documents) == 2
+    assert len(search.page(database, ListQuery(10, q="fog")).posts) == 2
 
 
 def test_searches_of_one_client_do_not_keep_another_waiting(database):
@@ -275,16 +275,6 @@ def test_words_of_another_unicode_are_rebuilt(config, database, client, found, p
         database.engine.open(create=False)
     assert database.engine.open() is False
     assert (found("fog"), found("left")) == ("1", "")
-
-
-def test_a_large_index_is_built_with_a_line_of_progress(config, database, post, monkeypatch, caplog):
-    for title in ("One", "Two", "Three"):
-        post(title=title)
-    monkeypatch.setattr(index, "PROGRESS", 2)
-    with database.engine.connection as connection:
-        index.make(connection)
-    assert caplog.messages == ["2 of 3 posts are indexed"]
-    sound_posts(config.database)
 
 
 def test_a_damaged_post_with_more_words_than_were_indexed_can_be_deleted(client, post, found, database):

@@ -114,7 +114,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, post_id)
     page = search.page(database, ListQuery(1000, q=q))
-    ids = [int(posts.documents.load(document)["id"]) for document in page.documents]
+    ids = [int(posts.documents.load(document)["id"]) for document in page.posts]
     assert [each for each in ids if each >= first] == expected
 
 

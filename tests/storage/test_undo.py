@@ -48,8 +48,8 @@ def blog(database, clock):
 
         def state(self):
             """All posts but for when they were updated, and those in the trash."""
-            shown = map(documents.load, pages.page(database, pages.ListQuery(1000)).documents)
-            trash = sorted(each.post_id for each in history.trash(database, 1000).kept)
+            shown = map(documents.load, pages.page(database, pages.ListQuery(1000)).posts)
+            trash = sorted(each.post_id for each in history.trash(database, 1000).posts)
             return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
 
     return Blog()

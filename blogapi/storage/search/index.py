@@ -13,11 +13,11 @@ In SQLite, each word of a published post has one more mark, °: a search among p
 SQLite splits the text exactly between these words: for its `ascii` tokenizer, all other characters are part of a word.
 """
 
-import logging
 import re
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -40,7 +40,6 @@ FIRST = itemgetter(0)
 # The numbers of rows and words to store for SQLite: 2**49, as varints of its file format
 PLENTY = (b"\x81" + 6 * b"\x80" + b"\x00") * 2
 LARGE = 64 * 1024  # characters, which take some 25 ms to index
-PROGRESS = 100_000  # posts between two lines about the progress
 UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
 # Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
 WITHOUT_SPACES = [
@@ -58,8 +57,6 @@ LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, an
 # A large text is split part by part, from space to space if possible, so that other threads can run
 PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
-
-log = logging.getLogger(__name__)
 
 
 # The words of a text
@@ -257,11 +254,9 @@ def has(found: str, asked: Asked) -> bool:
 
     if asked.tag and f" {scope}{tag_label(asked.tag)} " not in padded:
         return False
-    return (
-        has_all(OF_TITLE)
-        if asked.by_title
-        else has_all("", OF_TAG) and not (asked.by_title is False and has_all(OF_TITLE))
-    )
+    if asked.by_title:
+        return has_all(OF_TITLE)
+    return has_all("", OF_TAG) and not (asked.by_title is False and has_all(OF_TITLE))
 
 
 @lru_cache(maxsize=256)  # asked for each post that is looked through
@@ -281,15 +276,10 @@ def make(connection: sqlite3.Connection) -> None:
     """Rebuild the index in the open transaction, without damaged posts."""
     connection.execute("DELETE FROM recent")
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
-    (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
-    for number, (post_id, document) in enumerate(connection.execute("SELECT id, document FROM post ORDER BY id"), 1):
-        try:
-            words_of_post = all_words(documents.load(document))
-            connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", (post_id, words_of_post))
-        except Damaged:
-            pass
-        if number % PROGRESS == 0:
-            log.warning("%s of %s posts are indexed", f"{number:,}", f"{count:,}")
+    for post_id, document in connection.execute("SELECT id, document FROM post ORDER BY id"):
+        with suppress(Damaged):
+            row = post_id, all_words(documents.load(document))
+            connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", row)
     # SQLite fails to remove more words than it has counted, such as a damaged post's. The count has no other use.
     connection.execute("SAVEPOINT counted")  # With this, the number is written.
     connection.execute("UPDATE search_data SET block = ? WHERE id = 1", (PLENTY,))

@@ -56,7 +56,7 @@ def show_posts() -> str:
     start = asked.pop("before", None)
     passed = [*trail, start][-MAX_TRAIL:] if start else []
     values = {
-        "posts": page.documents,
+        "posts": page.posts,
         "asked": asked,
         "older": page.before and {"before": page.before, "newer": " ".join(passed)},
         "newer": start and {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
@@ -209,7 +209,7 @@ def restore_version(post_id: int, version: int) -> Response:
 @blueprint.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Response:
     """Undo what was just changed: the post becomes what it was, with its slug, status and date."""
-    kept = history.revisions(request.database, post_id, 1).kept
+    kept = history.revisions(request.database, post_id, 1).posts
     if not kept:
         raise NotFound("revision")
     old = documents.load(history.revision(request.database, post_id, kept[0].version))

@@ -22,7 +22,7 @@ new_webhook = WebhookInputSchema()
 @blueprint.get("/owner.js")
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""
-    return page(request, STATIC / request.path.rpartition("/")[2])
+    return page(STATIC / request.path.rpartition("/")[2])
 
 
 @blueprint.route("/open", methods=["GET", "POST"])

@@ -8,14 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from flask import Response, current_app, redirect
+from flask import Response, current_app, redirect, request
 from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.storage.documents import etag
 from blogapi.web.openapi import describe
 from blogapi.web.operations import PUBLIC, blueprint
-from blogapi.web.request import JSON, Request, current_request
+from blogapi.web.request import JSON
 from blogapi.web.responses import json_response, respond, tagged_response
 
 ADDRESSES = {
@@ -42,7 +42,6 @@ PAGE_HEADERS = [
 @blueprint.get("/")
 def index() -> Response:
     """Redirect a browser to the reference page; list the addresses for any other client."""
-    request = current_request()
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
         addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
         return json_response(request, addresses, vary="Accept", cache_control="no-cache")
@@ -54,7 +53,6 @@ def index() -> Response:
 @blueprint.get("/healthz")
 def healthz() -> Response:
     """Return whether the service works."""
-    request = current_request()
     request.database.check()
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
@@ -62,14 +60,12 @@ def healthz() -> Response:
 @blueprint.get("/metrics")
 def metrics() -> Response:
     """Return the metrics for Prometheus. Unlike the rest of this module, it needs a key."""
-    request = current_request()
     return respond(request, request.service.metrics.text(), CONTENT_TYPE_LATEST)
 
 
 @blueprint.get("/openapi.json")
 def openapi() -> Response:
     """Return the description of the API."""
-    request = current_request()
     content = description(request.address(""))
     return tagged_response(request, content, etag(content), JSON, cache_control="no-cache")
 
@@ -77,25 +73,24 @@ def openapi() -> Response:
 @blueprint.get("/docs")
 def docs() -> Response:
     """Show the description as a page."""
-    return page(current_request(), STATIC / "docs.html")
+    return page(STATIC / "docs.html")
 
 
 @blueprint.get("/docs/")
 def docs_with_slash() -> Response:
     """Redirect to the page, whose relative addresses need its own."""
-    return redirect(current_request().address("/docs"))
+    return redirect(request.address("/docs"))
 
 
 @blueprint.get("/docs/<name>")
 def docs_file(name: str) -> Response:
     """Send a file of the page."""
-    request = current_request()
     if request.path not in PUBLIC:
         raise NotFound
-    return page(request, (STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
+    return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
 
 
-def page(request: Request, path: Path) -> Response:
+def page(path: Path) -> Response:
     """Send a file, which may load nothing from elsewhere."""
     file = load_page(path, request.accept_encodings["gzip"] > 0)
     return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")

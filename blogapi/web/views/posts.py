@@ -17,7 +17,7 @@ from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.web import schemas
 from blogapi.web.operations import READERS, Answer, in_scope, operation
-from blogapi.web.request import FILE, PATCH, Request, idempotency_key, load_body, parse_body, precondition
+from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
 from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
 from blogapi.web.schemas import Parameter, TagSchema, page_size, parameters
 
@@ -25,7 +25,7 @@ NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hy
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
-STATUS = choice(*rules.STATUSES, **about("Count only posts of this status, and leave out other tags."))
+COUNTED = choice(*rules.STATUSES, **about("Count only posts of this status, and leave out other tags."))
 
 
 @operation(
@@ -42,7 +42,7 @@ def list_posts(request: Request) -> Response:
     """
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
-    content = b"[%b]\n" % b",".join(page.documents)
+    content = b"[%b]\n" % b",".join(page.posts)
     return list_response(request, content, page.before)
 
 
@@ -60,7 +60,7 @@ def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages
     "POST /v1/posts",
     CREATED,
     body=PostInputSchema(),
-    content_types=FILE,
+    content_types=POST_TYPES,
     request_headers=("Idempotency-Key",),
 )
 def create_post(request: Request) -> Response:
@@ -75,7 +75,7 @@ def create_post(request: Request) -> Response:
 
 @operation(
     "GET /v1/posts/<id:post>",
-    Answer(200, "The post.", PostSchema(), ("ETag",), FILE),
+    Answer(200, "The post.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=SCOPES,
 )
 def get_post(request: Request, post: PostRef) -> Response:
@@ -93,7 +93,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     "PATCH /v1/posts/<id:post>",
     CHANGED,
     body=PostChangeSchema(partial=True),
-    content_types=PATCH,
+    content_types=PATCH_TYPES,
     request_headers=("If-Match",),
 )
 def change_post(request: Request, post: PostRef) -> Response:
@@ -111,7 +111,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     CHANGED,
     creates=CREATED,
     body=PutPostSchema(),
-    content_types=FILE,
+    content_types=POST_TYPES,
     request_headers=("If-Match", "If-None-Match"),
 )
 def put_post(request: Request, post: str) -> Response:
@@ -168,13 +168,13 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
     """
     page = history.revisions(request.database, post, **request.query)
-    content = kept_json(page.kept, lambda each: {"revision": str(each.version), "replaced_at": each.until})
+    content = kept_json(page.posts, lambda each: {"revision": str(each.version), "replaced_at": each.until})
     return list_response(request, content, page.before)
 
 
 @operation(
     "GET /v1/posts/<id:post>/revisions/<id:revision>",
-    Answer(200, "The post as it was.", PostSchema(), ("ETag",), FILE),
+    Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=READERS,
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
@@ -204,13 +204,13 @@ def list_trash(request: Request) -> Response:
     A deleted post is kept for 30 days.
     """
     page = history.trash(request.database, **request.query)
-    content = kept_json(page.kept, lambda each: {"deleted_at": each.until})
+    content = kept_json(page.posts, lambda each: {"deleted_at": each.until})
     return list_response(request, content, page.before)
 
 
 @operation(
     "GET /v1/trash/<id:post>",
-    Answer(200, "The deleted post.", PostSchema(), ("ETag",), FILE),
+    Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=READERS,
 )
 def get_trashed_post(request: Request, post: int) -> Response:
@@ -250,7 +250,7 @@ def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> byte
     Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
     query=parameters(
         limit=page_size("tags", schemas.MAX_PAGE_SIZE),
-        status=STATUS,
+        status=COUNTED,
         after=Parameter(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
     ),
     scopes=SCOPES,
@@ -267,7 +267,7 @@ def list_tags(request: Request) -> Response:
 
 
 @operation(
-    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=STATUS), scopes=SCOPES
+    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
 )
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""

@@ -12,7 +12,7 @@ from blogapi.storage import webhooks
 from blogapi.storage.models import EVENTS
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
 from blogapi.web.operations import Answer, operation
-from blogapi.web.request import PATCH, Request, load_body
+from blogapi.web.request import PATCH_TYPES, Request, load_body
 from blogapi.web.responses import json_response, no_content
 from blogapi.web.schemas import DELIVERY_ID, Flag
 from blogapi.web.service import Service
@@ -142,7 +142,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     "PATCH /v1/webhooks/<id:webhook_id>",
     Answer(200, "The webhook as it is now.", WebhookSchema()),
     body=WebhookChangeSchema(partial=True),
-    content_types=PATCH,
+    content_types=PATCH_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change the fields of a webhook that the body names.
