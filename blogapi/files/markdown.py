@@ -231,15 +231,8 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
-    if (
-        value[0].isalpha()
-        and value.isprintable()
-        and value[-1] not in " :"
-        and ": " not in value
-        and " #" not in value
-        and value.lower() not in WORDS
-        and not any(map(value.__contains__, also_special))
-    ):
+    is_text = value[0].isalpha() and value.isprintable() and value.lower() not in WORDS
+    if is_text and value[-1] not in " :" and not any(map(value.__contains__, (": ", " #", *also_special))):
         return value
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
