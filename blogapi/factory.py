@@ -22,7 +22,7 @@ from blogapi.web.responses import HANDLERS
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
-NO_SESSION = NullSession()  # raises an error on any write
+NULL_SESSION = NullSession()  # raises an error on any write
 
 
 @lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
@@ -63,7 +63,7 @@ class Application(Flask):
         prefix, path = service.config.prefix, environ["PATH_INFO"]
         if prefix and f"{path}/".startswith(f"{prefix}/"):
             environ["PATH_INFO"] = path[len(prefix) :]
-        return Context(self, environ, Request(environ, service), NO_SESSION)
+        return Context(self, environ, Request(environ, service), NULL_SESSION)
 
     def full_dispatch_request(self) -> Response:
         """Answer the current request. Flask does it if there are hooks or receivers of its signals."""

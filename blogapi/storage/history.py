@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from peewee import Tuple
+from peewee import Ordering, Tuple
 
 from blogapi.clock import earlier
 from blogapi.post import STATUSES
@@ -15,7 +16,7 @@ from blogapi.storage import documents, posts, stored
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, MAX_ID, ApiKey, Post, Revision
-from blogapi.storage.pages import LATEST, PAGE_BYTES, READ_SHARE, Cursor, PostPage, bounded
+from blogapi.storage.pages import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
 from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes
 from blogapi.storage.stored import Document, PostRef
@@ -40,43 +41,32 @@ class Kept(NamedTuple):
 
 
 _document = AsBytes(Revision.document)
-_known = (Revision.post_id, Revision.version, Revision.until, Revision.replaced_by)
-_kept = Revision.select(*_known)
 _is_deleted = Revision.state == "deleted"
 
 
 def revisions(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> PostPage:
     """Return the versions of a post before the version `before`, newest first. Raises NotFound."""
     of_post = (Revision.post_id == posts.must_exist(reader, ref)) & (Revision.state == "replaced")
-    query = _kept.where(of_post, Revision.version < (before or MAX_ID)).order_by(Revision.version.desc())
-    return _page(reader, query, limit, lambda last: last.version)
+    is_before = Revision.version < (before or MAX_ID)
+    return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
 
 
 def trash(reader: Reader, limit: int, before: Cursor | None = None) -> PostPage:
     """Return the posts in the trash, the latest deleted first."""
-    until, post_id = before or (LATEST, MAX_ID)
-    order = Tuple(Revision.until, Revision.post_id)
-    query = _kept.where(_is_deleted, order < Tuple(until, post_id))
-    query = query.order_by(Revision.until.desc(), Revision.post_id.desc())
-    return _page(reader, query, limit, lambda last: Cursor(last.until, last.post_id))
+    is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
+    return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
 
-def _page(reader: Reader, query: Any, limit: int, cursor: Callable[[Kept], int | Cursor]) -> PostPage:
-    query = query.limit(limit + 1)
-    if reader.dialect == "postgresql":
-        query = bounded(query.select_extend(Revision.document), known=[column.name for column in _known])
-    else:
-        query = query.select_extend(_document)
-    kept: list[Kept] = []
-    size, last, more = 0, None, False
-    for number, row in enumerate(reader.rows(query), 1):
-        if len(kept) == limit or size > PAGE_BYTES:
-            return PostPage(kept, cursor(last))
-        last, more = Kept(*row), number > limit
-        with suppress(Damaged):
-            kept.append(last._replace(post=documents.cut(last.post or b"", documents.WITHOUT_CONTENT)))
-            size += len(kept[-1].post) + len(last.post) // READ_SHARE
-    return PostPage(kept, cursor(last) if more else None)
+def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> PostPage:
+    """Return a page of `Kept` versions."""
+    is_postgresql = reader.dialect == "postgresql"
+    document = Revision.document if is_postgresql else _document
+    columns = Revision.post_id, Revision.version, document, Revision.until, Revision.replaced_by
+    query = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
+    if is_postgresql:
+        query = bounded(query, "until", "replaced_by", known=("post_id", "version"))
+    asked = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
+    return page_of(reader.rows(query), asked, reader.now, cursor, lambda row, post: Kept(*row[:2], *row[3:], post))
 
 
 def revision(reader: Reader, ref: PostRef, version: int) -> bytes:

@@ -3,7 +3,7 @@
 The queries by creation return id, status and document; those by publication also published_at.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, reduce
 from operator import add as union_all
 from typing import Any, NamedTuple
@@ -78,18 +78,30 @@ def page(reader: Reader, query: ListQuery) -> PostPage:
     return page_of(rows, query, now)
 
 
-def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
-    """Return a page of the posts in these rows.
+def cursor_of(row: tuple) -> int | Cursor:
+    """Return the cursor of the post in a row."""
+    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+
+
+def page_of(
+    rows: Iterable[tuple],
+    query: ListQuery,
+    now: str,
+    cursor: Callable[[tuple], int | Cursor] = cursor_of,
+    kept: Callable[[tuple, bytes], Any] | None = None,
+) -> PostPage:
+    """Return a page of the documents in these rows, or of what `kept` returns for a row and its document.
 
     It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
-    found: list[bytes] = []
-    size, last, more = 0, (), False
-    for number, row in enumerate(rows, 1):
+    found: list[Any] = []
+    size, skipped, last = 0, 0, ()
+    for row in rows:
         if len(found) == limit or size > PAGE_BYTES:
-            return PostPage(found, _cursor(last))
-        last, more, document = row, number > limit, row[2]
+            return PostPage(found, cursor(last))
+        last = row
+        document = row[2]
         if row[1] == "scheduled" or names or document is None:
             try:
                 document = documents.as_of(now, row[1], document)
@@ -98,15 +110,11 @@ def page_of(rows: Iterable[tuple], query: ListQuery, now: str) -> PostPage:
                     document = documents.cut(document, names)
                     size += (read - len(document)) // READ_SHARE
             except Damaged:
+                skipped += 1
                 continue
         size += len(document)
-        found.append(document)
-    return PostPage(found, _cursor(last) if more else None)
-
-
-def _cursor(row: tuple) -> int | Cursor:
-    """Return the cursor of the post in a row."""
-    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+        found.append(kept(row, document) if kept else document)
+    return PostPage(found, cursor(last) if len(found) + skipped > limit else None)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.

@@ -56,7 +56,7 @@ MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
-class Converter(OpenAPIConverter):
+class SchemaConverter(OpenAPIConverter):
     """apispec's converter, with descriptions and examples of schemas, and names for shared enumerations."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Converter(OpenAPIConverter):
 
 
 class Plugin(MarshmallowPlugin):
-    Converter = Converter
+    Converter = SchemaConverter
 
 
 def describe(app: Flask, prefix: str = "") -> dict[str, Any]:

@@ -40,7 +40,7 @@ PUBLIC = {
     "/settings/owner.js",
 }
 OWNER = "api.owner"  # the blueprint that demands a session instead of a key
-TAGS = "/v1/tags/"
+TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
@@ -121,7 +121,7 @@ def check_key(request: Request) -> None:
     except UnicodeDecodeError:
         raise NotFound from None
     start = BEFORE_ENCODED_SLASH.match(request.environ["RAW_URI"])
-    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAGS):
+    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAG_PATHS):
         raise NotFound
 
 

@@ -16,7 +16,7 @@ from blogapi.storage.search.index import words
 
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 MAX_PAGE_SIZE = 1000  # posts, or tags
-NAMES = "|".join(rules.FIELDS)
+FIELD_NAMES = "|".join(rules.FIELDS)
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
@@ -156,7 +156,7 @@ class ListQuerySchema(QuerySchema):
     fields = Parameter(
         parse_names,
         "Only these fields of each post, separated by commas, each once; `id`, `title` and `status` come with them.",
-        pattern=f"^({NAMES})(,({NAMES}))*$",
+        pattern=f"^({FIELD_NAMES})(,({FIELD_NAMES}))*$",
     )
     q = Text(
         length(1, 200),

@@ -170,7 +170,7 @@ def test_the_words_of_changes_move_to_the_index(url, connection):
         assert [connection.execute(query).fetchone() for query in pending] == [(1,), (1,)]
         search.settle(database)
         assert [connection.execute(query).fetchone() for query in pending] == [(0,), (0,)]
-        assert len(search.page(database, pages.ListQuery(9, q="fog")).documents) == 2
+        assert len(search.page(database, pages.ListQuery(9, q="fog")).posts) == 2
 
 
 def test_a_text_that_cannot_be_there_is_not_found(client):
@@ -219,7 +219,8 @@ def test_a_deletion_takes_four_round_trips_even_of_the_newest_post_with_a_tag(ro
 
 
 def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
-    document = """'{"id":"1","title":"A","content":"' || repeat('x', 1000000) || '","tags":[]}'"""
+    document = """'{"id":"1","title":"A","status":"draft","slug":"a","content":"' || repeat('x', 1000000) ||
+        '","tags":[],"created_at":"2026-11-20T12:00:00Z","updated_at":"2026-11-20T12:00:00Z"}'"""
     values = f"number, 1, '', '', '2026-11-20T12:00:00Z', 'first', 'deleted', {document}"
     connection.execute(f"INSERT INTO revision SELECT {values} FROM generate_series(1, 60) AS number")
     sizes = []
@@ -227,7 +228,7 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
     class Counting(Database):
         def rows(self, query, **values):
             rows = list(super().rows(query, **values))
-            sizes.append(sum(len(row[-1]) for row in rows))
+            sizes.append(sum(len(row[2]) for row in rows))
             return iter(rows)
 
     database = Counting(engine_for(url))

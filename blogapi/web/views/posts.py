@@ -25,7 +25,7 @@ NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hy
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
-STATUS = choice(*rules.STATUSES, **about("Count only posts of this status, and leave out other tags."))
+COUNTED = choice(*rules.STATUSES, **about("Count only posts of this status, and leave out other tags."))
 
 
 @operation(
@@ -250,7 +250,7 @@ def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> byte
     Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
     query=parameters(
         limit=page_size("tags", schemas.MAX_PAGE_SIZE),
-        status=STATUS,
+        status=COUNTED,
         after=Parameter(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
     ),
     scopes=SCOPES,
@@ -267,7 +267,7 @@ def list_tags(request: Request) -> Response:
 
 
 @operation(
-    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=STATUS), scopes=SCOPES
+    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
 )
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
