@@ -115,7 +115,8 @@ CREATE TABLE webhook (
     created_at TEXT NOT NULL
 ) STRICT;
 
-INSERT INTO sqlite_sequence (name, seq) VALUES ('post', 0);  -- The table is there with the first AUTOINCREMENT.
+-- The greatest ids that there ever were. The table is there with the first AUTOINCREMENT.
+INSERT INTO sqlite_sequence (name, seq) VALUES ('post', 0), ('webhook', 0), ('event', 0);
 
 -- What happened, once for all webhooks; kept as long as there is a delivery of it.
 CREATE TABLE event (

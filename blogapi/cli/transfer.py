@@ -224,9 +224,8 @@ def _foreseen(item: Item, outcome: str) -> str:
     fields = item.fields
     status = fields.get("status", "draft" if outcome == "created" else "")
     parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
-    parts += [
-        f"{what} {', '.join(names)}" for what, names in (("tags", fields["tags"]), ("drops", item.dropped)) if names
-    ]
+    named = {"tags": fields["tags"], "drops": item.dropped}
+    parts += [f"{what} {', '.join(names)}" for what, names in named.items() if names]
     parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]
     return "; ".join(filter(None, parts))
 

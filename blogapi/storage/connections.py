@@ -57,14 +57,8 @@ UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transa
 # SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby
 PASSING = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
-
-class Bound(NamedTuple):
-    """A statement with its values as PostgreSQL reads them."""
-
-    statement: Statement
-    values: Sequence[Buffer | None]
-    types: tuple[int, ...]
-    formats: Sequence[Format]
+# A statement, its values as PostgreSQL reads them, and the types and formats of these
+Bound = tuple[Statement, Sequence[Buffer | None], tuple[int, ...], Sequence[Format]]
 
 
 class Result(NamedTuple):
@@ -115,7 +109,7 @@ class PostgresConnection(psycopg.Connection):
             dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
         except psycopg.DataError as error:
             raise NoRow(error) from error
-        return Bound(statement, dumped, self._adapter.types, self._adapter.formats)
+        return statement, dumped, self._adapter.types, self._adapter.formats
 
     def run(self, statements: list[Bound]) -> list[Result]:
         """Run statements in one round trip. The first that fails ends the others.
@@ -195,16 +189,12 @@ class Connections:
         connection.wait_for_socket = self._loop.wait_for_socket
         return connection
 
-    def take(self) -> tuple[PostgresConnection, bool]:
-        """Take a connection, which `give` gives back; return whether it is new. Raises Unavailable."""
+    def take(self) -> PostgresConnection:
+        """Take a connection, which `give` gives back. Raises Unavailable."""
         if not self._free.acquire(timeout=WAIT_SECONDS):
             raise Busy
         try:
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.closed:
-                    return connection, False
-            return self.connect(), True
+            return self._idle.pop() if self._idle else self.connect()
         except BaseException:
             self._free.release()
             raise

@@ -36,7 +36,8 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
                 ((count,),) = snapshot.rows(f"SELECT count(*) FROM {table}")
                 rows = progress(rows, count)
             filling.add(table, columns, rows)
-        filling.set_last_ids(snapshot.last_ids())
+        for last in snapshot.rows(snapshot.LAST_IDS):
+            filling.connection.execute(filling.SET_LAST_ID, last)
 
 
 def check_version(version: int) -> None:
@@ -79,27 +80,23 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
 class SqliteContents:
     """A SQLite database that is read or filled in a transaction."""
 
+    # The greatest ids ever used, and the tables; new ids follow these.
+    LAST_IDS = """
+        SELECT iif(name = 'post', max(seq, (SELECT ifnull(max(id), 0) FROM post)), seq), name FROM sqlite_sequence
+    """
+    SET_LAST_ID = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
+
     def __init__(self, connection: sqlite3.Connection):
-        self._connection = connection
+        self.connection = connection
 
     def rows(self, query: str) -> Iterator[tuple]:
         """Run a query; yield its rows, a few in memory at a time."""
-        return self._connection.execute(query)
+        return self.connection.execute(query)
 
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""
         values = ", ".join("?" * len(columns))
-        self._connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
-
-    def last_ids(self) -> Iterator[tuple[str, int]]:
-        """Yield the names of tables, each with the greatest id ever used."""
-        newest = "(SELECT ifnull(max(id), 0) FROM post)"
-        return self.rows(f"SELECT name, iif(name = 'post', max(seq, {newest}), seq) FROM sqlite_sequence")
-
-    def set_last_ids(self, last_ids: Iterable[tuple[str, int]]) -> None:
-        """Set the last used ids; new ones follow these."""
-        self._connection.execute("DELETE FROM sqlite_sequence")
-        self.add("sqlite_sequence", ["name", "seq"], last_ids)
+        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
 
 
 @contextmanager
@@ -218,23 +215,19 @@ def index_postgresql(connection: Any) -> None:
 class PostgresContents:
     """A database of PostgreSQL that is read or filled in a transaction, as `SqliteContents`."""
 
+    LAST_IDS = "SELECT last, name FROM counter"
+    SET_LAST_ID = "UPDATE counter SET last = %s WHERE name = %s"
+
     def __init__(self, connection: Any):
-        self._connection = connection
+        self.connection = connection
 
     def rows(self, query: str) -> Iterator[tuple]:
-        with self._connection.cursor("rows") as cursor:
+        with self.connection.cursor("rows") as cursor:
             cursor.itersize = FETCHED_ROWS
             yield from cursor.execute(query)
 
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         text = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
-        with self._connection.cursor() as cursor, cursor.copy(text) as target:
+        with self.connection.cursor() as cursor, cursor.copy(text) as target:
             for row in rows:
                 target.write_row(row)
-
-    def last_ids(self) -> Iterator[tuple[str, int]]:
-        return self.rows("SELECT name, last FROM counter")
-
-    def set_last_ids(self, last_ids: Iterable[tuple[str, int]]) -> None:
-        query = "INSERT INTO counter VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET last = excluded.last"
-        self._connection.cursor().executemany(query, last_ids)

@@ -5,7 +5,7 @@ Only one transaction in the whole cluster writes at a time, so code that relies 
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import Context
 from pathlib import Path
 from typing import Any, Self
@@ -36,7 +36,6 @@ LEASE_SECONDS = 5  # after which a silent leader loses its lock
 BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
 LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
-TRY_LOCK = Prepared(f"SELECT pg_try_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 OPTIONS = {"as_bytes": ("convert_to(", ", 'UTF8')")}
 
 
@@ -92,39 +91,31 @@ class Postgresql:
         Raises Unavailable.
         """
         seconds = max(wait_seconds, self._wait_seconds)
-        statements = [BEGIN, LOCK if seconds > 0 else TRY_LOCK, webhooks.ACTIVE]
-        if 0 < seconds <= LOCK_SECONDS * 0.9:  # otherwise it is as the connection has it
-            statements.insert(1, LIMIT)
+        statements = [BEGIN, LIMIT, LOCK, webhooks.ACTIVE]
+        if seconds > LOCK_SECONDS * 0.9:
+            statements.remove(LIMIT)  # It is as the connection has it.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
             # Several clients can write in it: it takes its turn as none of them.
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
-        except Unavailable:
-            self.connections.close()  # The others may lead to a server that has become a standby.
-            raise
-        locked, transaction_id = lock.rows[0]
-        if locked == "false":
-            self.connections.give(connection)
-            return None
-        return PostgresTransaction(self, connection, transaction_id, clock, active.rows)
+        return PostgresTransaction(self, connection, lock.rows[0][1], clock, active.rows)
 
-    def _run(self, queries: list[Query], values: Mapping[str, Any]) -> tuple[PostgresConnection, list[Result]]:
+    def _run(
+        self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
+    ) -> tuple[PostgresConnection, list[Result]]:
         """Run queries on a connection, or on another if that was lost meanwhile. The caller gives it back."""
-        while True:
-            connection, new = self.connections.take()
-            results = None
-            try:
-                results = connection.run([connection.bind(self.statement(query), values) for query in queries])
-                return connection, results
-            except Unavailable:
-                if new or not connection.closed:
-                    raise
-                self.connections.close()  # The other connections are usually lost, too.
-            finally:
-                if results is None:
-                    self.connections.give(connection)
+        connection = self.connections.take()
+        try:
+            return connection, connection.run([connection.bind(self.statement(query), values) for query in queries])
+        except BaseException as error:
+            retry &= connection.closed and isinstance(error, Unavailable)
+            self.connections.give(connection)
+            if not retry:
+                raise
+        self.connections.close()  # The other connections are usually lost, too.
+        return self._run(queries, values, retry=False)
 
     def shrink(self) -> None:
         """Do nothing: PostgreSQL does this by itself."""
@@ -132,7 +123,6 @@ class Postgresql:
     def check(self) -> bool:
         """Return True if the database can be written; else raise Unavailable."""
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
-            self.connections.close()
             raise Unavailable("the server is a standby", RETRY_SECONDS)
         return True
 
@@ -220,13 +210,8 @@ class PostgresTransaction(Transaction):
         return next(self.rows(query, **values), None)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        yield from self.rows_of_each(query, [values])[0]
-
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        try:
-            return [result.rows for result in self._run(self._bind(query, rows))]
-        except NoRow:
-            return [[] for _ in rows]
+        with suppress(NoRow):
+            yield from self._run(self._bind(query, [values]))[0].rows
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()

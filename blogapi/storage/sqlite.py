@@ -296,9 +296,6 @@ class SqliteTransaction(Transaction):
     def insert(self, query: Query, **values: Any) -> int:
         return self.engine.run(query, values).lastrowid
 
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        return [list(self.engine.rows(query, values)) for values in rows]
-
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         statement = self.engine.statement(query)
         try:
