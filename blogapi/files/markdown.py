@@ -28,13 +28,8 @@ ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-# Front matter of other programs that is not read, and the remedy.
-JSON = "front matter in JSON is not read: convert it to YAML between lines of ---"
-PELICAN = "the headers of Pelican are not read: put a line --- before and after them"
-NOT_READ = {
-    r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;': JSON,
-    r"(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]": PELICAN,
-}
+# Front matter that is not read: JSON, and the headers of Pelican.
+NOT_READ = re.compile(r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]')
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
 # Words that YAML 1.1 or 1.2 does not take for text.
@@ -74,9 +69,8 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
     Otherwise the first of several images counts, and front matter of other forms is refused.
     """
     marks, text, content, line = split(data)
-    for pattern, reason in NOT_READ.items() if not marks and not strict else ():
-        if re.match(pattern, content):
-            raise MarkdownError(reason, 1)
+    if not marks and not strict and NOT_READ.match(content):
+        raise MarkdownError("front matter must be YAML between lines of ---, or TOML between lines of +++", 1)
     document = _read_short(marks, text, strict) if len(text) <= MAX_KEPT else _read(marks, text, strict)
     for name in document.unknown if strict else ():
         known = f"{', '.join(NAMES)}, and `id` and `created_at`, which are ignored"
@@ -201,9 +195,7 @@ def _status(if_true: str, if_false: str, value: Any) -> str:
 
 # The field that a name stands for, and the function that reads its value. A field's own name comes first.
 KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "title": ("title", _text),
-    "slug": ("slug", _text),
-    "status": ("status", _text),
+    **{name: (name, _text) for name in ("title", "slug", "status")},
     "draft": ("status", partial(_status, "draft", "published")),
     "published": ("status", partial(_status, "published", "draft")),
     **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
@@ -231,15 +223,8 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
-    if (
-        value[0].isalpha()
-        and value.isprintable()
-        and value[-1] not in " :"
-        and ": " not in value
-        and " #" not in value
-        and value.lower() not in WORDS
-        and not any(map(value.__contains__, also_special))
-    ):
+    is_text = value[0].isalpha() and value.isprintable() and value.lower() not in WORDS
+    if is_text and value[-1] not in " :" and not any(map(value.__contains__, (": ", " #", *also_special))):
         return value
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 

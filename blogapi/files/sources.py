@@ -38,16 +38,14 @@ IMAGE = (
 )
 CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
 CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
-# Constructs that work on one site only: each with a text without which it need not be searched for.
-NOT_PORTABLE = (
-    ("relative images", "", re.compile(IMAGE, re.MULTILINE | re.IGNORECASE)),
-    ("shortcodes", "", re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]")),
-    ("wiki links", "[[", re.compile(r"\[\[[^\[\]\n]+\]\]")),
-    ("links to files", ".md", re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]")),
-    ("HTML", "<", re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE)),
-)
-
-SlugOf = Callable[[str], str]  # makes a slug from a text
+# Constructs that work on one site only.
+NOT_PORTABLE = {
+    "relative images": re.compile(IMAGE, re.MULTILINE | re.IGNORECASE),
+    "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
+    "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
+    "links to files": re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"),
+    "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
+}
 
 
 class Item(NamedTuple):
@@ -96,7 +94,13 @@ class Sources:
     """
 
     def __init__(
-        self, paths: Iterable[Path], spool: IO[bytes], now: float, slug_of: SlugOf, pages: bool = False, site: str = ""
+        self,
+        paths: Iterable[Path],
+        spool: IO[bytes],
+        now: float,
+        slug_of: Callable[[str], str],
+        pages: bool = False,
+        site: str = "",
     ):
         self.spool = spool
         self.now = rfc3339(now)
@@ -173,11 +177,8 @@ class Sources:
             except OSError as error:
                 yield _refusal(str(folder), error), ()
                 continue
-            folders += [
-                entry
-                for entry in entries
-                if entry.is_dir() and not entry.is_symlink() and entry.name not in NOT_ENTERED
-            ]
+            below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+            folders += [entry for entry in below if entry.name not in NOT_ENTERED]
             for file in [entry for entry in entries if entry.suffix.lower() in EXTENSIONS and not entry.is_dir()]:
                 if file.name.partition(".")[0] == SECTION:
                     self.left_out["page of a section"] += 1
@@ -323,8 +324,5 @@ def with_absolute_images(content: str, site: str, folder: str = "") -> str:
 def not_portable(content: str) -> dict[str, int]:
     """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
     content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
-    lines: dict[str, int] = {}
-    for name, mark, pattern in NOT_PORTABLE:
-        if mark in content and (match := pattern.search(content)):
-            lines.setdefault(name, content.count("\n", 0, match.start()) + 1)
-    return lines
+    found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(content))}
+    return {name: content.count("\n", 0, match.start()) + 1 for name, match in found.items()}

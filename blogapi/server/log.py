@@ -10,6 +10,7 @@ Every other line has the process and a level instead. Times are RFC 3339 in UTC,
 """
 
 import atexit
+import io
 import logging
 import os
 import re
@@ -52,7 +53,7 @@ def printable_target(target: str) -> str:
     return mask(target).replace('"', "%22")[:MAX_TARGET]
 
 
-class LogWriter:
+class LogWriter(io.TextIOBase):
     """A text stream to standard error that never waits: a thread writes. Beyond MAX_WAITING, lines are dropped."""
 
     def __init__(self) -> None:
@@ -74,9 +75,6 @@ class LogWriter:
         else:
             self.dropped += 1
         return len(text)
-
-    def flush(self) -> None:
-        """Do nothing: a stream must have this, but not wait."""
 
     def drain(self) -> None:
         """Wait until everything is written, EXIT_SECONDS at most."""

@@ -57,7 +57,7 @@ class Worker(GeventWorker):
     def init_process(self) -> None:
         """Start and serve; end with a status that makes gunicorn give up if the start fails."""
         try:
-            super().init_process()
+            return super().init_process()
         except (OSError, Unavailable) as error:
             self.log.error("cannot serve: %s", error)
             if retry_after := getattr(error, "retry_after", None):  # The service has started: PostgreSQL comes back.
@@ -65,8 +65,6 @@ class Worker(GeventWorker):
                 sys.exit(1)
         except Exception:
             self.log.exception("unexpected error outside requests")
-        else:
-            return
         sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
 
     def run(self) -> None:

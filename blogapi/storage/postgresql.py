@@ -5,7 +5,7 @@ Only one transaction in the whole cluster writes at a time, so code that relies 
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import Context
 from pathlib import Path
 from typing import Any, Self
@@ -210,13 +210,8 @@ class PostgresTransaction(Transaction):
         return next(self.rows(query, **values), None)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        yield from self.rows_of_each(query, [values])[0]
-
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        try:
-            return [result.rows for result in self._run(self._bind(query, rows))]
-        except NoRow:
-            return [[] for _ in rows]
+        with suppress(NoRow):
+            yield from self._run(self._bind(query, [values]))[0].rows
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()

@@ -128,7 +128,7 @@ def test_toml_may_have_names_of_16_parts_and_many_of_anything():
         "2026-11-20T", "2026-11-20 noon", "2026-11/20", "٢٠٢٦-11-20", "Feb 30 2015", "1" * 5000,
         "May 4, 2019 10:00 PM", "May 4, 2019 10:00 am", "May 4, 2019 10:00 CEST", "May 4, 2019 10:00 in Rome",
         "May 4, 2019 25:00", "May 4, 2019 10 PM", "4 Mai 2019", "4 May 2019 10:00 +02", "Sat May 4 10:00:00 2019 PM",
-        "2019-05-04T10:00:00." + "0" * 50 + "+02:00", "-", "2 " * 30,
+        "-", "2 " * 30, "May 4, 2019" + " " * 60_000 + "x", "2 " * 30_000, "4 May 2019 (" * 5000,
     ],
 )  # fmt: skip
 def test_text_that_is_not_a_date_is_refused(text):
