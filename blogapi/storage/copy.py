@@ -17,7 +17,9 @@ from blogapi.storage.search import index
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 1  # as in both schemas
-OTHER_PYTHON = "another Python has indexed its words; blogapi init indexes them again"
+OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
+MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
+EMPTY = "it is empty; run blogapi init to set it up"
 FETCHED_ROWS = 20  # at a time: a post can have 4 MB
 
 
@@ -38,12 +40,8 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
             filling.connection.execute(filling.SET_LAST_ID, last)
 
 
-def check_version(version: int, is_released: bool) -> None:
-    """Raise Unavailable unless this program knows the tables of a database of ours."""
-    if not is_released:  # It has a version from 1 to 5, but no `revision.document`.
-        raise Unavailable(
-            "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
-        )
+def check_version(version: int) -> None:
+    """Raise Unavailable if a database belongs to a newer program."""
     if version > VERSION:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
 
@@ -59,14 +57,15 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     tables = "SELECT 1 FROM sqlite_master"
     if application_id == APPLICATION_ID and version:
-        query = "SELECT 1 FROM pragma_table_info('revision') WHERE name = 'document'"
-        check_version(version, is_released=connection.execute(query).fetchone() is not None)
+        check_version(version)
         if index.is_made(connection):
             return False
         if not create:
             raise Unavailable(OTHER_PYTHON)
     elif application_id or version or connection.execute(tables).fetchone():
         raise Unavailable("it belongs to another program")
+    elif not create:
+        raise Unavailable(EMPTY)
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         is_empty = not connection.execute(tables).fetchone()  # checked again: another process may have been faster
@@ -103,6 +102,8 @@ class SqliteContents:
 @contextmanager
 def read_file(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a SQLite database of any version to read it. Raises Unavailable if it is missing or damaged."""
+    if not path.exists():
+        raise Unavailable(MISSING.format(path))
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
             yield connection  # mode=rw does not create a missing file
@@ -180,18 +181,18 @@ def _sync(path: str | Path) -> None:
 
 def set_up_postgresql(connection: Any, create: bool) -> bool:
     """Do the same as `set_up` in the open transaction."""
-    query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
-    found = set(connection.execute(query))
+    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    found = {name for (name,) in connection.execute(query)}
     if not found:
         if not create:
-            raise Unavailable("it is empty; blogapi init sets one up")
+            raise Unavailable(EMPTY)
         connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
         index_postgresql(connection)
         return True
-    if ("blogapi", "version") not in found:
+    if "blogapi" not in found:
         raise Unavailable("it belongs to another program")
     version, unicode = connection.execute("TABLE blogapi").fetchone()
-    check_version(version, is_released=("revision", "document") in found)
+    check_version(version)
     if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)
