@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return [*super().list_commands(ctx), *TRANSFER]
+        return sorted([*super().list_commands(ctx), *TRANSFER])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command."""
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
 @click.group(name="blogapi", cls=LazyGroup)
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 def command_line() -> None:
-    """Manage a blogapi database. BLOGAPI_DATABASE names it."""
+    """Run blogapi, and manage its database: blog.db, or the one that BLOGAPI_DATABASE names."""
 
 
 def main() -> None:
@@ -108,7 +108,7 @@ def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
 
 @command_line.command()
 def init() -> None:
-    """Set up the database, with a first key."""
+    """Set up the database, and print a first key."""
     with opened(create=True) as database:
         if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
             key, url = api_keys.new_key(), Config.from_environ(os.environ).url
@@ -117,10 +117,10 @@ def init() -> None:
 
 
 @command_line.command()
-@click.option("--host", help="The address to listen on (HOST).")
-@click.option("--port", help="The port to listen on (PORT).")
+@click.option("--host", help="The address to listen on, instead of HOST.")
+@click.option("--port", help="The port to listen on, instead of PORT.")
 def serve(host: str | None, port: str | None) -> None:
-    """Set up the database as init does, and serve."""
+    """Set up the database like init, and run the server."""
     os.environ.update({name: value for name, value in (("HOST", host), ("PORT", port)) if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
@@ -134,7 +134,7 @@ def serve(host: str | None, port: str | None) -> None:
 def backup(file: Path) -> None:
     """Write a consistent copy of the database to FILE.
 
-    FILE must not exist yet. The server can go on running.
+    FILE must not exist yet. The server can keep running.
     """
     try:
         engine_for(Config.from_environ(os.environ).database).backup(file)
@@ -147,9 +147,8 @@ def backup(file: Path) -> None:
 def copy_database(target: str) -> None:
     """Copy the whole database to TARGET.
 
-    TARGET is a file that does not exist yet, or the URL of an empty database of PostgreSQL. Posts, keys, webhooks and
-    pending deliveries are the same there. The server can go on running. If the copy is interrupted, it leaves nothing
-    there and can be started again.
+    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, as
+    later writes are not copied. If the copy is interrupted, start it again.
     """
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
     with opened() as database:
@@ -176,7 +175,7 @@ def create_key(name: str, read_only: bool, published_only: bool) -> None:
 
 @keys.command("list")
 def list_keys() -> None:
-    """List the keys: name, last four characters, creation, day of the last use, scope."""
+    """List all keys."""
     with opened() as database:
         rows = [key[:-1] for key in api_keys.listing(database)]
     width = max(len(name) for name, *_ in [("NAME",), *rows])
@@ -187,7 +186,7 @@ def list_keys() -> None:
 @keys.command("regenerate")
 @click.argument("name")
 def regenerate_key(name: str) -> None:
-    """Replace the key called NAME by a new one with the same scope, and print it. The old one stops working at once."""
+    """Replace the key called NAME, and print the new one. The old one stops working at once."""
     with opened() as database:
         api_keys.check_known(database, name)
         _show_and_store(database, api_keys.replace, name)
@@ -215,9 +214,9 @@ def _show_and_store(database: Database, write: Callable, name: str) -> None:
 
 
 @command_line.command()
-@click.option("--end", is_flag=True, help="End all sessions, and the links that nobody has used.")
+@click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
 def settings(end: bool) -> None:
-    """Print a link to the owner's page. It works once, for ten minutes, and opens a session of twelve hours."""
+    """Print a link to the owner's page. It works once, within ten minutes, and opens a session of twelve hours."""
     url = Config.from_environ(os.environ).url
     with opened() as database:
         if end:
@@ -236,7 +235,7 @@ def settings(end: bool) -> None:
 
 @command_line.command()
 def openapi() -> None:
-    """Print the description of the API (OpenAPI 3.1), which the server has at /openapi.json."""
+    """Print the description of the API (OpenAPI 3.1)."""
     with TemporaryDirectory() as folder:
         app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
         click.echo(app.test_client().get("/openapi.json").text)
@@ -246,7 +245,7 @@ def openapi() -> None:
 def doctor() -> None:
     """Check the installation.
 
-    Prints a line for each check; the exit status is 1 if something is wrong.
+    Print a line for each check. The exit status is 1 if something is wrong.
     """
     config = Config.from_environ(os.environ)
     is_file = isinstance(config.database, Path) and config.database.exists()

@@ -76,18 +76,18 @@ def utc(value: str) -> str:
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-@click.option("--events", is_flag=True, help="Tell webhooks what is created, updated and published.")
-@click.option("--pages", is_flag=True, help="Import the pages of an export, too.")
+@click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
+@click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
-@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="Write `/old/path /slug` lines.")
+@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(
     paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
 ) -> None:
     """Import Markdown files, folders and exports.
 
-    Exports are those of WordPress (.xml) and Ghost (.json). A post with the same slug becomes what the file says, so
-    that a second import changes nothing. Files that cannot be read are named with the reason; the others are imported,
-    and the exit status is 1. After an interruption, repeat the command.
+    Exports come from WordPress (.xml) or Ghost (.json). A post that already has the slug is updated, so a second import
+    changes nothing. Invalid files are reported with the reason; the others are imported, and the exit status is 1.
+    After an interruption, repeat the command.
     """
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, TemporaryFile() as spool:
@@ -227,9 +227,9 @@ def _foreseen(item: Item, outcome: str) -> str:
 
 @click.command("export")
 @click.argument("folder", type=given_path, metavar="DIR")
-@click.option("--delete", is_flag=True, help="Remove the files that an earlier export wrote for posts that are gone.")
+@click.option("--delete", is_flag=True, help="Remove the files of posts that are gone.")
 def export_posts(folder: Path, delete: bool) -> None:
-    """Write every post to DIR as a Markdown file, SLUG.md. Files with the same content are not touched."""
+    """Write every post to DIR as a Markdown file, SLUG.md. Unchanged files are not touched."""
     with opened() as database:
         results = Counter(export(storage_pages.every(database), folder, delete=delete).values())
     counts = {name: results.pop(name, 0) for name in ("written", "unchanged", "deleted")}
@@ -242,14 +242,14 @@ def export_posts(folder: Path, delete: bool) -> None:
 
 @click.command("undo")
 @click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
-@click.option("--key", metavar="NAME", help="Undo only what this key did; `import`, `settings` and `undo` work, too.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
+@click.option("--key", metavar="NAME", help="Undo only changes by this key, or by `import`, `settings` or `undo`.")
+@click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
-    """Return every post to its state at a time.
+    """Return every post to its state at a given time.
 
-    Changed posts are changed back, deleted ones restored, and created ones go to the trash. With --key, a post that
-    another key changed since is left. Every post that is left is named with the reason, and the exit status is 1. After
-    an interruption, repeat the command. An undo can be undone.
+    Changed posts are changed back, deleted ones restored, and created ones moved to the trash. With --key, posts that
+    another key has changed since then are left alone. Every post that is left is reported with the reason, and the exit
+    status is 1. After an interruption, repeat the command. An undo can be undone.
     """
     if not Config.from_environ(os.environ).keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")

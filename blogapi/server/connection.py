@@ -48,7 +48,6 @@ class ClientConnection:
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
-        self.release()
         self.started = started
         self.had_turn = False
         self._is_first = True  # Nothing was read yet.

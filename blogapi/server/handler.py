@@ -168,6 +168,7 @@ class Handler:
         status, headers, content = response
         connection = request.connection
         connection.linger = not keep
+        connection.release()
         option = "keep-alive" if keep else "close"
         lines = [f"HTTP/1.1 {status}\r\nDate: {format_date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]

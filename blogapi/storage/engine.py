@@ -77,9 +77,6 @@ class Transaction(Reader):
     def insert(self, query: Query, **values: Any) -> int:
         """Run an INSERT; return the id of the new row."""
 
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        """Run a query once for each of `rows`; return the result of each."""
-
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a statement once for each of `rows`, at the latest before the next one that returns a result."""
 

@@ -5,7 +5,7 @@ Only one transaction in the whole cluster writes at a time, so code that relies 
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import Context
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +24,7 @@ from blogapi.storage.connections import (
     Result,
     reason,
 )
-from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
+from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query
@@ -151,23 +151,23 @@ class Postgresql:
         copy(self, Sqlite(path))
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresContents]:
+    def snapshot(self) -> Iterator[PostgresConnection]:
         """Open the contents as of one moment, even during writes. Raises Unavailable."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield PostgresContents(connection)
+                yield connection
         except psycopg.Error as error:
             raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
 
     @contextmanager
-    def filling(self) -> Iterator[PostgresContents]:
+    def filling(self) -> Iterator[PostgresConnection]:
         """Set up an empty database, and fill it. Raises Unavailable."""
         with self._setting_up("write", create=True) as (connection, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")
-            yield PostgresContents(connection)
+            yield connection
             index_postgresql(connection)
             connection.execute("ANALYZE")
 
@@ -210,13 +210,8 @@ class PostgresTransaction(Transaction):
         return next(self.rows(query, **values), None)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        yield from self.rows_of_each(query, [values])[0]
-
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        try:
-            return [result.rows for result in self._run(self._bind(query, rows))]
-        except NoRow:
-            return [[] for _ in rows]
+        with suppress(NoRow):
+            yield from self._run(self._bind(query, [values]))[0].rows
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()

@@ -13,7 +13,7 @@ from typing import Any, Self
 from peewee import SQL, SqliteDatabase
 
 from blogapi.storage import PLAIN, Loop
-from blogapi.storage.copy import VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
+from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Query
@@ -87,8 +87,7 @@ class Sqlite:
         except FileNotFoundError as error:
             if create:
                 raise Unavailable(f"cannot set up the database {self.path}: its folder is missing") from error
-            hint = "blogapi init sets one up, BLOGAPI_DATABASE names another"
-            raise Unavailable(f"there is no database {self.path}: {hint}") from error
+            raise Unavailable(MISSING.format(self.path)) from error
         except OSError as error:
             raise Unavailable(f"cannot open the database {self.path}: {error.strerror}") from error
         except (sqlite3.Error, Unavailable) as error:
@@ -234,7 +233,7 @@ class Sqlite:
         """Open the contents as of one moment, even during writes. Raises Unavailable."""
         with read_file(self.path) as connection:
             connection.execute("BEGIN")
-            yield SqliteContents(connection)
+            yield connection
 
     def filling(self) -> AbstractContextManager[SqliteContents]:
         """Set up a new database, and fill it. Raises Unavailable, OSError."""
@@ -296,9 +295,6 @@ class SqliteTransaction(Transaction):
 
     def insert(self, query: Query, **values: Any) -> int:
         return self.engine.run(query, values).lastrowid
-
-    def rows_of_each(self, query: Query, rows: list[Mapping[str, Any]]) -> list[list[tuple]]:
-        return [list(self.engine.rows(query, values)) for values in rows]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         statement = self.engine.statement(query)

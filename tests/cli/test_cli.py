@@ -203,9 +203,17 @@ def test_the_database_is_for_its_owner_only(run, tmp_path):
 @pytest.mark.parametrize("command", ["keys list", "keys create new", "keys revoke old", "import ."])
 def test_commands_on_a_database_that_is_not_there_do_not_make_one(run, tmp_path, command):
     status, output, error = run(*command.split())
-    hint = "blogapi init sets one up, BLOGAPI_DATABASE names another"
+    hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
     assert (status, output, error) == (1, "", f"there is no database {tmp_path / 'blog.db'}: {hint}")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_database_is_set_up_only_by_init(run, tmp_path):
+    path = tmp_path / "blog.db"
+    path.touch()
+    error = f"cannot use the database {path}: it is empty; run blogapi init to set it up"
+    assert run("keys", "list") == (1, "", error)
+    assert path.stat().st_size == 0
 
 
 def test_a_missing_database_is_named_with_its_folder(run, tmp_path, monkeypatch):

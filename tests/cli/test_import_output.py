@@ -151,7 +151,7 @@ def test_without_a_database_none_is_set_up(tmp_path, monkeypatch, command):
     monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
     ended = subprocess.run([BIN / "blogapi", command, tmp_path / "posts"], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
-    hint = "blogapi init sets one up, BLOGAPI_DATABASE names another"
+    hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
     assert ended.stderr == f"blogapi: there is no database {path}: {hint}\n"
     assert list(tmp_path.iterdir()) == []
 

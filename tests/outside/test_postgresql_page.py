@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are
 
 PAGE = Page("docs/several-machines.md")
 (SET_UP,) = PAGE.take("Setting it up")
-(MOVE,) = PAGE.take("Moving there, and back")
+(MOVE,) = PAGE.take("Moving to PostgreSQL, and back")
 (BACKUP,) = PAGE.take("Backups")
 
 

@@ -178,6 +178,18 @@ def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opene
     assert read_answer(upload)[0] == 201
 
 
+def test_a_response_on_its_way_is_not_ended_by_headers_of_others(service, opened):
+    for _ in range(2):
+        service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 900_000})
+    reader = send(service, opened, service.head("GET /v1/posts HTTP/1.1", "Connection: close"))
+    eventually(lambda: statuses([reader]) == ["200"])
+    flood = service.head("GET / HTTP/1.1")[:-2] + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
+    sockets = [send(service, opened, flood) for _ in range(300)]
+    eventually(lambda: "408" in statuses(sockets[:100]), 5)
+    reader.settimeout(20)
+    assert b"".join(iter(lambda: reader.recv(65536), b"")).count(b"x") > 1_800_000
+
+
 def test_a_chunk_that_is_too_large_is_refused_before_it_comes(service):
     head = service.head("POST /v1/posts HTTP/1.1", JSON, "Transfer-Encoding: chunked")
     for chunks in [b"400001\r\n", b"3fffff\r\n" + b" " * 0x3FFFFF + b"\r\n2\r\n"]:
