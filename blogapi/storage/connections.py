@@ -1,7 +1,7 @@
 """The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ PREPARED = 500  # statements, after which a connection is replaced
 WAIT_SECONDS = 2.0  # for a connection, while all are in use
 LOOK_UP_SECONDS = 5.0  # for finding out the result of a COMMIT whose answer was lost
 POLL_SECONDS = 0.05
+FETCHED_ROWS = 20  # of a copy at a time: a post can have 4 MB
 STATEMENT_SECONDS = 2.2  # after which a query that others wait for is cancelled
 LOCK_SECONDS = 2.0  # for the lock of the writer
 DEFAULTS = {  # of the address, which can override them
@@ -163,6 +164,23 @@ class PostgresConnection(psycopg.Connection):
             case psycopg.errors.LockNotAvailable():
                 return Busy()
         return Unavailable(reason(error), RETRY_SECONDS if self.closed or error.sqlstate in PASSING else None)
+
+    # For copies
+
+    LAST_IDS = "SELECT last, name FROM counter"
+    SET_LAST_ID = "UPDATE counter SET last = %s WHERE name = %s"
+
+    def rows(self, query: str) -> Iterator[tuple]:
+        """Run a query; yield its rows, a few in memory at a time."""
+        with self.cursor("rows") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            yield from cursor.execute(query)
+
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        """Add rows to a table."""
+        with self.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target:
+            for row in rows:
+                target.write_row(row)
 
 
 class Connections:

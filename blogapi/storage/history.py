@@ -26,6 +26,7 @@ STATES = ("replaced", "deleted", "restored")
 BY = "undo"
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # in which others write
+MAX_CHAIN = 10  # posts that wait for each other's slugs
 WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
 RESTORED = ("title", "content", "excerpt", "tags", "cover_image")  # the fields that `restore` restores
 
@@ -284,11 +285,15 @@ def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | N
     return done("changed back" if present else "restored", reason)
 
 
-def _will_be_free(reader: Reader, slug: str, since: str, key: str | None) -> bool:
-    """Return whether the undo takes a slug from the post that has it."""
-    (holder,) = reader.row(Post.select(Post.id).where(Post.slug == slug))
-    plan = _plan(reader, holder, since, key)
-    return plan is not None and not plan.obstacle and plan.target.get("slug") != slug
+def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth: int = MAX_CHAIN) -> bool:
+    """Return whether the undo takes a slug from the post that has it, perhaps once others have left theirs."""
+    holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
+    if holder is None or depth == 0:
+        return True
+    plan = _plan(reader, holder[0], since, key)
+    if plan is None or plan.obstacle or plan.target.get("slug") == slug:
+        return False
+    return not plan.target or _will_be_free(reader, plan.target["slug"], since, key, depth - 1)
 
 
 def _change(tx: Transaction, post_id: int, new: Document) -> None:

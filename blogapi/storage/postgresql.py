@@ -24,7 +24,7 @@ from blogapi.storage.connections import (
     Result,
     reason,
 )
-from blogapi.storage.copy import PostgresContents, copy, index_postgresql, set_up_postgresql
+from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query
@@ -151,23 +151,23 @@ class Postgresql:
         copy(self, Sqlite(path))
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresContents]:
+    def snapshot(self) -> Iterator[PostgresConnection]:
         """Open the contents as of one moment, even during writes. Raises Unavailable."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield PostgresContents(connection)
+                yield connection
         except psycopg.Error as error:
             raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
 
     @contextmanager
-    def filling(self) -> Iterator[PostgresContents]:
+    def filling(self) -> Iterator[PostgresConnection]:
         """Set up an empty database, and fill it. Raises Unavailable."""
         with self._setting_up("write", create=True) as (connection, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")
-            yield PostgresContents(connection)
+            yield connection
             index_postgresql(connection)
             connection.execute("ANALYZE")
 

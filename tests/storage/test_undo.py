@@ -246,16 +246,20 @@ def test_a_dry_run_tells_the_slug_that_a_post_would_get(blog):
     }
 
 
-def test_a_slug_stays_taken_by_a_post_that_is_left(blog):
+@pytest.mark.parametrize("reason", ["good changed it since", "its slug b is taken, it {} a"])
+def test_a_slug_stays_taken_by_a_post_that_is_left(blog, reason):
     mine, theirs = blog.add(slug="a"), blog.add(slug="b")
     blog.later()
     blog.change(mine, slug="c")
     blog.change(theirs, slug="a")
-    blog.change(theirs, by="good", content="two")
+    if "taken" in reason:
+        blog.add(by="good", slug="b")
+    else:
+        blog.change(theirs, by="good", content="two")
     for dry_run, has in ((True, "would have"), (False, "has")):
         assert blog.undo(key="bad", dry_run=dry_run) == {
             mine: ("left", f"its slug a is taken, it {has} c"),
-            theirs: ("left", "good changed it since"),
+            theirs: ("left", reason.format(has)),
         }
 
 

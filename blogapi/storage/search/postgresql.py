@@ -3,8 +3,8 @@
 A tsvector holds at most a megabyte, and no positions beyond 16,383.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cache, reduce
+from collections.abc import Iterator
+from functools import cache, partial, reduce
 from operator import add as union_all
 from operator import and_
 from typing import Any
@@ -133,22 +133,23 @@ def _found(first: Select, count: int, by_title: bool | None, status: str | None,
     """Return the condition that a post matches: one of `first` or, if these are too few, one that the index finds.
 
     The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
-    used at once, as few have all words.
+    used at once, as few have all words. The ids are an array, or PostgreSQL could scan all posts.
     """
     is_published = SQL("published")  # Published posts have an index, and the others have one.
-    found = [_matching(_is_like, count, by_title, by_tag).where(each) for each in (is_published, ~is_published)]
+    found = [_matching(True, count, by_title, by_tag).where(each) for each in (is_published, ~is_published)]
     indexed = fn.ARRAY(found[status != "published"] if status else found[0] + found[1])
     if by_title:
-        return _is_one_of(indexed)
+        return Post.id == fn.ANY(indexed)
     listed = fn.ARRAY(first)
-    among = _matching(_contains, count, by_title, by_tag).where(_is_one_of(listed, Words.c.post_id)).alias("among")
+    among = _matching(False, count, by_title, by_tag).where(Words.c.post_id == fn.ANY(listed)).alias("among")
     ids = fn.COALESCE(fn.ARRAY_AGG(among.c.post_id), SQL("'{}'"))
     is_enough = (fn.COUNT(among.c.post_id) >= Param("limit")) | (fn.CARDINALITY(listed) < Param("first"))
-    return _is_one_of(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
+    return Post.id == fn.ANY(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
 
 
-def _matching(has: Callable[[str, str], Node], count: int, by_title: bool | None, by_tag: bool) -> Select:
+def _matching(by_index: bool, count: int, by_title: bool | None, by_tag: bool) -> Select:
     """Return the query of the ids of posts that match."""
+    has = partial(_has, by_index)
     in_title = [has("text", f"title{number}") for number in range(count)]
     anywhere = [has("text", f"text{number}") | has("labels", f"labels{number}") for number in range(count)]
     conditions = in_title if by_title else anywhere
@@ -159,16 +160,8 @@ def _matching(has: Callable[[str, str], Node], count: int, by_title: bool | None
     return Words.select(Words.c.post_id).where(*conditions)
 
 
-def _is_one_of(ids: Node, key: Node = Post.id) -> Node:
-    """Return the condition that an array has a post. The array comes first, or PostgreSQL could scan all posts."""
-    return key == fn.ANY(ids)
-
-
-def _is_like(column: str, name: str) -> Node:
-    """Return the condition that a column contains a sequence, for the index."""
-    return Expression(Words.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
-
-
-def _contains(column: str, name: str) -> Node:
-    """Return the same without an index, which is faster than LIKE."""
+def _has(by_index: bool, column: str, name: str) -> Node:
+    """Return the condition that a column contains a sequence. LIKE uses the index, and is slower without it."""
+    if by_index:
+        return Expression(Words.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
     return fn.STRPOS(Words.c[column], Param(name)) > 0
