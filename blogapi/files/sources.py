@@ -74,7 +74,7 @@ Read = tuple[Item | Refused, tuple[str, ...]]
 
 
 class Found(NamedTuple):
-    """Where the spool has an item, and what decides on its order and its slug."""
+    """The place of an item in the spool, with its order and slug."""
 
     offset: int
     when: str = LAST
@@ -86,7 +86,7 @@ class Found(NamedTuple):
 class Sources:
     """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
 
-    All are read at once, and wait in the file `spool`: their number and slugs are known before the first is yielded,
+    They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
     and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
     the pages of exports; relative addresses of images belong to `site` if it is given.
     """
