@@ -50,8 +50,6 @@ WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", 
 BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
-Post = dict[str, Any]
-
 
 class CleanFile(io.FileIO):
     """A file without control characters; MarkdownError if more than `left` bytes are read."""
@@ -68,7 +66,7 @@ class CleanFile(io.FileIO):
         return clean if data else b""
 
 
-def wordpress_posts(path: Path) -> Iterator[Post]:
+def wordpress_posts(path: Path) -> Iterator[dict[str, Any]]:
     """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
 
     Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
@@ -85,7 +83,7 @@ def wordpress_posts(path: Path) -> Iterator[Post]:
             yield {"kind": kind, "id": _text(item, "post_id"), **_wordpress_post(item, images)}
 
 
-def ghost_posts(path: Path) -> Iterator[Post]:
+def ghost_posts(path: Path) -> Iterator[dict[str, Any]]:
     """Read the posts of an export (JSON) as `wordpress_posts` does; or the `error` in one."""
     if path.stat().st_size > MAX_GHOST_BYTES:
         raise MarkdownError(f"must have at most {MAX_GHOST_BYTES // 1024**2} MiB")
@@ -109,7 +107,7 @@ def ghost_posts(path: Path) -> Iterator[Post]:
 
 
 # The readers of exports, by the extension of the file.
-EXPORTS: dict[str, Callable[[Path], Iterator[Post]]] = {".xml": wordpress_posts, ".json": ghost_posts}
+EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {".xml": wordpress_posts, ".json": ghost_posts}
 
 
 def _items(path: Path, kind: str = "") -> Iterator[Element]:
@@ -140,7 +138,7 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
         raise MarkdownError("not an export of WordPress")
 
 
-def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
+def _wordpress_post(item: Element, images: dict[str, str]) -> dict[str, Any]:
     status = _text(item, "status")
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
     html = _text(item, "encoded", "content")
@@ -181,7 +179,7 @@ def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
     return tags
 
 
-def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> Post:
+def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
     text = {name: row.get(name) or "" for name in names}
     for name, value in text.items():
