@@ -1,6 +1,5 @@
 """The exports of WordPress and Ghost, and HTML as Markdown."""
 
-import itertools
 import json
 import os
 import time
