@@ -46,8 +46,6 @@ WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", 
 BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
-Post = dict[str, Any]
-
 
 class CleanFile(io.FileIO):
     """A file without control characters."""
@@ -59,7 +57,7 @@ class CleanFile(io.FileIO):
         return clean if data else b""
 
 
-def wordpress_posts(path: Path) -> Iterator[Post]:
+def wordpress_posts(path: Path) -> Iterator[dict[str, Any]]:
     """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
 
     Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
@@ -76,7 +74,7 @@ def wordpress_posts(path: Path) -> Iterator[Post]:
             yield {"kind": kind, "id": _text(item, "post_id"), **_wordpress_post(item, images)}
 
 
-def ghost_posts(path: Path) -> Iterator[Post]:
+def ghost_posts(path: Path) -> Iterator[dict[str, Any]]:
     """Read the posts of an export (JSON) as `wordpress_posts` does; or the `error` in one."""
     try:
         export = json.loads(path.read_bytes())
@@ -98,7 +96,7 @@ def ghost_posts(path: Path) -> Iterator[Post]:
 
 
 # The readers of exports, by the extension of the file.
-EXPORTS: dict[str, Callable[[Path], Iterator[Post]]] = {".xml": wordpress_posts, ".json": ghost_posts}
+EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {".xml": wordpress_posts, ".json": ghost_posts}
 
 
 def _items(path: Path, kind: str = "") -> Iterator[Element]:
@@ -126,7 +124,7 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
         raise MarkdownError("not an export of WordPress")
 
 
-def _wordpress_post(item: Element, images: dict[str, str]) -> Post:
+def _wordpress_post(item: Element, images: dict[str, str]) -> dict[str, Any]:
     status = _text(item, "status")
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
     html = _text(item, "encoded", "content")
@@ -167,7 +165,7 @@ def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
     return tags
 
 
-def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> Post:
+def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
     text = {name: row.get(name) or "" for name in names}
     for name, value in text.items():
