@@ -20,7 +20,6 @@ from blogapi.storage.search.index import (
     OF_TAG,
     OF_TITLE,
     Asked,
-    Wanted,
     label_words,
     labels_differ,
     phrase,
@@ -69,11 +68,6 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
     `values` has now, tag, limit and after.
     """
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
-
-
-def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
-    """Return whether a search takes no longer than a few lists."""
-    return in_order and len(looked_for) == len(looked_for[0][0]) == 1
 
 
 def _filters(asked: Asked) -> tuple[int, bool | None, str | None, bool]:
