@@ -108,7 +108,9 @@ def main(pictures: Path = FOLDER) -> None:
         seed(app, database, clock)
         server = make_server("127.0.0.1", 0, app, request_handler=Quiet)
         server.timeout = 0.1
-        taken = browser.submit(take, f"http://127.0.0.1:{server.port}", database.write(keys.add_link), pictures)
+        taken = browser.submit(
+            take, f"http://127.0.0.1:{server.port}", database.write(keys.add_session, keys.LINK), pictures
+        )
         while not taken.done():
             server.handle_request()
         server.server_close()

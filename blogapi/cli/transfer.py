@@ -79,12 +79,7 @@ def utc(value: str) -> str:
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
-@click.option(
-    "--redirects",
-    metavar="FILE",
-    type=click.File("w", lazy=True),
-    help="List old addresses and slugs in FILE.",
-)
+@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(
     paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
 ) -> None:

@@ -54,6 +54,8 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     TimeoutError: (408, "the header did not arrive in time"),
     errors.UnsupportedTransferCoding: CODING,
 }
+MANY_BODIES = "too many large requests at the same time; nothing was changed"
+STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
 # Fields that are parsed begin so. The time grows with the square of their length, to 2 ms for MAX_PARSED_BYTES.
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
@@ -116,7 +118,7 @@ class HttpRequest(message.Request):
             raise BadRequest("body: invalid chunk, or too many chunks") from None
         except OSError:
             if self.connection.stopped:
-                raise unavailable("the service was stopped while the body was being sent") from None
+                raise ServiceUnavailable(STOPPED, retry_after=RETRY_SECONDS) from None
             raise BadRequest("body: incomplete") from None
 
     def _ask(self) -> None:
@@ -167,12 +169,7 @@ class HttpRequest(message.Request):
 def reserve(connection: ClientConnection, size: int) -> None:
     """Reserve memory for a large body, or raise ServiceUnavailable."""
     if not connection.shared.large[connection.keyed].reserve(connection, size):
-        raise unavailable("too many large requests at the same time")
-
-
-def unavailable(message: str) -> ServiceUnavailable:
-    """Return the error of a request that can be repeated soon."""
-    return ServiceUnavailable(f"{message}; nothing was changed", retry_after=RETRY_SECONDS)
+        raise ServiceUnavailable(MANY_BODIES, retry_after=RETRY_SECONDS)
 
 
 def refusal_for(error: Exception) -> Refusal:

@@ -72,7 +72,8 @@ class Worker(GeventWorker):
         servers = self.start()
         self.booted = True
         while self.alive:
-            self.tend()
+            self.notify()
+            self.handler.end_overdue()
             gevent.sleep(0.1)
         for server in servers:
             server.stop_accepting()
@@ -106,13 +107,9 @@ class Worker(GeventWorker):
             if time.monotonic() > begun + LAST_REQUEST_SECONDS:
                 for connection in self.handler.connections:
                     connection.stop_reading()
-            self.tend()
+            self.notify()
+            self.handler.end_overdue()
             gevent.sleep(0.02)
-
-    def tend(self) -> None:
-        """Tell gunicorn's master that this worker is alive, and end overdue waits for clients."""
-        self.notify()
-        self.handler.end_overdue()
 
 
 def worker_exit(server: Any, worker: Worker) -> None:

@@ -1,14 +1,14 @@
 """The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import count, islice
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import generators
-from psycopg.abc import Buffer, PQGen
+from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import error_from_result
@@ -25,6 +25,7 @@ PREPARED = 500  # statements, after which a connection is replaced
 WAIT_SECONDS = 2.0  # for a connection, while all are in use
 LOOK_UP_SECONDS = 5.0  # for finding out the result of a COMMIT whose answer was lost
 POLL_SECONDS = 0.05
+FETCHED_ROWS = 20  # of a copy at a time: a post can have 4 MB
 STATEMENT_SECONDS = 2.2  # after which a query that others wait for is cancelled
 LOCK_SECONDS = 2.0  # for the lock of the writer
 DEFAULTS = {  # of the address, which can override them
@@ -56,9 +57,6 @@ SETTINGS = f"""
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
 # SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby
 PASSING = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
-
-# A statement, its values as PostgreSQL reads them, and the types and formats of these
-Bound = tuple[Statement, Sequence[Buffer | None], tuple[int, ...], Sequence[Format]]
 
 
 class Result(NamedTuple):
@@ -102,8 +100,8 @@ class PostgresConnection(psycopg.Connection):
             self.close()
             raise psycopg.OperationalError("the server does not answer") from None
 
-    def bind(self, statement: Statement, values: Mapping[str, Any]) -> Bound:
-        """Return a statement with its values. Raises NoRow if PostgreSQL's text cannot contain one."""
+    def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
+        """Return a statement with its values as PostgreSQL reads them. Raises NoRow if its text cannot contain one."""
         found = statement.values if statement.names is None else [values[name] for name in statement.names]
         try:
             dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
@@ -111,7 +109,7 @@ class PostgresConnection(psycopg.Connection):
             raise NoRow(error) from error
         return statement, dumped, self._adapter.types, self._adapter.formats
 
-    def run(self, statements: list[Bound]) -> list[Result]:
+    def run(self, statements: list[tuple]) -> list[Result]:
         """Run statements in one round trip. The first that fails ends the others.
 
         Raises NotUnique, NoRow, Busy for the lock of the writer, or Unavailable.
@@ -145,11 +143,8 @@ class PostgresConnection(psycopg.Connection):
     def _read(self, result: PGresult) -> Result:
         if result.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(result)
-        rows: list[tuple] = []
-        if result.nfields:
-            self._adapter.set_pgresult(result)
-            rows = self._adapter.load_rows(0, result.ntuples, tuple)
-        read = Result(rows, result.command_tuples)
+        self._adapter.set_pgresult(result)
+        read = Result(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
         result.clear()  # It can have megabytes.
         return read
 
@@ -163,6 +158,23 @@ class PostgresConnection(psycopg.Connection):
             case psycopg.errors.LockNotAvailable():
                 return Busy()
         return Unavailable(reason(error), RETRY_SECONDS if self.closed or error.sqlstate in PASSING else None)
+
+    # For copies
+
+    LAST_IDS = "SELECT last, name FROM counter"
+    SET_LAST_ID = "UPDATE counter SET last = %s WHERE name = %s"
+
+    def rows(self, query: str) -> Iterator[tuple]:
+        """Run a query; yield its rows, a few in memory at a time."""
+        with self.cursor("rows") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            yield from cursor.execute(query)
+
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        """Add rows to a table."""
+        with self.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target:
+            for row in rows:
+                target.write_row(row)
 
 
 class Connections:

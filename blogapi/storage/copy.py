@@ -5,7 +5,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ VERSION = 1  # as in both schemas
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 EMPTY = "it is empty; run blogapi init to set it up"
-FETCHED_ROWS = 20  # at a time: a post can have 4 MB
 
 
 def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None) -> None:
@@ -37,7 +36,7 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
                 rows = progress(rows, count)
             filling.add(table, columns, rows)
         for last in snapshot.rows(snapshot.LAST_IDS):
-            filling.connection.execute(filling.SET_LAST_ID, last)
+            filling.execute(filling.SET_LAST_ID, last)
 
 
 def check_version(version: int) -> None:
@@ -77,8 +76,8 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     return is_empty
 
 
-class SqliteContents:
-    """A SQLite database that is read or filled in a transaction."""
+class SqliteContents(sqlite3.Connection):
+    """A SQLite database that is copied, or filled."""
 
     # The greatest ids ever used, and the tables; new ids follow these.
     LAST_IDS = """
@@ -86,27 +85,27 @@ class SqliteContents:
     """
     SET_LAST_ID = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
 
-    def __init__(self, connection: sqlite3.Connection):
-        self.connection = connection
-
-    def rows(self, query: str) -> Iterator[tuple]:
-        """Run a query; yield its rows, a few in memory at a time."""
-        return self.connection.execute(query)
+    rows = sqlite3.Connection.execute
 
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""
         values = ", ".join("?" * len(columns))
-        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+        self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+
+
+def connect(file: str, **options: bool) -> AbstractContextManager[SqliteContents]:
+    """Open a SQLite database for a while, without transactions of its own."""
+    return closing(sqlite3.connect(file, isolation_level=None, factory=SqliteContents, **options))
 
 
 @contextmanager
-def read_file(path: Path) -> Iterator[sqlite3.Connection]:
+def read_file(path: Path) -> Iterator[SqliteContents]:
     """Open a SQLite database of any version to read it. Raises Unavailable if it is missing or damaged."""
     if not path.exists():
         raise Unavailable(MISSING.format(path))
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
-            yield connection  # mode=rw does not create a missing file
+        with connect(f"{path.as_uri()}?mode=rw", uri=True) as connection:  # This does not create a missing file.
+            yield connection
     except sqlite3.Error as error:
         raise Unavailable(f"cannot copy the database {path}: {error}") from error
 
@@ -115,11 +114,11 @@ def read_file(path: Path) -> Iterator[sqlite3.Connection]:
 def fill_file(path: Path) -> Iterator[SqliteContents]:
     """Set up a new SQLite database, and fill it. Raises Unavailable, OSError."""
     try:
-        with new_file(path) as part, closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        with new_file(path) as part, connect(part) as connection:
             connection.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
             set_up(connection, create=True)
             connection.execute("BEGIN")
-            yield SqliteContents(connection)
+            yield connection
             index.make(connection)
             connection.execute("COMMIT")
     except OSError as error:
@@ -151,7 +150,7 @@ def new_file(path: Path) -> Iterator[str]:
     os.close(file)
     try:
         yield part
-        with closing(sqlite3.connect(part)) as connection:
+        with connect(part) as connection:
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise Unavailable(f"the database is damaged: {found}")
@@ -176,58 +175,35 @@ def _sync(path: str | Path) -> None:
         os.close(file)
 
 
-# PostgreSQL, by a connection of psycopg
+# PostgreSQL
 
 
 def set_up_postgresql(connection: Any, create: bool) -> bool:
     """Do the same as `set_up` in the open transaction."""
     query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     found = {name for (name,) in connection.execute(query)}
+    if found and "blogapi" not in found:
+        raise Unavailable("it belongs to another program")
     if not found:
         if not create:
             raise Unavailable(EMPTY)
         connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
-        index_postgresql(connection)
-        return True
-    if "blogapi" not in found:
-        raise Unavailable("it belongs to another program")
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version)
     if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)
         index_postgresql(connection)
-    return False
+    return not found
 
 
 def index_postgresql(connection: Any) -> None:
     """Index the words of all posts again, in the open transaction; damaged posts are left out."""
     connection.execute("DELETE FROM search")
-    for post_id, document in PostgresContents(connection).rows("SELECT id, document FROM post"):
+    for post_id, document in connection.rows("SELECT id, document FROM post"):
         with suppress(Damaged):
             post = documents.load(document)
             text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
             published = post["status"] == "published"
             connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
     connection.execute("UPDATE blogapi SET unicode = %s", [index.UNICODE])
-
-
-class PostgresContents:
-    """A database of PostgreSQL that is read or filled in a transaction, as `SqliteContents`."""
-
-    LAST_IDS = "SELECT last, name FROM counter"
-    SET_LAST_ID = "UPDATE counter SET last = %s WHERE name = %s"
-
-    def __init__(self, connection: Any):
-        self.connection = connection
-
-    def rows(self, query: str) -> Iterator[tuple]:
-        with self.connection.cursor("rows") as cursor:
-            cursor.itersize = FETCHED_ROWS
-            yield from cursor.execute(query)
-
-    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
-        text = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
-        with self.connection.cursor() as cursor, cursor.copy(text) as target:
-            for row in rows:
-                target.write_row(row)

@@ -233,7 +233,7 @@ class Sqlite:
         """Open the contents as of one moment, even during writes. Raises Unavailable."""
         with read_file(self.path) as connection:
             connection.execute("BEGIN")
-            yield SqliteContents(connection)
+            yield connection
 
     def filling(self) -> AbstractContextManager[SqliteContents]:
         """Set up a new database, and fill it. Raises Unavailable, OSError."""

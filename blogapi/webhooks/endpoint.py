@@ -47,6 +47,7 @@ TRANSLATED = ip_network("64:ff9b::/96")  # public IPv4 addresses through NAT64 (
 PREFIXES = (16, 32, 40, 48, 56, 64)  # bits before an IPv4 address: 6to4 (RFC 3056), and RFC 6052 but for 96
 LOW_32, LOW_56 = (1 << 32) - 1, (1 << 56) - 1
 
+tls = cache(ssl.create_default_context)  # This system must trust the certificates of receivers with https.
 log = logging.getLogger(__name__)
 
 
@@ -196,12 +197,6 @@ def seconds_until(retry_after: str, now: float) -> int:
         return int(retry_after[:9])
     date = parse_date(retry_after)
     return max(0, math.ceil(date.timestamp() - now)) if date else 0
-
-
-@cache
-def tls() -> ssl.SSLContext:
-    """Return the context that receivers with https are checked by: this system must trust their certificate."""
-    return ssl.create_default_context()
 
 
 def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:

@@ -16,7 +16,7 @@ from blogapi.storage.search import postgresql, sqlite
 from blogapi.storage.search.index import Asked, all_words, has, wanted
 
 ENGINES = {"sqlite": sqlite, "postgresql": postgresql}
-# Bytes of a database of SQLite in which a search for plain words, and one for beginnings or sequences, takes some 20 ms at most
+# Bytes of a file in which SQLite searches for plain words, and for beginnings or sequences, in some 20 ms at most
 QUICK_WORDS = 3
 QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
@@ -59,8 +59,10 @@ def is_quick(reader: Reader, query: ListQuery) -> bool:
     is_plain = in_order and count == len(looked_for) and not any(by_start for _, by_start in looked_for)
     if query.status == "published" and reader.row(_any_due, now=reader.now):
         return False
-    if reader.dialect == "postgresql" or count > QUICK_WORDS or (is_plain and count == 1):
-        return is_plain and count == 1
+    if is_plain and count == 1:
+        return True
+    if reader.dialect == "postgresql" or count > QUICK_WORDS:
+        return False
     return reader.row(sqlite.SIZE)[0] <= (QUICK_BYTES if is_plain else QUICK_SEQUENCE_BYTES)
 
 

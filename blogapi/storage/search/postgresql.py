@@ -3,8 +3,8 @@
 A tsvector holds at most a megabyte, and no positions beyond 16,383.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cache, reduce
+from collections.abc import Iterator
+from functools import cache, partial, reduce
 from operator import add as union_all
 from operator import and_
 from typing import Any
@@ -16,20 +16,10 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Post
 from blogapi.storage.pages import Cursor, bounded
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search.index import (
-    OF_TAG,
-    OF_TITLE,
-    Asked,
-    label_words,
-    labels_differ,
-    phrase,
-    tag_label,
-    text_differs,
-    text_words,
-)
+from blogapi.storage.search import index
 
 FIRST = 200  # posts, read before the index is used
-COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of parameters, and the marks of their words
+MARKS = {"text": "", "labels": index.OF_TAG, "title": index.OF_TITLE}  # of words, by the names of parameters
 
 Words = Table("search")  # with post_id, text, labels and published
 
@@ -38,10 +28,10 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     """Update the words of a changed post."""
     if not new:
         tx.defer(_remove, id=post_id)
-    elif text_differs(old, new) or labels_differ(old, new):
-        text = text_words(new) if text_differs(old, new) else None
+    elif index.text_differs(old, new) or index.labels_differ(old, new):
+        text = index.text_words(new) if index.text_differs(old, new) else None
         published = new["status"] == "published"
-        tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
+        tx.defer(_add, id=post_id, text=text, labels=index.label_words(new), published=published)
 
 
 # Searches read the words of the latest changes one by one until they are in the index.
@@ -57,12 +47,12 @@ _add = Prepared(
 _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
-def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
+def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
     return reader.rows(_newest(*_filters(asked)), **values, **_words(asked))
 
 
-def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after.
@@ -70,18 +60,18 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
-def _filters(asked: Asked) -> tuple[int, bool | None, str | None, bool]:
+def _filters(asked: index.Asked) -> tuple[int, bool | None, str | None, bool]:
     return len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
 
 
-def _words(asked: Asked) -> dict[str, Any]:
+def _words(asked: index.Asked) -> dict[str, Any]:
     """Return the parameters of a search. Sequences have no characters that are special in a LIKE pattern."""
     sequences = {
-        f"{name}{number}": f" {phrase(sequence, mark)}{'' if by_start else ' '}"
+        f"{name}{number}": f" {index.phrase(sequence, mark)}{'' if by_start else ' '}"
         for number, (sequence, by_start) in enumerate(asked.looked_for)
-        for name, mark in COLUMNS
+        for name, mark in MARKS.items()
     }
-    return sequences | {"label": f" {tag_label(asked.tag or '')} ", "first": FIRST}
+    return sequences | {"label": f" {index.tag_label(asked.tag or '')} ", "first": FIRST}
 
 
 @cache
@@ -127,22 +117,23 @@ def _found(first: Select, count: int, by_title: bool | None, status: str | None,
     """Return the condition that a post matches: one of `first` or, if these are too few, one that the index finds.
 
     The index returns all matches, in no order: for a word in half of the posts, half of the posts. For titles it is
-    used at once, as few have all words.
+    used at once, as few have all words. The ids are an array, or PostgreSQL could scan all posts.
     """
     is_published = SQL("published")  # Published posts have an index, and the others have one.
-    found = [_matching(_is_like, count, by_title, by_tag).where(each) for each in (is_published, ~is_published)]
+    found = [_matching(True, count, by_title, by_tag).where(each) for each in (is_published, ~is_published)]
     indexed = fn.ARRAY(found[status != "published"] if status else found[0] + found[1])
     if by_title:
-        return _is_one_of(indexed)
+        return Post.id == fn.ANY(indexed)
     listed = fn.ARRAY(first)
-    among = _matching(_contains, count, by_title, by_tag).where(_is_one_of(listed, Words.c.post_id)).alias("among")
+    among = _matching(False, count, by_title, by_tag).where(Words.c.post_id == fn.ANY(listed)).alias("among")
     ids = fn.COALESCE(fn.ARRAY_AGG(among.c.post_id), SQL("'{}'"))
     is_enough = (fn.COUNT(among.c.post_id) >= Param("limit")) | (fn.CARDINALITY(listed) < Param("first"))
-    return _is_one_of(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
+    return Post.id == fn.ANY(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
 
 
-def _matching(has: Callable[[str, str], Node], count: int, by_title: bool | None, by_tag: bool) -> Select:
+def _matching(by_index: bool, count: int, by_title: bool | None, by_tag: bool) -> Select:
     """Return the query of the ids of posts that match."""
+    has = partial(_has, by_index)
     in_title = [has("text", f"title{number}") for number in range(count)]
     anywhere = [has("text", f"text{number}") | has("labels", f"labels{number}") for number in range(count)]
     conditions = in_title if by_title else anywhere
@@ -153,16 +144,8 @@ def _matching(has: Callable[[str, str], Node], count: int, by_title: bool | None
     return Words.select(Words.c.post_id).where(*conditions)
 
 
-def _is_one_of(ids: Node, key: Node = Post.id) -> Node:
-    """Return the condition that an array has a post. The array comes first, or PostgreSQL could scan all posts."""
-    return key == fn.ANY(ids)
-
-
-def _is_like(column: str, name: str) -> Node:
-    """Return the condition that a column contains a sequence, for the index."""
-    return Expression(Words.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
-
-
-def _contains(column: str, name: str) -> Node:
-    """Return the same without an index, which is faster than LIKE."""
+def _has(by_index: bool, column: str, name: str) -> Node:
+    """Return the condition that a column contains a sequence. LIKE uses the index, and is slower without it."""
+    if by_index:
+        return Expression(Words.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
     return fn.STRPOS(Words.c[column], Param(name)) > 0
