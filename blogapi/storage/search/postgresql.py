@@ -60,11 +60,6 @@ def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
-def is_quick(reader: Reader, looked_for: index.Wanted, in_order: bool) -> bool:
-    """Return whether a search takes no longer than a few lists."""
-    return in_order and len(looked_for) == len(looked_for[0][0]) == 1
-
-
 def _filters(asked: index.Asked) -> tuple[int, bool | None, str | None, bool]:
     return len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
 
