@@ -1,4 +1,4 @@
-"""The WSGI application, Flask without what an API never uses, and its factory."""
+"""The WSGI application, a leaner Flask, and its factory."""
 
 import os
 import time

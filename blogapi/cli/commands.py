@@ -10,7 +10,7 @@ from http.client import HTTPException
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -41,8 +41,6 @@ Once the server runs, this creates a post:
     curl {url}/v1/posts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \
 -d '{{"title": "Hello", "content": "My first post.", "status": "published"}}'
 """
-
-T = TypeVar("T")
 
 
 class LazyGroup(click.Group):
@@ -94,7 +92,7 @@ def show(text: str) -> None:
         raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error
 
 
-def with_progress(results: Iterable[T], length: int) -> Iterator[T]:
+def with_progress(results: Iterable[Any], length: int) -> Iterator[Any]:
     """Show the progress: a bar on a terminal, otherwise a line now and then."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr) as bar:

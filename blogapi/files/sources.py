@@ -14,7 +14,7 @@ from blogapi.clock import rfc3339
 from blogapi.files.exports import EXPORTS, markdown_of
 from blogapi.files.front_matter import MarkdownError, shown
 from blogapi.files.markdown import MAX_FILE_BYTES, NAMES, Document, parse, path_of, read_other_names
-from blogapi.post import is_slug
+from blogapi.post import URL, is_slug
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
 # Folders of built or installed files. Hidden folders are not entered either.
@@ -22,8 +22,6 @@ NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
 LAST = "~"  # after every time
-ABSOLUTE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
-DATED_NAME = re.compile(r"\d{4}-\d\d-\d\d-.", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 
 # Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
@@ -76,7 +74,7 @@ Read = tuple[Item | Refused, tuple[str, ...]]
 
 
 class Found(NamedTuple):
-    """Where the spool has an item, and what decides on its order and its slug."""
+    """The place of an item in the spool, with its order and slug."""
 
     offset: int
     when: str = LAST
@@ -88,7 +86,7 @@ class Found(NamedTuple):
 class Sources:
     """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
 
-    All are read at once, and wait in the file `spool`: their number and slugs are known before the first is yielded,
+    They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
     and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
     the pages of exports; relative addresses of images belong to `site` if it is given.
     """
@@ -260,7 +258,7 @@ class Sources:
         if "content" in fields:
             fields["content"] = with_absolute_images(fields["content"], self.site, folder)
         cover = absolute(fields.pop("cover_image", ""), self.site, folder)
-        if ABSOLUTE_URL.fullmatch(cover):
+        if re.fullmatch(URL, cover):
             fields["cover_image"] = cover
         elif cover:
             dropped += (item.document.sources.get("cover_image", "cover_image"),)
@@ -283,7 +281,7 @@ def _name(path: Path) -> tuple[str, str]:
     """
     stem, dot, language = path.stem.partition(".")
     name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
-    day = _midnight(name[:10]) if DATED_NAME.match(name) else ""
+    day = _midnight(name[:10]) if name[10:11] == "-" and name[11:] else ""
     return (name[11:], day) if day else (name, "")
 
 

@@ -182,21 +182,19 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
     """Do the same as `set_up` in the open transaction."""
     query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     found = {name for (name,) in connection.execute(query)}
+    if found and "blogapi" not in found:
+        raise Unavailable("it belongs to another program")
     if not found:
         if not create:
             raise Unavailable(EMPTY)
         connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
-        index_postgresql(connection)
-        return True
-    if "blogapi" not in found:
-        raise Unavailable("it belongs to another program")
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version)
     if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)
         index_postgresql(connection)
-    return False
+    return not found
 
 
 def index_postgresql(connection: Any) -> None:

@@ -14,20 +14,11 @@ import psycopg
 from peewee import SQL, PostgresqlDatabase
 
 from blogapi.storage import PLAIN, Loop, webhooks
-from blogapi.storage.connections import (
-    LOCK_SECONDS,
-    UNLIMITED,
-    Bound,
-    Connections,
-    NoRow,
-    PostgresConnection,
-    Result,
-    reason,
-)
+from blogapi.storage.connections import LOCK_SECONDS, UNLIMITED, Connections, NoRow, PostgresConnection, Result, reason
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
-from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query
+from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
@@ -36,7 +27,6 @@ LEASE_SECONDS = 5  # after which a silent leader loses its lock
 BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
 LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
-OPTIONS = {"as_bytes": ("convert_to(", ", 'UTF8')")}
 
 
 class Postgresql:
@@ -51,7 +41,8 @@ class Postgresql:
         self.loop = loop
         self.connections = Connections(url, connections, loop, is_limited=not wait_seconds)
         self.name = self.connections.name  # without a password
-        self.statement = Dialect("postgresql", PostgresqlDatabase(None), **OPTIONS).statement
+        as_bytes = "convert_to(", ", 'UTF8')"
+        self.statement = Dialect("postgresql", PostgresqlDatabase(None), as_bytes=as_bytes).statement
         self._wait_seconds = wait_seconds
         self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
 
@@ -202,7 +193,7 @@ class PostgresTransaction(Transaction):
         self._known = {webhooks.ACTIVE: active}
         self._connection = connection
         self._transaction_id = transaction_id
-        self._waiting: list[Bound] = []
+        self._waiting: list[tuple] = []
         self._others = 0  # of these, the statements of other operations
         self._failed = False  # whether one of these did
 
@@ -211,19 +202,19 @@ class PostgresTransaction(Transaction):
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
         with suppress(NoRow):
-            yield from self._run(self._bind(query, [values]))[0].rows
+            yield from self._run(self.engine.statement(query), values).rows
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
-        return self._run(self._bind(query, [values]))[0].count
+        return self._run(self.engine.statement(query), values).count
 
     def insert(self, query: Query, **values: Any) -> int:
         statement = self.engine.statement(query)
-        returning = statement._replace(text=f"{statement.text} RETURNING id")
-        return self._run([self._connection.bind(returning, values)])[0].rows[0][0]
+        return self._run(statement._replace(text=f"{statement.text} RETURNING id"), values).rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._waiting += self._bind(query, rows)
+        statement = self.engine.statement(query)
+        self._waiting += [self._connection.bind(statement, row) for row in rows]
 
     def savepoint(self) -> None:
         self.defer(SAVEPOINT)
@@ -237,7 +228,7 @@ class PostgresTransaction(Transaction):
 
     def commit(self) -> None:
         try:
-            self._run(self._bind(COMMIT, [{}]))
+            self._run(self.engine.statement(COMMIT), {})
         except Unavailable as error:
             if not self._connection.closed:
                 raise
@@ -253,18 +244,13 @@ class PostgresTransaction(Transaction):
     def recover(self, error: BaseException) -> None:
         self.engine.connections.give(self._connection)
 
-    def _bind(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> list[Bound]:
-        statement = self.engine.statement(query)
-        return [self._connection.bind(statement, row) for row in rows]
-
-    def _run(self, statements: list[Bound]) -> list[Result]:
-        """Run the deferred statements, then these, all in one round trip; return the results of these."""
-        if not statements:
-            return []
-        waiting, self._waiting = self._waiting, []
+    def _run(self, statement: Statement, values: Mapping[str, Any]) -> Result:
+        """Run the deferred statements, then this one, all in one round trip; return its result."""
+        statements = [*self._waiting, self._connection.bind(statement, values)]
         others, self._others = self._others, 0
+        self._waiting.clear()
         try:
-            return self._connection.run(waiting + statements)[len(waiting) :]
+            return self._connection.run(statements)[-1]
         except (NotUnique, Unavailable):
             self._failed |= self._connection.succeeded < others
             raise

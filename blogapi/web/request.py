@@ -1,4 +1,4 @@
-"""Requests: what is known of them, and their query, body and preconditions, read strictly."""
+"""Request parsing: the query, the body and preconditions, read strictly."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Responses, each created once with all of its headers; CORS: which pages may read them; and errors.
+"""Responses with all of their headers, CORS, and errors.
 
 Every failure is answered with {"error": <status>, "message": <text for a person>}.
 """

@@ -1,4 +1,4 @@
-"""The service: the objects that an application consists of, with the rate limit and the metrics."""
+"""The objects of an application, the rate limit and the metrics."""
 
 import threading
 import time

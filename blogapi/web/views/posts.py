@@ -37,8 +37,8 @@ COUNTED = choice(*rules.STATUSES, **about("Count only posts of this status, and 
 def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
-    A page has at most `limit` posts and ends after the one that brings it past 4 MiB, or past 32 MiB of posts of which
-    only some `fields` are answered. `Link` leads to the next page.
+    A page has at most `limit` posts, and ends after the one that brings it past 4 MiB (with `fields`, past 32 MiB of
+    whole posts). `Link` leads to the next page.
     """
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
@@ -117,7 +117,7 @@ def change_post(request: Request, post: PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If it is like that already, nothing is written. To send a Markdown file: `curl -T FILE` with
+    If the post is the same already, nothing is written. To send a Markdown file: `curl -T FILE` with
     `Content-Type: text/markdown`.
     """
     if not rules.is_slug(post):
