@@ -28,7 +28,7 @@ from werkzeug.http import parse_date
 
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
 REDIRECTS = (301, 302, 303, 307, 308)
-BUSY = (429, 503)  # statuses that ask to come later
+COME_LATER = (429, 503)
 FAILURES = (OSError, HTTPError, http.client.HTTPException)
 # Metadata of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon, Google, Oracle
 # and Scaleway.
@@ -131,7 +131,7 @@ class Endpoint:
             with self.timeout(self.seconds):
                 status, retry_after = self.post(headers, body, deadline)
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
-            return Result(status, error, seconds_until(retry_after, now) if status in BUSY else 0)
+            return Result(status, error, seconds_until(retry_after, now) if status in COME_LATER else 0)
         except FAILURES as error:  # including those that urllib3 raises from a TimeoutError
             return Result(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
         except Exception:  # Without a result, the attempt would be repeated at once, and forever.
