@@ -19,7 +19,7 @@ from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
-from blogapi.server.requests import BUSY, HttpRequest, client_address, network, refusal_for
+from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import READS, REQUEST
@@ -64,8 +64,9 @@ class Handler:
         connection = ClientConnection(sock, network(address[0]), self.shared)
         unreader = SocketUnreader(connection)
         self.connections[connection] = None
-        if len(self.connections) > self.max_connections:
-            self.make_room()
+        if len(self.connections) > self.max_connections and (waiting := max(self.shared.waiting, key=len)):
+            # The one that waits longest, with a key or without, whichever are more: one key can have all.
+            next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
         try:
             while self.serve(connection, unreader, address):
                 pass
@@ -86,12 +87,6 @@ class Handler:
             if connection.until < now:
                 connection.end()
 
-    def make_room(self) -> None:
-        """End the connection that waits longest, with a key or without, whichever are more: one key can have all."""
-        waiting = max(self.shared.waiting, key=len)
-        if waiting:
-            next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
-
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, address: tuple) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
@@ -100,7 +95,10 @@ class Handler:
         except StopIteration:  # The client ended the connection between two requests.
             return False
         except (NoMoreData, ParseException, TimeoutError) as error:
-            return connection.started and not self.closing and self.refuse(error.request, *refusal_for(error))
+            if not connection.started or self.closing:
+                return False
+            refusal = REFUSALS.get(getattr(error, "hdr", None)) or REFUSALS.get(type(error), MALFORMED)
+            return self.refuse(error.request, *refusal)
         if trusted := self.config.trusted_proxies:
             forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
             request.remote_addr = (client_address(address[0], forwarded_for, trusted),)

@@ -172,11 +172,6 @@ def reserve(connection: ClientConnection, size: int) -> None:
         raise ServiceUnavailable(MANY_BODIES, retry_after=RETRY_SECONDS)
 
 
-def refusal_for(error: Exception) -> Refusal:
-    """Return the refusal of a header that could not be read."""
-    return REFUSALS.get(getattr(error, "hdr", None)) or REFUSALS.get(type(error), MALFORMED)
-
-
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
     """Return the last valid address that is no trusted proxy; clients can forge those before it in X-Forwarded-For."""
     client = peer
