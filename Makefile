@@ -5,7 +5,7 @@ BIN = .venv/bin
 
 install: .venv/installed
 
-postgresql: .venv/postgresql  # what it takes to keep everything in a database of PostgreSQL
+postgresql: .venv/postgresql  # psycopg, for BLOGAPI_DATABASE=postgresql://…
 
 run: .venv/installed $(wildcard .venv/postgresql)
 	@exec $(BIN)/blogapi serve
@@ -15,7 +15,7 @@ PYTEST = $(BIN)/pytest -n auto --dist loadgroup
 test: .venv/tested  # a few minutes: run it before each commit
 	$(PYTEST) $(COVERAGE)
 
-test-all: .venv/tested  # what takes longer: PostgreSQL, servers that are killed, browsers, generated clients
+test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
 	$(PYTEST) -m slow --cov --cov-append
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys

@@ -1,6 +1,6 @@
 """The WSGI application that gunicorn's worker loads, the handler of its connections, and the sender of its webhooks.
 
-The worker has had gevent patch the standard library by now, as urllib3 needs: gunicorn's master must not import this.
+gevent must have patched the standard library before, for urllib3: gunicorn's master must not import this.
 """
 
 from blogapi import create_app

@@ -1,4 +1,4 @@
-"""How the service is run: gunicorn's settings, each with its reason."""
+"""The configuration of gunicorn."""
 
 import os
 import sys

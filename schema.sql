@@ -1,13 +1,13 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
--- A change here goes together with a higher user_version, and an upgrade (see CONTRIBUTING.md).
--- An empty line separates two statements, and nothing else has one.
+-- Each change needs a higher user_version, and an upgrade (see CONTRIBUTING.md).
+-- Empty lines separate statements, and appear nowhere else.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
 PRAGMA user_version = 1;
 
 CREATE TABLE api_key (
-    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which itself is stored nowhere
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
     name TEXT NOT NULL UNIQUE,
     last_four TEXT NOT NULL,
     created_at TEXT NOT NULL,
@@ -15,9 +15,9 @@ CREATE TABLE api_key (
     scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
 ) STRICT, WITHOUT ROWID;
 
--- Of the owner's page
+-- The sessions of the owner's page
 CREATE TABLE session (
-    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which itself is stored nowhere
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which is not stored
     kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
     ends_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -28,25 +28,25 @@ CREATE TABLE post (
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
     updated_at TEXT NOT NULL DEFAULT '',
-    version INTEGER NOT NULL DEFAULT 1,  -- one more with each change, but for tags and publications
-    since TEXT NOT NULL DEFAULT '',  -- when it became this version
+    version INTEGER NOT NULL DEFAULT 1,  -- one more with each change, except by tags and publications
+    since TEXT NOT NULL DEFAULT '',  -- when this version was written
     author TEXT NOT NULL DEFAULT '',  -- by whom: the name of a key, settings, import or undo
-    document TEXT NOT NULL  -- the Post as JSON, just as it is answered; the columns above `version` are copies from it
+    document TEXT NOT NULL  -- the Post as JSON, as in answers; the columns before `version` are copies from it
 ) STRICT;
 
 CREATE INDEX post_status ON post (status, id);
 
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
 
-CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner, who also filters
+CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- The id of a deleted post is never used again. AUTOINCREMENT would say so with a page more for each new post.
+-- The id of a deleted post is never used again. AUTOINCREMENT would write one more page for each new post.
 CREATE TRIGGER post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
 BEGIN
     UPDATE sqlite_sequence SET seq = max(seq, OLD.id) WHERE name = 'post';
 END;
 
--- The versions that posts had before a change or a deletion.
+-- Earlier versions of posts, and deleted posts.
 CREATE TABLE revision (
     post_id INTEGER NOT NULL,
     version INTEGER NOT NULL,
@@ -59,12 +59,12 @@ CREATE TABLE revision (
     PRIMARY KEY (post_id, version)
 ) STRICT;
 
-CREATE INDEX revision_until ON revision (state, until, post_id);  -- of the deleted: the trash
+CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash
 
--- One index for a tag, and for a tag and a status, in each order. Lists of a tag whatever the status merge those of the
--- four: every further index would be written for each tag of each post.
+-- Each order has one index, by tag and status. A list of a tag with any status merges those of the four statuses: each
+-- further index would be written for each tag of each post.
 CREATE TABLE post_tag (
-    tag TEXT NOT NULL,  -- case-folded and normalized: what decides whether two tags are the same
+    tag TEXT NOT NULL,  -- case-folded and normalized: the same for all spellings of a tag
     status TEXT NOT NULL,  -- a copy of the post's
     post_id INTEGER NOT NULL,
     published_at TEXT,  -- another copy
@@ -73,16 +73,16 @@ CREATE TABLE post_tag (
 
 CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
 
--- The tags of those few posts that have come due are found by it; no other post has a row in it.
+-- Finds the tags of posts that are due; only scheduled posts have rows in it.
 CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
 
--- The tags that posts with a status carry. What is asked of a tag whatever the status is the sum of at most four.
+-- The tags of posts with a status. The count of a tag with any status is the sum of at most four rows.
 CREATE TABLE tag (
     tag TEXT NOT NULL,  -- folded, as in post_tag
     status TEXT NOT NULL,
-    name TEXT NOT NULL,  -- the spelling in the newest post with the status that carries it
+    name TEXT NOT NULL,  -- the spelling in the newest of these posts
     newest INTEGER NOT NULL,  -- that post
-    posts INTEGER NOT NULL,  -- how many with the status carry it: to count them would take seconds
+    posts INTEGER NOT NULL,  -- their number: counting them could take seconds
     PRIMARY KEY (tag, status)
 ) STRICT, WITHOUT ROWID;
 
@@ -109,21 +109,21 @@ CREATE INDEX idempotency_age ON idempotency (created_at);
 CREATE TABLE webhook (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     url TEXT NOT NULL,
-    events TEXT NOT NULL,  -- a JSON array of the types that it is sent
+    events TEXT NOT NULL,  -- a JSON array of types
     active INTEGER NOT NULL CHECK (active IN (0, 1)),
-    secret TEXT NOT NULL,  -- itself and no digest: every delivery is signed with it
+    secret TEXT NOT NULL,  -- no digest, as every delivery is signed with it
     created_at TEXT NOT NULL
 ) STRICT;
 
 -- The greatest ids that there ever were. The table is there with the first AUTOINCREMENT.
 INSERT INTO sqlite_sequence (name, seq) VALUES ('post', 0), ('webhook', 0), ('event', 0);
 
--- What happened, once for all webhooks; kept as long as there is a delivery of it.
+-- The events, each once for all webhooks; kept while they have deliveries.
 CREATE TABLE event (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    message_id TEXT NOT NULL,  -- random: the ids of a restored backup would come again, for other events
+    message_id TEXT NOT NULL,  -- random: after a backup is restored, other events get the same ids
     type TEXT NOT NULL,
-    payload TEXT NOT NULL,  -- JSON, just as it is sent
+    payload TEXT NOT NULL,  -- JSON, as it is sent
     created_at TEXT NOT NULL
 ) STRICT;
 
@@ -134,20 +134,19 @@ CREATE TABLE delivery (
     attempts INTEGER NOT NULL,
     last_status INTEGER,
     last_error TEXT,
-    repeats INTEGER NOT NULL,  -- how often it was asked for again, so that this is seen also during an attempt
-    next_attempt_at TEXT,  -- of a pending one; '' for at once, so that the clock does not change the order
+    repeats INTEGER NOT NULL,  -- how often it was redelivered, which an attempt under way must notice
+    next_attempt_at TEXT,  -- if pending; '' for at once: the clock must not change the order
     PRIMARY KEY (webhook_id, event_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
 
--- The words of posts as storage/search/index.py makes them, and nothing else: no text, and none of its lengths.
+-- The words of posts, as storage/search/index.py forms them, without texts and their lengths.
 CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
 
-INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- a post is written again half as often
+INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- merges rewrite a post half as often
 
--- Words that wait, at most some seconds: written to the index one post after the other, they would take half of the time
--- of a creation.
+-- Words that wait for a few seconds: writing them to the index post by post would take half of the time of a creation.
 CREATE TABLE recent (
     post_id INTEGER NOT NULL PRIMARY KEY,
     size INTEGER NOT NULL,  -- of both texts
@@ -155,14 +154,14 @@ CREATE TABLE recent (
     added TEXT NOT NULL  -- those that it has now
 ) STRICT;
 
--- To count them takes as long as to add one, so it is done for each eighth post, and for long ones.
+-- Counting them takes as long as adding one, so they are counted for every eighth post, and for long ones.
 CREATE TRIGGER recent_full AFTER INSERT ON recent
 WHEN (NEW.post_id % 8 = 0 OR NEW.size > 8192) AND (SELECT count(*) > 256 OR sum(size) > 262144 FROM recent)
 BEGIN
     DELETE FROM recent;
 END;
 
--- Two triggers, as one cannot be for both. An update adds no row, so it does not count them.
+-- Updates need a trigger of their own. They add no row, so it does not count.
 CREATE TRIGGER recent_long AFTER UPDATE ON recent WHEN (SELECT sum(size) > 262144 FROM recent)
 BEGIN
     DELETE FROM recent;
@@ -175,5 +174,5 @@ BEGIN
 END;
 
 CREATE TABLE search_made (
-    unicode TEXT NOT NULL  -- the version that indexed all words; no row until then
+    unicode TEXT NOT NULL  -- the version of Unicode by which the words were indexed; no row until then
 ) STRICT;

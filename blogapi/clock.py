@@ -1,4 +1,4 @@
-"""The time: writing and shifting it."""
+"""Times: formatting and shifting them."""
 
 import time
 from datetime import datetime, timedelta

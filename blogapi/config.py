@@ -1,4 +1,4 @@
-"""The settings: every one with its default, and the environment variables that override them."""
+"""The settings with their defaults, and the environment variables that override them."""
 
 import re
 from collections.abc import Mapping

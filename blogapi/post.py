@@ -258,8 +258,8 @@ class PostInputSchema(StrictSchema):
     )
     published_at = Time(
         **about(
-            "When the post was published, RFC 3339 with an offset; for a `scheduled` post, which needs it, when it "
-            "will be. A draft keeps it for the day it is published; without it, that is the time of the publication."
+            "When the post was published, or will be if it is `scheduled`; RFC 3339 with an offset. A draft keeps it "
+            "until it is published. By default, the time of the publication."
         )
     )
     cover_image = Url("The address of an image.", minimum=0)
@@ -309,7 +309,7 @@ class PostSchema(PostInputSchema):
     slug = Text(
         length(1, MAX_SLUG),
         Pattern(f"^{SLUG}$"),
-        **about("The other name of the post: at most 100 characters, unique over all posts."),
+        **about("The name of the post in addresses: at most 100 characters, unique over all posts."),
     )
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
     updated_at = Time(**about("When it last became different; at first created_at."))

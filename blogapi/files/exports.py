@@ -19,6 +19,9 @@ from markdownify import ATX, MarkdownConverter
 from blogapi.clock import rfc3339
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 
+# Of an item of WordPress, which is kept in memory, and of an export of Ghost, which is parsed as a whole
+MAX_ITEM_BYTES = 32 * 1024 * 1024
+MAX_GHOST_BYTES = 128 * 1024 * 1024
 # XML does not allow them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
@@ -33,6 +36,7 @@ SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
 MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
+BLANKS = re.compile("[ \t]{2,}")
 NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 
 # Elements in which WordPress makes no paragraphs of bare lines, and those that it leaves alone altogether.
@@ -48,12 +52,17 @@ BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGN
 
 
 class CleanFile(io.FileIO):
-    """A file without control characters."""
+    """A file without control characters; MarkdownError if more than `left` bytes are read."""
+
+    left = MAX_ITEM_BYTES
 
     def read(self, size: int = -1) -> bytes:
         """Read up to `size` bytes, fewer if some are left out, none only at the end."""
         while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
             pass
+        self.left -= len(data)
+        if self.left < 0:
+            raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
         return clean if data else b""
 
 
@@ -76,6 +85,8 @@ def wordpress_posts(path: Path) -> Iterator[dict[str, Any]]:
 
 def ghost_posts(path: Path) -> Iterator[dict[str, Any]]:
     """Read the posts of an export (JSON) as `wordpress_posts` does; or the `error` in one."""
+    if path.stat().st_size > MAX_GHOST_BYTES:
+        raise MarkdownError(f"must have at most {MAX_GHOST_BYTES // 1024**2} MiB")
     try:
         export = json.loads(path.read_bytes())
         data = export["db"][0]["data"] if "db" in export else export["data"]
@@ -114,10 +125,13 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
                     if element.tag == "item" and is_export and kind in ("", _text(element, "post_type")):
                         yield element
                     parents[-1].clear()
+                    file.left = MAX_ITEM_BYTES
     except ParseError as error:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
+    except MarkdownError:
+        raise
     except (LookupError, ValueError):  # of the parser
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
     if not is_export:
@@ -262,6 +276,9 @@ def _prepare(soup: BeautifulSoup) -> None:
         block.insert_after(" ")
         block.unwrap()  # A link in Markdown is within one paragraph.
     soup.smooth()
+    for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
+        if not text.find_parent("pre"):
+            text.replace_with(BLANKS.sub(" ", text))
     for element in soup.find_all(style=BACKGROUND):
         address = BACKGROUND.search(element["style"])[1].strip()
         if not element.find("img", src=address):

@@ -18,12 +18,12 @@ from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.web.request import MAX_BODY_BYTES, REQUEST
 
 # Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
-SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})
-SETTINGS.is_ssl = False
-SETTINGS.limit_request_line = 8190  # bytes
+PARSER_SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})
+PARSER_SETTINGS.is_ssl = False
+PARSER_SETTINGS.limit_request_line = 8190  # bytes
 # X-Forwarded headers mean nothing to it. To trust every sender with none of them saves parsing the sender's address.
-SETTINGS.forwarded_allow_ips, SETTINGS.forwarded_allow_networks = ["*"], tuple
-SETTINGS.forwarder_headers, SETTINGS.secure_scheme_headers = [], {}
+PARSER_SETTINGS.forwarded_allow_ips, PARSER_SETTINGS.forwarded_allow_networks = ["*"], tuple
+PARSER_SETTINGS.forwarder_headers, PARSER_SETTINGS.secure_scheme_headers = [], {}
 ASCII = bytes(range(128))
 KEY_LENGTH = 48  # characters
 MAX_PROXIES = 16  # in a row
@@ -33,10 +33,10 @@ HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})
 Refusal = tuple[int, str]
 
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
-FIELDS: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
+TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
 FRAGMENT: Refusal = (400, "the target must not have a fragment (#)")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
-LINE: Refusal = (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP")
+REQUEST_LINE: Refusal = (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 # By the exception of gunicorn's parser, or by the name of the field that is invalid
 REFUSALS: dict[type[Exception] | str, Refusal] = {
@@ -46,9 +46,9 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
     errors.ExpectationFailed: (417, "Expect: must be 100-continue"),
     errors.InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
-    errors.InvalidRequestLine: LINE,
+    errors.InvalidRequestLine: REQUEST_LINE,
     errors.InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
-    errors.LimitRequestHeaders: FIELDS,
+    errors.LimitRequestHeaders: TOO_LARGE,
     errors.LimitRequestLine: (414, "the request line must have at most 8,190 bytes"),
     errors.NoMoreData: (400, "the header is incomplete"),
     TimeoutError: (408, "the header did not arrive in time"),
@@ -89,7 +89,7 @@ class HttpRequest(message.Request):
         self.environ: dict[str, Any] = {}
         self.asked = False
         try:
-            super().__init__(SETTINGS, unreader, address)
+            super().__init__(PARSER_SETTINGS, unreader, address)
         except Exception as error:
             error.request = self
             raise

@@ -1,14 +1,14 @@
 """The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import count, islice
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import generators
-from psycopg.abc import Buffer, PQGen
+from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import error_from_result
@@ -58,9 +58,6 @@ UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transa
 # SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby
 PASSING = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
-# A statement, its values as PostgreSQL reads them, and the types and formats of these
-Bound = tuple[Statement, Sequence[Buffer | None], tuple[int, ...], Sequence[Format]]
-
 
 class Result(NamedTuple):
     """The rows of a statement, and how many it read or changed."""
@@ -103,8 +100,8 @@ class PostgresConnection(psycopg.Connection):
             self.close()
             raise psycopg.OperationalError("the server does not answer") from None
 
-    def bind(self, statement: Statement, values: Mapping[str, Any]) -> Bound:
-        """Return a statement with its values. Raises NoRow if PostgreSQL's text cannot contain one."""
+    def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
+        """Return a statement with its values as PostgreSQL reads them. Raises NoRow if its text cannot contain one."""
         found = statement.values if statement.names is None else [values[name] for name in statement.names]
         try:
             dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
@@ -112,7 +109,7 @@ class PostgresConnection(psycopg.Connection):
             raise NoRow(error) from error
         return statement, dumped, self._adapter.types, self._adapter.formats
 
-    def run(self, statements: list[Bound]) -> list[Result]:
+    def run(self, statements: list[tuple]) -> list[Result]:
         """Run statements in one round trip. The first that fails ends the others.
 
         Raises NotUnique, NoRow, Busy for the lock of the writer, or Unavailable.
@@ -146,11 +143,8 @@ class PostgresConnection(psycopg.Connection):
     def _read(self, result: PGresult) -> Result:
         if result.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(result)
-        rows: list[tuple] = []
-        if result.nfields:
-            self._adapter.set_pgresult(result)
-            rows = self._adapter.load_rows(0, result.ntuples, tuple)
-        read = Result(rows, result.command_tuples)
+        self._adapter.set_pgresult(result)
+        read = Result(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
         result.clear()  # It can have megabytes.
         return read
 

@@ -280,8 +280,10 @@ def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | N
             return done("")
     if target == present:
         return done("left", reason)
-    if tx:
-        _change(tx, post_id, target) if present else recreate(tx, target, BY)
+    if tx and present:
+        _change(tx, post_id, target)
+    elif tx:
+        recreate(tx, target, BY)
     return done("changed back" if present else "restored", reason)
 
 

@@ -1,4 +1,4 @@
-"""Queries: Peewee's, built where they run, or prepared: built and compiled once, as they run often."""
+"""Queries: Peewee's, built when they run, or prepared: compiled once, as they run often."""
 
 import re
 from itertools import count

@@ -36,9 +36,9 @@ PATH_PARAMETERS: dict[str, Described] = {
     ),
 }
 REQUEST_HEADERS: dict[str, Described] = {
-    "If-Match": ("Change the post only if it still has this entity tag (RFC 9110).", {"type": "string"}),
+    "If-Match": ("Change the post only if it still has this ETag (RFC 9110).", {"type": "string"}),
     "If-None-Match": (
-        "GET: answer 304 if this is still the entity tag. PUT: change nothing if the post has it; `*` is any.",
+        "GET: answer 304 if the ETag is still this one. PUT: change nothing if the post has it; `*` is any ETag.",
         {"type": "string"},
     ),
     "Idempotency-Key": (
@@ -153,7 +153,7 @@ def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
         if answer.schema:
             found[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
     if has_validator(operation):
-        found["304"] = response("This is still the entity tag.", operation.answer.headers)
+        found["304"] = response("Nothing has changed: the ETag is still this one.", operation.answer.headers)
     return dict(sorted(found.items()))
 
 

@@ -139,7 +139,7 @@ class ListQuerySchema(QuerySchema):
     tag = Parameter(parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S")
     before = Before(
         parse_id,
-        "Only posts created before the one with this id; with another `sort`, what `Link` gave.",
+        "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
         pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
     )
     sort = choice(
@@ -151,11 +151,11 @@ class ListQuerySchema(QuerySchema):
             "posts whose title alone has all words. Left out: newest first."
         ),
     )
-    published_after = DateOrTime(**about(f"Only posts published from then on. {OF_PUBLICATION}"))
+    published_after = DateOrTime(**about(f"Only posts published then or later. {OF_PUBLICATION}"))
     published_before = DateOrTime(**about(f"Only posts published before then. {OF_PUBLICATION}"))
     fields = Parameter(
         parse_names,
-        "Only these fields of each post, separated by commas, each once; `id`, `title` and `status` come with them.",
+        "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
         pattern=f"^({FIELD_NAMES})(,({FIELD_NAMES}))*$",
     )
     q = Text(
@@ -163,9 +163,9 @@ class ListQuerySchema(QuerySchema):
         has_words,
         **about(
             "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. "
-            'Case and diacritics make no difference. `word*` finds words that begin so, `"several words"` these in '
-            "sequence; nothing else has a meaning. In scripts that write no spaces between words each character is a "
-            "word, and a run of them a sequence."
+            'Case and diacritics make no difference. `word*` finds words that begin with it, `"several words"` finds '
+            "them in sequence; nothing else has a meaning. In scripts without spaces between words each character is "
+            "a word, and consecutive characters match in sequence."
         ),
     )
 
@@ -183,7 +183,7 @@ class ListQuerySchema(QuerySchema):
 REVISION = Parameter(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
 DELETED = Parameter(
     partial(parse_cursor, order="deleted_at"),
-    "Only posts deleted before: what `Link` gave.",
+    "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
 )
 

@@ -26,7 +26,7 @@ BATCH = 10  # messages read at once for a webhook
 BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
 SETTLE_SECONDS = 2.0  # after which words are in the search index: until then, each search scans them
 FAULT_SECONDS = 2.0  # to wait after a failure of the database
-SHUTDOWN_SECONDS = 2.0  # for the attempts under way
+STOP_SECONDS = 2.0  # for the attempts under way
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Sender:
         self.settle_at = 0.0
 
     def stop(self) -> None:
-        """Begin no more attempts. Those under way have SHUTDOWN_SECONDS; until then `thread` is alive."""
+        """Begin no more attempts. Those under way have STOP_SECONDS; until then `thread` is alive."""
         self.stopping.set()
         self.wake.set()
 
@@ -68,7 +68,7 @@ class Sender:
             except Exception:
                 log.exception("unexpected error in the sender of webhooks")
                 self.stopping.wait(FAULT_SECONDS)
-        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS
         for thread in self.sending.values():
             thread.join(max(0.0, deadline - time.monotonic()))
         with suppress(Unavailable):  # What cannot be recorded is sent again, with the same id.

@@ -1,6 +1,7 @@
 """The exports of WordPress and Ghost, and HTML as Markdown."""
 
 import json
+import os
 import time
 import tracemalloc
 from contextlib import suppress
@@ -167,7 +168,9 @@ def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, 
     assert found[Item].fields == {"title": "Good", "slug": "good", "status": "draft", "content": "b\n"}
 
 
-@pytest.mark.parametrize("text", ["<pre>" * 25_000, "<p " * 40_000, "<pre></pre" * 12_000, "<![" * 40_000])
+@pytest.mark.parametrize(
+    "text", ["<pre>" * 25_000, "<p " * 40_000, "<pre></pre" * 12_000, "<![" * 40_000, "a" + " " * 40_000 + "b"]
+)
 def test_hostile_html_is_read_quickly(text):
     began = time.process_time()
     with suppress(MarkdownError):
@@ -195,6 +198,17 @@ def test_an_export_that_is_missing_is_named(tmp_path):
     assert [str(item) for item in read(tmp_path / "a.xml", tmp_path / "b.json")] == [
         f"{tmp_path}/a.xml: no such file or folder",
         f"{tmp_path}/b.json: no such file or folder",
+    ]
+
+
+def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):
+    (tmp_path / "a.json").touch()
+    os.truncate(tmp_path / "a.json", 200 * 1024**2)
+    head = WORDPRESS.read_text().partition("<item>")[0]
+    (tmp_path / "b.xml").write_text(f"{head}<item><title>{'a' * 33 * 1024**2}</title></item></channel></rss>")
+    assert [str(item) for item in read(tmp_path / "a.json", tmp_path / "b.xml")] == [
+        f"{tmp_path}/a.json: must have at most 128 MiB",
+        f"{tmp_path}/b.xml: an item must have at most 32 MiB",
     ]
 
 

@@ -141,7 +141,7 @@ def test_a_search_takes_three_statements(client, statements):
 def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query, is_quick):
     query = ListQuery(10, **query)
     assert search.is_quick(database, query)
-    much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * sqlite.QUICK_SEQUENCE_BYTES}
+    much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * search.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
     assert search.is_quick(database, query) is is_quick
     assert search.page(database, query).posts == []

@@ -41,6 +41,12 @@ def test_words_wait_until_they_are_many(database, found, waiting, config):
 
 
 @pytest.mark.sqlite
+def test_a_text_without_words_has_none(post, config):
+    post(content=".", status="published")
+    sound_posts(config.database)
+
+
+@pytest.mark.sqlite
 def test_words_wait_for_two_seconds(post, waiting, sender, clock):
     sender.turn()
     post(title="Fog")

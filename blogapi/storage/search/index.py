@@ -172,7 +172,7 @@ def text_words(post: dict[str, Any]) -> str:
     texts: list[str] = []
     letters: set[str] = set()
     for name in TEXT_FIELDS:
-        for found in parts(post.get(name, "")):
+        for found in filter(None, parts(post.get(name, ""))):
             texts.append(" ".join(found))
             letters.update(map(FIRST, found))
         texts.append(BETWEEN)

@@ -16,21 +16,10 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import Post
 from blogapi.storage.pages import Cursor, bounded
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.search.index import (
-    OF_TAG,
-    OF_TITLE,
-    Asked,
-    Wanted,
-    label_words,
-    labels_differ,
-    phrase,
-    tag_label,
-    text_differs,
-    text_words,
-)
+from blogapi.storage.search import index
 
 FIRST = 200  # posts, read before the index is used
-COLUMNS = (("text", ""), ("labels", OF_TAG), ("title", OF_TITLE))  # names of parameters, and the marks of their words
+MARKS = {"text": "", "labels": index.OF_TAG, "title": index.OF_TITLE}  # of words, by the names of parameters
 
 Words = Table("search")  # with post_id, text, labels and published
 
@@ -39,10 +28,10 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     """Update the words of a changed post."""
     if not new:
         tx.defer(_remove, id=post_id)
-    elif text_differs(old, new) or labels_differ(old, new):
-        text = text_words(new) if text_differs(old, new) else None
+    elif index.text_differs(old, new) or index.labels_differ(old, new):
+        text = index.text_words(new) if index.text_differs(old, new) else None
         published = new["status"] == "published"
-        tx.defer(_add, id=post_id, text=text, labels=label_words(new), published=published)
+        tx.defer(_add, id=post_id, text=text, labels=index.label_words(new), published=published)
 
 
 # Searches read the words of the latest changes one by one until they are in the index.
@@ -58,12 +47,12 @@ _add = Prepared(
 _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
-def newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
+def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
     return reader.rows(_newest(*_filters(asked)), **values, **_words(asked))
 
 
-def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after.
@@ -71,23 +60,18 @@ def latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
-def is_quick(reader: Reader, looked_for: Wanted, in_order: bool) -> bool:
-    """Return whether a search takes no longer than a few lists."""
-    return in_order and len(looked_for) == len(looked_for[0][0]) == 1
-
-
-def _filters(asked: Asked) -> tuple[int, bool | None, str | None, bool]:
+def _filters(asked: index.Asked) -> tuple[int, bool | None, str | None, bool]:
     return len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
 
 
-def _words(asked: Asked) -> dict[str, Any]:
+def _words(asked: index.Asked) -> dict[str, Any]:
     """Return the parameters of a search. Sequences have no characters that are special in a LIKE pattern."""
     sequences = {
-        f"{name}{number}": f" {phrase(sequence, mark)}{'' if by_start else ' '}"
+        f"{name}{number}": f" {index.phrase(sequence, mark)}{'' if by_start else ' '}"
         for number, (sequence, by_start) in enumerate(asked.looked_for)
-        for name, mark in COLUMNS
+        for name, mark in MARKS.items()
     }
-    return sequences | {"label": f" {tag_label(asked.tag or '')} ", "first": FIRST}
+    return sequences | {"label": f" {index.tag_label(asked.tag or '')} ", "first": FIRST}
 
 
 @cache

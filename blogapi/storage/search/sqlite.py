@@ -18,9 +18,6 @@ from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
 SORTED_POSTS = 20_000  # If more match, a scan of all posts soon finds the latest of them.
-# Bytes of a database in which a search for plain words, and one for beginnings or sequences, takes some 20 ms at most
-QUICK_WORDS = 3
-QUICK_BYTES, QUICK_SEQUENCE_BYTES = 256 * 1024 * 1024, 4 * 1024 * 1024
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -116,20 +113,7 @@ def _recent(sort: str, status: str | None) -> Prepared:
     return Prepared(query if status is None else query.where(Post.status == status))
 
 
-def is_quick(reader: Reader, looked_for: index.Wanted, in_order: bool) -> bool:
-    """Return whether a search takes no longer than a few lists; `in_order`: of all posts, by creation.
-
-    It reads more in a larger database.
-    """
-    count = sum(len(sequence) for sequence, _ in looked_for)
-    is_plain = in_order and count == len(looked_for) and not any(by_start for _, by_start in looked_for)
-    if is_plain and count == 1:
-        return True
-    (size,) = reader.row(_size)
-    return size <= (QUICK_BYTES if is_plain else QUICK_SEQUENCE_BYTES) and count <= QUICK_WORDS
-
-
-_size = Prepared("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+SIZE = Prepared("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 
 def expression(asked: index.Asked) -> str:

@@ -16,7 +16,8 @@ from blogapi.storage.history import Kept
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.web import schemas
-from blogapi.web.operations import READERS, Answer, in_scope, operation
+from blogapi.web.access import READERS, in_scope
+from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
 from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
 from blogapi.web.schemas import Parameter, TagSchema, page_size, parameters
@@ -37,8 +38,8 @@ COUNTED = choice(*rules.STATUSES, **about("Count only posts of this status, and 
 def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
-    A page has at most `limit` posts and ends after the one that brings it past 4 MiB, or past 32 MiB of posts of which
-    only some `fields` are answered. `Link` leads to the next page.
+    A page has at most `limit` posts, and ends after the one that brings it past 4 MiB (with `fields`, past 32 MiB of
+    whole posts). `Link` leads to the next page.
     """
     query = in_scope(request)
     page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
@@ -117,7 +118,7 @@ def change_post(request: Request, post: PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If it is like that already, nothing is written. To send a Markdown file: `curl -T FILE` with
+    If the post is the same already, nothing is written. To send a Markdown file: `curl -T FILE` with
     `Content-Type: text/markdown`.
     """
     if not rules.is_slug(post):

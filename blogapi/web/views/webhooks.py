@@ -92,12 +92,12 @@ class DeliverySchema(StrictSchema):
         length(26, 26),
         Pattern(f"^{DELIVERY_ID}$"),
         required=True,
-        **about("What receivers are sent as `webhook-id`: 26 characters."),
+        **about("The `webhook-id` that the receiver gets: 26 characters."),
     )
     event = choice(*EVENTS, required=True, **about("The event."))
-    created_at = Time(required=True, **about("When that happened, in UTC, whole seconds."))
-    state = choice("pending", "delivered", "failed", required=True, **about("`pending` until it is settled."))
-    attempts = fields.Integer(required=True, validate=Range(min=0), **about("How many there were, from 0."))
+    created_at = Time(required=True, **about("When the event happened, in UTC, whole seconds."))
+    state = choice("pending", "delivered", "failed", required=True, **about("`pending` until delivered or failed."))
+    attempts = fields.Integer(required=True, validate=Range(min=0), **about("The number of attempts."))
     last_status = fields.Integer(validate=Range(100, 999), **about("What the receiver last answered: 100 to 999."))
     last_error = fields.String(**about("Why the last attempt failed."))
     next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
