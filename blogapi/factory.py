@@ -15,10 +15,10 @@ from werkzeug.routing import MapAdapter, Rule
 
 from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop
-from blogapi.web.operations import guard
+from blogapi.web.access import guard
+from blogapi.web.errors import HANDLERS
 from blogapi.web.owner import blueprint as owner
 from blogapi.web.request import Request, current_request
-from blogapi.web.responses import HANDLERS
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 

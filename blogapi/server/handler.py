@@ -21,8 +21,9 @@ from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, HttpRequest, client_address, network, refusal_for
 from blogapi.storage.errors import RETRY_SECONDS
+from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import READS, REQUEST
-from blogapi.web.responses import cors_headers, error_body, is_covered, with_id
+from blogapi.web.responses import cors_headers, is_covered
 from blogapi.web.service import EXTENSION
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client

@@ -1,154 +1,18 @@
-"""Operations: their declarations on views, and the guard before them, which demands an API key.
+"""Operations: each is declared on its view, with everything that its description says."""
 
-It counts the request against the limit of its key, and checks what the key may do.
-"""
-
-import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
-from urllib.parse import unquote
 
-from flask import Blueprint, Response, current_app
+from flask import Blueprint, Response
 from marshmallow import Schema
-from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 from werkzeug.routing import BaseConverter
 
 from blogapi.post import CONTROL_OR_BREAK, ID, WHITE_SPACE, fold
-from blogapi.storage import keys
-from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import FULL, MAX_ID, PUBLISHED_ONLY, READ_ONLY
-from blogapi.web.request import JSON, READS, Request, current_request, load_query
-from blogapi.web.responses import PREFLIGHT, is_preflight, no_content
+from blogapi.storage.models import FULL, MAX_ID
+from blogapi.web.request import JSON, current_request, load_query
 from blogapi.web.schemas import parameters
-
-# The paths that need no key, all of them outside /v1
-PUBLIC = {
-    "/",
-    "/healthz",
-    "/openapi.json",
-    "/docs",
-    "/docs/",
-    "/docs/docs.css",
-    "/docs/docs.js",
-    "/docs/swagger-ui.css",
-    "/docs/swagger-ui-bundle.js",
-    "/settings/open",
-    "/settings/owner.css",
-    "/settings/owner.js",
-}
-OWNER = "api.owner"  # the blueprint that demands a session instead of a key
-TAG_PATHS = "/v1/tags/"
-READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
-# The path of a target, which can be an absolute URL, up to its first percent-encoded slash
-BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
-AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
-FORBIDDEN = {
-    READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
-    PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
-}
-
-
-def guard() -> Response | None:
-    """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
-    request = current_request()
-    if request.method == "OPTIONS" and is_preflight(request):
-        return no_content(request, PREFLIGHT.items())
-    # This is the path that the router sees, without repeated slashes at its beginning.
-    if request.path not in PUBLIC and request.blueprint != OWNER:
-        check_key(request)
-    return None
-
-
-def key_required(view: Callable) -> Callable:
-    """Answer 401 instead of `view` unless the request has a valid key."""
-
-    @wraps(view)
-    def authenticated(request: Request) -> Any:
-        database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
-        match = AUTHORIZATION.fullmatch(header)
-        digest = keys.digest_of(match[1]) if match else None
-        found = digest and keys.authenticate(database, digest)
-        if found is None:
-            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
-        request.digest = digest
-        request.key, hits = found
-        if request.key.last_used_on != database.now[:10]:
-            with suppress(Unavailable):
-                database.write_at_once(keys.record_use, digest)
-        return view(request, hits)
-
-    return authenticated
-
-
-def why_refused(authorization: str) -> str:
-    """Return what is wrong with an Authorization header that has no valid key."""
-    if not authorization:
-        return "missing; must be 'Bearer' and an API key"
-    is_bearer = authorization.partition(" ")[0].lower() == "bearer"
-    return "the API key is unknown or revoked" if is_bearer else "the scheme must be Bearer, followed by an API key"
-
-
-def rate_limited(view: Callable) -> Callable:
-    """Count the request against its key; answer 429 instead of `view` once the limit is exceeded."""
-
-    @wraps(view)
-    def limited(request: Request, hits: keys.Hits | None) -> Any:
-        request.quota = quota = request.service.limiter.hit(request.digest, hits)
-        if quota.exceeded:
-            raise TooManyRequests(
-                f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",
-                retry_after=quota.retry_after,
-            )
-        return view(request)
-
-    return limited
-
-
-@key_required
-@rate_limited
-def check_key(request: Request) -> None:
-    """Refuse what the key may not do, and a path that the router would take for another one.
-
-    The router would see U+FFFD if a path is not UTF-8, and a slash if it is percent-encoded. Only a tag can have these.
-    """
-    if request.key.scope != FULL:
-        check_scope(request)
-    try:
-        request.environ["PATH_INFO"].encode("latin-1").decode()
-    except UnicodeDecodeError:
-        raise NotFound from None
-    start = BEFORE_ENCODED_SLASH.match(request.environ["RAW_URI"])
-    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAG_PATHS):
-        raise NotFound
-
-
-def check_scope(request: Request) -> None:
-    """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, on any path.
-
-    GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
-    """
-    scope, reads = request.key.scope, request.method in READS
-    operation = getattr(current_app.view_functions.get(request.endpoint), "operation", None)
-    hidden = operation.scopes == READERS if operation else isinstance(request.routing_exception, MethodNotAllowed)
-    if reads and hidden and scope == PUBLISHED_ONLY:
-        raise NotFound  # as for an unknown path: this key must not learn that a history exists
-    if not reads or (request.endpoint and not (operation and scope in operation.scopes)):
-        raise Forbidden(FORBIDDEN[scope])
-
-
-def in_scope(request: Request) -> Mapping[str, Any] | None:
-    """Return the query of a list, limited to the posts that the key may see; None if it may see none.
-
-    The link to the next page repeats the query as the client sent it.
-    """
-    query = request.query
-    if not request.published_only:
-        return query
-    return {**query, "status": "published"} if query.get("status", "published") == "published" else None
-
 
 # Parameters of paths
 
@@ -178,7 +42,7 @@ blueprint = Blueprint("api", __name__)  # the views outside the owner's page
 blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
 
 
-# Operations, each declared on its view: everything that its description says
+# Declarations
 
 NO_QUERY = parameters()
 

@@ -23,7 +23,8 @@ from blogapi.storage.engine import Database
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 from blogapi.storage.posts import IdempotencyKey
-from blogapi.web.service import Quota, Service
+from blogapi.web.limiter import Quota
+from blogapi.web.service import Service
 
 JSON, MARKDOWN = "application/json", "text/markdown"
 POST_TYPES = (JSON, MARKDOWN)  # of a post

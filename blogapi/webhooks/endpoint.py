@@ -81,23 +81,6 @@ class FinalResponse(http.client.HTTPResponse):
         return version, 100 if 100 < status < 200 else status, phrase
 
 
-class EndpointConnection(HTTPConnection):
-    """A connection to an address, with TLS if the certificate of a `tls_host` is expected there."""
-
-    response_class = FinalResponse
-
-    def __init__(self, address: str, port: int, seconds: float, tls_host: str | None):
-        super().__init__(address, port, timeout=seconds)
-        self.tls_host = tls_host
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock = ShortSocket(fileno=self.sock.detach())
-        self.sock.settimeout(self.timeout)
-        if self.tls_host:  # from memory: OpenSSL would not leave a socket that keeps sending anything but data
-            self.sock = SSLTransport(self.sock, tls(), self.tls_host)
-
-
 class Result(NamedTuple):
     """The result of an attempt: the status of the answer, or an error."""
 
@@ -155,19 +138,22 @@ class Endpoint:
         finally:
             connection.close()
 
-    def connect(self, target: Url, deadline: float) -> EndpointConnection:
+    def connect(self, target: Url, deadline: float) -> HTTPConnection:
         """Connect to an address that was checked; connecting by the name would look it up again."""
         host = target.host.strip("[]")
         tls_host = host.rstrip(".") if target.scheme == "https" else None
         port = target.port or (443 if tls_host else 80)
         addresses = addresses_of(host, port, self.private)
         while True:
-            seconds = max(
-                0.1, (deadline - time.monotonic()) / len(addresses)
-            )  # One that is silent leaves time for others.
-            connection = EndpointConnection(addresses.pop(0), port, seconds, tls_host)
+            seconds = max(0.1, (deadline - time.monotonic()) / len(addresses))  # some are left for the others
+            connection = HTTPConnection(addresses.pop(0), port, timeout=seconds)
+            connection.response_class = FinalResponse
             try:
                 connection.connect()
+                connection.sock = ShortSocket(fileno=connection.sock.detach())
+                connection.sock.settimeout(seconds)
+                if tls_host:  # from memory: OpenSSL would not leave a socket that keeps sending anything but data
+                    connection.sock = SSLTransport(connection.sock, tls(), tls_host)
                 connection.timeout = self.seconds
                 return connection
             except BaseException as error:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.web.service import FixedWindow
+from blogapi.web.limiter import FixedWindow
 from tests.conftest import Clock
 
 

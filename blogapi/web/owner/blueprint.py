@@ -17,7 +17,7 @@ from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
 from blogapi.storage.errors import Conflict, KeyName, Unavailable
-from blogapi.web.operations import PUBLIC
+from blogapi.web.access import PUBLIC
 from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie, read_body
 
 ROOT = "/settings"

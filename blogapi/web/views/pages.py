@@ -13,8 +13,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.storage.documents import etag
+from blogapi.web.access import PUBLIC
 from blogapi.web.openapi import describe
-from blogapi.web.operations import PUBLIC, blueprint
+from blogapi.web.operations import blueprint
 from blogapi.web.request import JSON
 from blogapi.web.responses import json_response, respond, tagged_response
 

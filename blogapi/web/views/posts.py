@@ -16,7 +16,8 @@ from blogapi.storage.history import Kept
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.web import schemas
-from blogapi.web.operations import READERS, Answer, in_scope, operation
+from blogapi.web.access import READERS, in_scope
+from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
 from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
 from blogapi.web.schemas import Parameter, TagSchema, page_size, parameters

@@ -1,0 +1,61 @@
+"""The rate limit: how many requests each key has left in this minute."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from blogapi.storage.keys import WINDOW_SECONDS, Hits
+
+
+class Quota(NamedTuple):
+    """What is left to a key after a request."""
+
+    limit: int
+    remaining: int
+    reset: int  # Unix time, whole seconds, at which the window ends
+    retry_after: int  # whole seconds until then, at least 1
+    exceeded: bool
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        return [
+            ("X-RateLimit-Limit", str(self.limit)),
+            ("X-RateLimit-Remaining", str(self.remaining)),
+            ("X-RateLimit-Reset", str(self.reset)),
+        ]
+
+
+class FixedWindow:
+    """Counts up to `limit` hits of each key in windows of `seconds`, aligned to the Unix epoch."""
+
+    def __init__(self, limit: int, seconds: int = WINDOW_SECONDS, clock: Callable[[], float] = time.time):
+        self.limit = limit
+        self.seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._window = 0
+        self._hits: dict[Any, int] = {}
+
+    def hit(self, key: Any, counted: Hits | None = None) -> Quota:
+        """Count one request of `key`, unless the database has `counted` it already, for several processes."""
+        hits, window, now = counted or self._count(key, 1)
+        reset = (window + 1) * self.seconds
+        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
+
+    def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
+        """Return the quota of `key` without counting; without a key, the full limit."""
+        return self.hit(key, counted or self._count(key, 0))
+
+    def _count(self, key: Any, count: int) -> tuple[int, int, int]:
+        now = int(self._clock())
+        window = now // self.seconds
+        with self._lock:
+            if window == self._window - 1:  # The clock was set back: a window does not begin twice.
+                window = self._window
+            elif window != self._window:
+                self._window, self._hits = window, {}
+            hits = self._hits.get(key, 0) + count
+            if count:
+                self._hits[key] = hits
+        return hits, window, now
