@@ -37,7 +37,7 @@ class Config:
     port: int = 8000
     # A file in a folder that exists, or the URL of a PostgreSQL database, which may have a password in it
     database: Path | str = Path("blog.db")
-    database_connections: int = 5  # of each process to PostgreSQL, besides one for the sender of webhooks
+    database_connections: int = 5  # of each process to PostgreSQL, plus one for the sender of webhooks
     web_concurrency: int = 1  # processes, with PostgreSQL only
     rate_limit: int = 100  # requests a minute for each key
     header_seconds: int = 10  # for a request's header, and for an idle connection

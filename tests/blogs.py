@@ -1,9 +1,14 @@
 """The sample blogs, and how the tests read folders and exports."""
 
+import os
+import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
+import pytest
 from slugify import slugify
 
 from blogapi.files.sources import Sources
@@ -33,3 +38,14 @@ def slugs_in(path):
     """The slugs of what is in a file, without holding more than one post at a time."""
     with open_sources(path) as sources:
         return [item.fields["slug"] for item in sources]
+
+
+def run_without_rights(program, *arguments):
+    """The lines that a program prints, as a user who cannot read everything; root can, unless it gives that up."""
+    command = [sys.executable, "-c", program, *arguments]
+    if not os.geteuid():
+        if not shutil.which("setpriv"):
+            pytest.skip("root cannot give up its rights without setpriv")
+        rights = "-dac_override,-dac_read_search"
+        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()

@@ -264,8 +264,8 @@ def markdown_of(html: str) -> str:
 
 
 def text_of(html: str) -> str:
-    """Return the text of a little HTML, for example of a title."""
-    return unescape(re.sub("</?[A-Za-z][^<>]*>", "", html)).strip()
+    """Return the text of a little HTML, for example of a title, without references to no character."""
+    return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
 def _prepare(soup: BeautifulSoup) -> None:

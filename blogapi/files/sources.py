@@ -172,12 +172,13 @@ class Sources:
         for folder in folders:
             try:
                 entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+                below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+                files = [entry for entry in entries if entry.suffix.lower() in EXTENSIONS and not entry.is_dir()]
             except OSError as error:
                 yield _refusal(str(folder), error), ()
                 continue
-            below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
             folders += [entry for entry in below if entry.name not in NOT_ENTERED]
-            for file in [entry for entry in entries if entry.suffix.lower() in EXTENSIONS and not entry.is_dir()]:
+            for file in files:
                 if file.name.partition(".")[0] == SECTION:
                     self.left_out["page of a section"] += 1
                 else:

@@ -49,7 +49,7 @@ class Parameter(fields.String):
 
 
 def page_size(what: str, default: int = 100) -> Parameter:
-    """Return the parameter for a number of items: 1,000 of them even if more are asked for."""
+    """Return the parameter for the number of items on a page; above 1,000 it counts as 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
     return Parameter(parse_page_size, description, default, type="integer", minimum=1)

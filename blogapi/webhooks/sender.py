@@ -19,7 +19,7 @@ from blogapi.webhooks.endpoint import Endpoint, Result
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
-JITTER = 0.1  # the share of a delay that is added at random: a receiver that was down is not asked for all at once
+JITTER = 0.1  # the share of a delay that is added at random, so that retries do not arrive all at once
 POLL_SECONDS = 0.1  # between two looks at the outbox
 PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
 BATCH = 10  # messages read at once for a webhook

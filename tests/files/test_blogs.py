@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from blogapi.files.sources import Item, Refused
-from tests.blogs import SAMPLES, read
+from tests.blogs import SAMPLES, read, run_without_rights
 
 
 def test_a_jekyll_blog_is_read():
@@ -200,3 +200,20 @@ def test_unreadable_files_are_named_and_the_others_are_read(tmp_path):
         f"{tmp_path}/i.xml: {other}",
         f"/dev/zero: {other}",
     ]
+
+
+def test_folders_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path):
+    for name in ("closed", "listed", "open"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text("# A")
+    (tmp_path / "closed").chmod(0)
+    (tmp_path / "listed").chmod(0o400)
+    program = (
+        "import sys, pathlib\n"
+        "from tests.blogs import read\n"
+        "for item in read(pathlib.Path(sys.argv[1])): print(getattr(item, 'fields', {}).get('slug', item))"
+    )
+    refused = [f"{tmp_path}/{name}: Permission denied" for name in ("closed", "listed")]
+    assert run_without_rights(program, tmp_path) == [*refused, "open"]
+    for name in ("closed", "listed"):
+        (tmp_path / name).chmod(0o700)

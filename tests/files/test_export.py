@@ -1,14 +1,11 @@
 """The export: a folder with a Markdown file for each post."""
 
 import os
-import shutil
-import subprocess
-import sys
 
 import pytest
 
 from blogapi.files.markdown import export, render
-from tests.blogs import read
+from tests.blogs import read, run_without_rights
 
 POSTS = [
     {"id": "1", "title": "A", "slug": "a", "status": "draft", "content": "One", "created_at": "2020-01-02T03:04:05Z"},
@@ -143,14 +140,8 @@ def test_a_leftover_that_cannot_be_read_is_named_and_the_others_are_removed(fold
         "import sys, pathlib, blogapi.files.markdown as markdown\n"
         "print(*markdown.export([], pathlib.Path(sys.argv[1]), delete=True).values(), sep='\\n')"
     )
-    command = [sys.executable, "-c", program, folder]
-    if not os.geteuid():  # Root may read everything, unless it gives that up.
-        if not shutil.which("setpriv"):
-            pytest.skip("root cannot give up its rights without setpriv")
-        rights = "-dac_override,-dac_read_search"
-        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
-    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert printed == f"cannot remove {folder}/a.md: Permission denied\ndeleted\ndeleted\n"
+    printed = run_without_rights(program, folder)
+    assert printed == [f"cannot remove {folder}/a.md: Permission denied", "deleted", "deleted"]
     assert [path.name for path in folder.iterdir()] == ["a.md"]
 
 

@@ -217,6 +217,13 @@ def test_a_control_character_in_an_export_of_wordpress_is_left_out(tmp_path):
     assert "Soon.\n" in [item.fields["content"] for item in read(tmp_path / "a.xml")]
 
 
+def test_a_title_is_text_without_elements_and_references(tmp_path):
+    title = f"1 < 2 &amp; <b class='x'>A</b>&#{'1' * 5000};&#33;"
+    text = WORDPRESS.read_text().replace("<![CDATA[A draft]]>", f"<![CDATA[{title}]]>")
+    (tmp_path / "a.xml").write_text(text)
+    assert "1 < 2 & A!" in [item.fields["title"] for item in read(tmp_path / "a.xml")]
+
+
 def test_posts_that_cannot_be_converted_are_named(tmp_path):
     htmls = ["<b>" * 5000, "<b>b</b>"]
     rows = [{"id": number, "title": f"A {number}", "html": html} for number, html in enumerate(htmls)]
