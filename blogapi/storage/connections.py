@@ -120,7 +120,10 @@ class PostgresConnection(psycopg.Connection):
             counts = [self._send(*each) for each in statements]
             self.pgconn.pipeline_sync()
             results = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
-            self.pgconn.exit_pipeline_mode()
+            try:
+                self.pgconn.exit_pipeline_mode()
+            except psycopg.OperationalError:  # The server ended the connection after its last answer, which counts.
+                self.close()
             for number in counts:
                 found.append([self._read(result) for result in islice(results, number)][-1])
         except psycopg.Error as error:

@@ -269,6 +269,22 @@ def test_reads_that_take_long_leave_connections_for_others(url):
     database.close()
 
 
+def test_a_commit_counts_even_if_the_server_ends_the_connection_right_after_it(url, connection):
+    engine = engine_for(url, 1)
+    database = Database(engine)
+
+    def operation(tx):
+        for setting in ("commit_delay = 100000", "commit_siblings = 0"):  # 0.1 s, for which it cannot be interrupted
+            tx.execute(SQL(f"SET LOCAL {setting}"))
+        (pid,) = tx.row(SQL("SELECT pg_backend_pid()"))
+        threading.Timer(0.05, connection.execute, ["SELECT pg_terminate_backend(%s)", [pid]]).start()
+        return tx.insert(Post.insert(slug="a", status="draft", document="{}"))
+
+    assert database.write(operation) == 1
+    assert list(database.rows(Post.select(Post.slug))) == [("a",)]
+    engine.close()
+
+
 # Writes that share a transaction
 
 
