@@ -52,7 +52,8 @@ SETTINGS = f"""
     SET jit = off;
     SET max_parallel_workers_per_gather = 0;
     SET plan_cache_mode = force_generic_plan;
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+    SELECT repeat(' ', 65536)  -- libpq's buffer stays that large: a list arrives in one piece
 """
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
 # SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby

@@ -71,9 +71,7 @@ def write(
     index.check_size(tx, old, new)
     post_id, document = int((new or old)["id"]), documents.dump(new)
     if old and by:
-        tx.defer(_keep, id=post_id, now=tx.now, by=by, state="replaced" if new else "deleted")
-        if new and version > MAX_REVISIONS:
-            tx.defer(_drop_oldest, id=post_id)
+        _keep(tx, post_id, by, "replaced" if new else "deleted", version)
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     if new:
         _write_row(tx, old, new, changed, by, document)
@@ -131,6 +129,13 @@ _unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_i
 # Revisions
 
 
+def _keep(tx: Transaction, post_id: int, by: str, state: str, version: int) -> None:
+    """Keep the present version of a post, and no more than MAX_REVISIONS of one that is there."""
+    tx.defer(_insert_revision, id=post_id, now=tx.now, by=by, state=state)
+    if state == "replaced" and version > MAX_REVISIONS:
+        tx.defer(_drop_oldest, id=post_id)
+
+
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete all stored versions of a post."""
     tx.defer(_forget, id=post_id)
@@ -139,7 +144,7 @@ def forget(tx: Transaction, post_id: int) -> None:
 _version = Post.select(
     Post.id, Post.version, Post.since, Post.author, Param("now"), Param("by"), Param("state"), Post.document
 )
-_keep = Prepared(Revision.insert_from(_version.where(Post.id == Param("id")), Revision._meta.sorted_fields))
+_insert_revision = Prepared(Revision.insert_from(_version.where(Post.id == Param("id")), Revision._meta.sorted_fields))
 _oldest = Post.select(Post.version - MAX_REVISIONS).where(Post.id == Param("id"))
 _drop_oldest = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= _oldest))
 _forget = Prepared(Revision.delete().where(Revision.post_id == Param("id")))

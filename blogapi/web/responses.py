@@ -1,4 +1,4 @@
-"""Responses, each created once with all of its headers, and CORS: which pages of other origins may read them."""
+"""Responses with all of their headers, and CORS."""
 
 import json
 from collections.abc import Callable, Collection, Iterable

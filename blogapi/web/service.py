@@ -1,4 +1,4 @@
-"""The objects of an application, the rate limit and the metrics."""
+"""The objects of an application, and its metrics."""
 
 import time
 from bisect import bisect_left
