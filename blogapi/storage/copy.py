@@ -39,8 +39,12 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
             filling.execute(filling.SET_LAST_ID, last)
 
 
-def check_version(version: int) -> None:
-    """Raise Unavailable if a database belongs to a newer program."""
+def check_version(version: int, is_released: bool) -> None:
+    """Raise Unavailable unless this program knows the tables of a database of ours."""
+    if not is_released:  # It has a version from 1 to 5, but no `revision.document`.
+        raise Unavailable(
+            "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
+        )
     if version > VERSION:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
 
@@ -56,7 +60,8 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     tables = "SELECT 1 FROM sqlite_master"
     if application_id == APPLICATION_ID and version:
-        check_version(version)
+        query = "SELECT 1 FROM pragma_table_info('revision') WHERE name = 'document'"
+        check_version(version, is_released=connection.execute(query).fetchone() is not None)
         if index.is_made(connection):
             return False
         if not create:
@@ -180,16 +185,16 @@ def _sync(path: str | Path) -> None:
 
 def set_up_postgresql(connection: Any, create: bool) -> bool:
     """Do the same as `set_up` in the open transaction."""
-    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-    found = {name for (name,) in connection.execute(query)}
-    if found and "blogapi" not in found:
+    query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+    found = set(connection.execute(query))
+    if found and ("blogapi", "version") not in found:
         raise Unavailable("it belongs to another program")
     if not found:
         if not create:
             raise Unavailable(EMPTY)
         connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
     version, unicode = connection.execute("TABLE blogapi").fetchone()
-    check_version(version)
+    check_version(version, is_released=not found or ("revision", "document") in found)
     if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)

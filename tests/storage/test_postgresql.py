@@ -64,9 +64,11 @@ def test_the_schema_says_its_version():
     [
         ("UPDATE blogapi SET version = 9", f"its version 9 is newer than this program's {VERSION}"),
         (f"UPDATE blogapi SET version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
+        ("UPDATE blogapi SET version = 4; DROP TABLE revision", "export its posts with the old program, and import"),
+        ("ALTER TABLE revision RENAME document TO post", "export its posts with the old program, and import them"),
         ("DROP TABLE blogapi", "it belongs to another program"),
     ],
-    ids=["newer", "next", "foreign"],
+    ids=["newer", "next", "older", "unreleased", "foreign"],
 )
 def test_a_database_of_another_version_is_refused(url, connection, change, message):
     connection.execute(change)
