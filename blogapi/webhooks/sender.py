@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from blogapi.clock import rfc3339
 from blogapi.config import Config
@@ -46,8 +47,7 @@ class Sender:
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
-        self.prune_at = 0.0  # Unix time, as the next
-        self.settle_at = 0.0
+        self.next_at: dict[Callable, float] = {}  # Unix time of work that is done regularly
 
     def stop(self) -> None:
         """Begin no more attempts. Those under way have STOP_SECONDS; until then `thread` is alive."""
@@ -79,11 +79,11 @@ class Sender:
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first: a message whose result is not recorded would be sent again
         self.publish()
-        self.settle()
-        self.prune()
+        self.every(MINUTE, self.prune)
         for webhook_id, url, secret in webhooks.due_webhooks(self.database):
             if webhook_id not in self.sending:
                 self.begin(webhook_id, url, secret)
+        self.every(SETTLE_SECONDS, search.settle, self.database)  # last: a failure keeps no message back
 
     def begin(self, webhook_id: int, url: str, secret: str) -> None:
         """Begin to send some of the messages that are due for a webhook."""
@@ -109,17 +109,14 @@ class Sender:
                     log.error("post %s is damaged, and cannot be published", post_id)
             time.sleep(0)
 
-    def settle(self) -> None:
-        """Every SETTLE_SECONDS, move the words that wait to the search index."""
-        if 0 < self.settle_at - self.clock() <= SETTLE_SECONDS:  # more if the clock was set back
-            return
-        search.settle(self.database)
-        self.settle_at = self.clock() + SETTLE_SECONDS
+    def every(self, seconds: float, work: Callable[..., None], *arguments: Any) -> None:
+        """Do some work unless it was done in the last `seconds`."""
+        if not 0 < self.next_at.get(work, 0.0) - self.clock() <= seconds:  # more if the clock was set back
+            work(*arguments)
+            self.next_at[work] = self.clock() + seconds
 
     def prune(self) -> None:
-        """Once a minute, delete expired rows and drop the pending deliveries that are too many."""
-        if 0 < self.prune_at - self.clock() <= MINUTE:
-            return
+        """Delete expired rows, and drop the pending deliveries that are too many."""
         for webhook in webhooks.listing(self.database):
             if dropped := self.repeat(webhooks.drop, webhook.id):
                 log.warning(
@@ -128,7 +125,6 @@ class Sender:
             self.repeat(webhooks.prune, webhook.id)
         self.database.write(posts.forget_idempotency_keys)
         self.repeat(history.prune, self.config.keep_days)
-        self.prune_at = self.clock() + MINUTE
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
         """Run an operation until it finds no more rows, others in between; return the number of rows."""
