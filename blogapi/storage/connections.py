@@ -216,7 +216,7 @@ class Connections:
             raise
 
     def give(self, connection: PostgresConnection) -> None:
-        """Give a connection back; roll back what it has not committed."""
+        """Give a connection back; roll back its open transaction."""
         try:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 with suppress(psycopg.Error):
@@ -247,7 +247,7 @@ class Connections:
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
-    """Send what is in the pipeline; return the results of a number of statements, then that of the end."""
+    """Send the statements in the pipeline; return their results, `count` of them, then that of its end."""
     yield from generators.send(pgconn)
     results = []
     for _ in range(2 * count + 1):  # None follows the result of each statement.

@@ -151,12 +151,12 @@ def prune(tx: Transaction, days: int) -> int:
 
 
 class Undone(NamedTuple):
-    """What an undo did with a post, or would do."""
+    """The result of an undo for a post, or of its dry run."""
 
     post_id: int
     title: str
     action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
-    reason: str = ""  # why it was left, or differs from what it was
+    reason: str = ""  # why it was left, or has another slug
 
 
 class Plan(NamedTuple):
@@ -209,7 +209,7 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 
 def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
-    """Return what to do with a post, or None if there is nothing to undo."""
+    """Return the plan for a post, or None if there is nothing to undo."""
     changes = _changes(reader, post_id, since)
     first = next((number for number, (by, _) in enumerate(changes) if key in (None, by)), None)
     if first is None:

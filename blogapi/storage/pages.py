@@ -90,7 +90,7 @@ def page_of(
     cursor: Callable[[tuple], int | Cursor] = cursor_of,
     kept: Callable[[tuple, bytes], Any] | None = None,
 ) -> PostPage:
-    """Return a page of the documents in these rows, or of what `kept` returns for a row and its document.
+    """Return a page of the documents in these rows, or of the values of `kept` for each row and its document.
 
     It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
     """
@@ -104,11 +104,9 @@ def page_of(
         document = row[2]
         if row[1] == "scheduled" or names or document is None:
             try:
-                document = documents.as_of(now, row[1], document)
-                if names:
-                    read = len(document)
-                    document = documents.cut(document, names)
-                    size += (read - len(document)) // READ_SHARE
+                shown = documents.as_of(now, row[1], document)
+                document = documents.cut(shown, names) if names else shown
+                size += (len(shown) - len(document)) // READ_SHARE
             except Damaged:
                 skipped += 1
                 continue

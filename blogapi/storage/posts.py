@@ -209,7 +209,7 @@ def put(
 
 
 def would_put(reader: Reader, slug: str, fields: Document) -> Outcome:
-    """Return what `put` would do. Raises Conflict."""
+    """Return the outcome that `put` would have. Raises Conflict."""
     try:
         old = documents.load(find(reader, slug))
     except NotFound:

@@ -56,12 +56,7 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
 
 
 def write(
-    tx: Transaction,
-    old: Document,
-    new: Document,
-    event: str | None,
-    by: str | None = None,
-    version: int = MAX_ID,
+    tx: Transaction, old: Document, new: Document, event: str | None, by: str | None = None, version: int = MAX_ID
 ) -> StoredPost:
     """Replace the post `old` by `new`, with its tags, events and words; {} stands for no post.
 

@@ -64,7 +64,7 @@ def invalid(error: ValidationError) -> Response:
 
 
 def refused(error: errors.Conflict | errors.KeyName | errors.NotFound) -> Response:
-    """Answer what the storage refuses: 404 if nothing is found, else 400: a value conflicts with others or the time."""
+    """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
     kind = exceptions.NotFound if isinstance(error, errors.NotFound) else exceptions.BadRequest
     return error_response(kind(str(error) + line_of(getattr(error, "field", ""))))
 

@@ -193,7 +193,7 @@ def show_history(post_id: int) -> str:
 
 @blueprint.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
-    """Show a post as it was, and what was changed since."""
+    """Show an earlier version of a post, and the changes since."""
     old, now = history.revision(request.database, post_id, version), posts.find(request.database, post_id)
     before, after = as_typed(old), as_typed(now)
     changed = {name: changed_lines(before[name], after[name]) for name in FIELDS}
@@ -208,7 +208,7 @@ def restore_version(post_id: int, version: int) -> Response:
 
 @blueprint.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Response:
-    """Undo what was just changed: the post becomes what it was, with its slug, status and date."""
+    """Undo the last change of a post: text, slug, status and date are as before."""
     kept = history.revisions(request.database, post_id, 1).posts
     if not kept:
         raise NotFound("revision")
