@@ -180,7 +180,10 @@ class Database(Reader):
             raise
 
     def _in_thread(self, use: Callable[[Any], T], run: Callable[..., Any]) -> T:
-        result, error = run(self._with_another_engine, (use,))
+        try:
+            result, error = run(self._with_another_engine, (use,))
+        except RuntimeError as failure:  # No thread can be started: memory or processes have run out.
+            raise Unavailable(failure, RETRY_SECONDS) from failure
         if error is not None:
             raise error
         return result

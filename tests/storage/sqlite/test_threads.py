@@ -146,6 +146,18 @@ def test_a_read_in_a_thread_ends_with_its_request(database):
     assert str(error) == "interrupted"
 
 
+@pytest.mark.parametrize("method", ["read_in_thread", "write_in_thread"])
+def test_without_a_thread_it_is_unavailable_for_a_while(database, method):
+    class Full(Loop):
+        def run_in_thread(self, function, arguments):
+            raise RuntimeError("can't start new thread")
+
+    database.engine.loop = Full()
+    with pytest.raises(Unavailable, match="can't start new thread") as caught:
+        getattr(database, method)("client", "operation")
+    assert caught.value.retry_after == 1
+
+
 def read_during(database, *clients):
     """Read for the last client while each of the others still reads."""
     client, *others = clients
