@@ -130,8 +130,6 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
-    except MarkdownError:
-        raise
     except (LookupError, ValueError):  # of the parser
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
     if not is_export:

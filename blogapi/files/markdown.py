@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
 
-from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
+from blogapi.files.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split
 from blogapi.post import CONTROL, is_slug, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -82,7 +82,7 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
-    values, lines = read(marks, text)
+    values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
     fields: dict[str, Any] = {}
