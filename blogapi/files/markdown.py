@@ -133,8 +133,11 @@ def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], 
     """Read the paths and older paths that other programs write; return them, and the names that are left."""
     values = {name.lower(): value for name, value in unknown.items()}
     paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
-    aliases = {name: found for name in ALIAS_NAMES if (found := _aliases(values.get(name)))}
-    left = tuple(name for name in unknown if name.lower() not in (*PATH_NAMES, *aliases))
+    aliases: dict[str, list[str]] = {}
+    for name in ALIAS_NAMES:
+        found = values.get(name) if isinstance(values.get(name), list) else [values.get(name)]
+        aliases[name] = [path for value in found if "/" in (path := path_of(value))]  # Those of Obsidian are names.
+    left = tuple(name for name in unknown if name.lower() not in PATH_NAMES and not aliases.get(name.lower()))
     return paths, [path for found in aliases.values() for path in found], left
 
 
@@ -144,12 +147,6 @@ def path_of(value: Any) -> str:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
     return "" if re.search("(^|/|-):[a-z]", path) else path
-
-
-def _aliases(value: Any) -> list[str]:
-    """Return the older addresses in a value; those of Obsidian are names."""
-    values = value if isinstance(value, list) else [value]
-    return [path for value in values if "/" in (path := path_of(value))]
 
 
 def render(post: Mapping[str, Any]) -> bytes:

@@ -89,13 +89,7 @@ class Sources:
     """
 
     def __init__(
-        self,
-        paths: Iterable[Path],
-        spool: IO[bytes],
-        now: float,
-        slug_of: Callable[[str], str],
-        pages: bool = False,
-        site: str = "",
+        self, paths: Iterable[Path], spool: IO, now: float, slug_of: Callable, pages: bool = False, site: str = ""
     ):
         self.spool = spool
         self.now = rfc3339(now)
@@ -124,7 +118,8 @@ class Sources:
         if slug in sources:
             reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
             return Refused(item.source, item.document.line_of("slug"), reason)
-        fields, notes, first = item.fields, dict(item.notes), item.document.content_line
+        fields, first = item.fields, item.document.content_line
+        notes: dict[str, int | None] = {}
         if slug != fields["slug"]:
             notes["other slugs"] = item.document.line_of("slug")
         if html := fields.pop("html", ""):
