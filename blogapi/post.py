@@ -55,14 +55,15 @@ def is_slug(text: str) -> bool:
     return len(text) <= MAX_SLUG and re.fullmatch(SLUG, text) is not None
 
 
-def sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
-    """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
-    for key, value in messages.items():
-        name = f"{prefix}[{key}]" if isinstance(key, int) else key[: MAX_NAME + 2]
-        if isinstance(value, dict):
-            yield from sentences(value, name)
-        else:
-            yield f"{name}: {', '.join(value)}"
+def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """Yield each field that is wrong, and "field: what would be right", with "tags[2]: …" for an item."""
+    for field, found in error.normalized_messages().items():
+        name = field[: MAX_NAME + 2]
+        places = {name: found}
+        if isinstance(found, dict):
+            places = {f"{name}[{index}]": said for index, said in found.items()}
+        for place, said in places.items():
+            yield field, f"{place}: {', '.join(said)}"
 
 
 # Validators
@@ -192,9 +193,9 @@ def choice(*words: str, **kwargs: Any) -> fields.String:
     return fields.String(validate=validate, error_messages=messages, **kwargs)
 
 
-def number(description: str) -> Text:
-    """Return a field for an id, which is a number as text."""
-    return Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about(description))
+def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
+    """Return a field for a text that the service writes, such as an id."""
+    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **about(description))
 
 
 # Schemas
@@ -209,17 +210,10 @@ class StrictSchema(Schema):
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
         """Put unknown names last, quoted, in their own order, followed by the names that exist."""
         unknown = [name for name in data if name in error.messages and name not in self.fields]
+        there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"
         for name in unknown:
-            messages = error.messages.pop(name)
-            there = [f"{messages[0]}; there {are(list(self.fields))}"] if name == unknown[-1] else messages
-            error.messages[f'"{name[:MAX_NAME]}"'] = there
-
-
-def are(names: list[str]) -> str:
-    """Return the end of a sentence that lists names."""
-    if len(names) < 2:
-        return f"is {names[0]}" if names else "are none"
-    return f"are {', '.join(names)}"
+            (message,) = error.messages.pop(name)
+            error.messages[f'"{name[:MAX_NAME]}"'] = [message + there if name == unknown[-1] else message]
 
 
 class PostInputSchema(StrictSchema):
@@ -300,16 +294,12 @@ class PostSchema(PostInputSchema):
         "slug": "three-days-at-the-lake",
         "excerpt": "Fog, wind, and then the sun.",
         "cover_image": "https://example.org/lake.jpg",
-        "published_at": "2026-11-20T10:10:00Z",
-        "created_at": "2026-11-20T10:10:00Z",
-        "updated_at": "2026-11-20T10:10:00Z",
+        **dict.fromkeys(("published_at", "created_at", "updated_at"), "2026-11-20T10:10:00Z"),
     }
-    id = number("The id, a number as text. It is never used again.")
+    id = matching(ID, 1, 19, "The id, a number as text. It is never used again.")
     status = choice(*STATUSES, **about("Whether it is published."))
-    slug = Text(
-        length(1, MAX_SLUG),
-        Pattern(f"^{SLUG}$"),
-        **about("The name of the post in addresses: at most 100 characters, unique over all posts."),
+    slug = matching(
+        SLUG, 1, MAX_SLUG, "The name of the post in addresses: at most 100 characters, unique over all posts."
     )
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
     updated_at = Time(**about("When it last became different; at first created_at."))

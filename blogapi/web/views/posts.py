@@ -20,7 +20,7 @@ from blogapi.web.access import READERS, in_scope
 from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
 from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
-from blogapi.web.schemas import Parameter, TagSchema, page_size, parameters
+from blogapi.web.schemas import TagSchema, page_size, parameters
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
@@ -252,7 +252,7 @@ def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> byte
     query=parameters(
         limit=page_size("tags", schemas.MAX_PAGE_SIZE),
         status=COUNTED,
-        after=Parameter(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
+        after=schemas.parsed(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
     ),
     scopes=SCOPES,
 )

@@ -7,7 +7,7 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
-from blogapi.post import Distinct, Pattern, StrictSchema, Text, Time, Url, about, choice, length, number
+from blogapi.post import ID, Distinct, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.storage import webhooks
 from blogapi.storage.models import EVENTS
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
@@ -55,7 +55,7 @@ class WebhookSchema(WebhookChangeSchema):
         fields = tuple(WEBHOOK_EXAMPLE)
 
     example = WEBHOOK_EXAMPLE
-    id = number("The id, a number as text.")
+    id = matching(ID, 1, 19, "The id, a number as text.")
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
@@ -69,11 +69,7 @@ class CreatedWebhookSchema(WebhookSchema):
         fields = (*WEBHOOK_EXAMPLE, "secret")
 
     example = WEBHOOK_EXAMPLE | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo="}
-    secret = Text(
-        length(50, 50),
-        Pattern("^whsec_[A-Za-z0-9+/]{43}=$"),
-        **about("The key that signs the deliveries; it is shown only once."),
-    )
+    secret = matching("whsec_[A-Za-z0-9+/]{43}=", 50, 50, "The key that signs the deliveries; it is shown only once.")
 
 
 class DeliverySchema(StrictSchema):
@@ -88,12 +84,7 @@ class DeliverySchema(StrictSchema):
         "last_status": 502,
         "next_attempt_at": "2026-11-20T10:10:06Z",
     }
-    id = Text(
-        length(26, 26),
-        Pattern(f"^{DELIVERY_ID}$"),
-        required=True,
-        **about("The `webhook-id` that the receiver gets: 26 characters."),
-    )
+    id = matching(DELIVERY_ID, 26, 26, "The `webhook-id` that the receiver gets: 26 characters.")
     event = choice(*EVENTS, required=True, **about("The event."))
     created_at = Time(required=True, **about("When the event happened, in UTC, whole seconds."))
     state = choice("pending", "delivered", "failed", required=True, **about("`pending` until delivered or failed."))
