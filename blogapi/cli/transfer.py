@@ -131,11 +131,8 @@ def _checked(source: Item | Refused) -> Checked:
     try:
         return source._replace(fields=schema.load(source.fields))
     except ValidationError as error:
-        return [
-            Refused(source.source, source.document.line_of(field), sentence)
-            for field, messages in error.normalized_messages().items()
-            for sentence in sentences({field: messages})
-        ]
+        line_of = source.document.line_of
+        return [Refused(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
 
 
 def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> Result:

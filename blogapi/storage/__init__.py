@@ -46,7 +46,6 @@ def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -
     try:  # Only the engine in use is imported: SQLite needs no psycopg.
         postgresql = importlib.import_module("blogapi.storage.postgresql")
     except ImportError as error:
-        raise ValueError(
-            f"BLOGAPI_DATABASE: {error}; for PostgreSQL, make postgresql, or install blogapi[postgresql]"
-        ) from error
+        needed = "for PostgreSQL, make postgresql, or install blogapi[postgresql]"
+        raise ValueError(f"BLOGAPI_DATABASE: {error}; {needed}") from error
     return postgresql.Postgresql(database, connections, loop=loop)

@@ -54,35 +54,8 @@ def etag(document: bytes) -> str:
     return hashlib.sha256(document).hexdigest()[:32]
 
 
-def published(document: bytes) -> bytes:
-    """Return the document of a scheduled post after its publication: updated then, or later."""
-    text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
-    start = text.rindex(UPDATED_AT) + len(UPDATED_AT)
-    return _updated(text, max(text[start : start + TIME_LENGTH], _published_at(document))).encode()
-
-
-def tags(document: str) -> list[str]:
-    """Return the tags of a document. Raises ValueError if it is damaged."""
-    return _decode_tags(document)[0]
-
-
-def spellings(document: str | None) -> dict[str, str]:
-    """Return the tags of a document by their folded names; none if it is damaged."""
-    try:
-        return {fold(name): name for name in tags(document)}
-    except (AttributeError, ValueError):
-        return {}
-
-
-def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
-    """Return a document with its tags changed, and updated `now` if they differ. Raises ValueError if it is damaged."""
-    names, start, end = _decode_tags(document)
-    changed = change(names)
-    return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
-
-
-def _decode_tags(document: str) -> tuple[list[str], int, int]:
-    """Return the tags, and the positions at which their array starts and ends."""
+def tags(document: str) -> tuple[list[str], int, int]:
+    """Return the tags of a document, and where their array starts and ends. Raises ValueError if it is damaged."""
     start = document.index(TAGS) + len(TAGS)
     names, end = DECODER.raw_decode(document, start)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -90,9 +63,19 @@ def _decode_tags(document: str) -> tuple[list[str], int, int]:
     return names, start, end
 
 
-def _published_at(document: bytes) -> str:
-    start = document.index(PUBLISHED_AT) + len(PUBLISHED_AT)
-    return document[start : start + TIME_LENGTH].decode()
+def spellings(document: str | None) -> dict[str, str]:
+    """Return the tags of a document by their folded names; none if it is damaged."""
+    try:
+        return {fold(name): name for name in tags(document)[0]}
+    except (AttributeError, ValueError):
+        return {}
+
+
+def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
+    """Return a document with its tags changed, and updated `now` if they differ. Raises ValueError if it is damaged."""
+    names, start, end = tags(document)
+    changed = change(names)
+    return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
 
 
 def _updated(document: str, now: str) -> str:
@@ -101,15 +84,21 @@ def _updated(document: str, now: str) -> str:
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
-    """Return the document of a post as it is shown at a time. Raises Damaged."""
+    """Return the document of a post as it is shown at a time: published once that is due. Raises Damaged."""
     if document is None:  # in a NOT NULL column, as SQLite has no checksums
         raise Damaged
+    if status != "scheduled":
+        return document
     try:
-        if status == "scheduled" and _published_at(document) <= now:
-            return published(document)
+        start = document.index(PUBLISHED_AT) + len(PUBLISHED_AT)
+        published_at = document[start : start + TIME_LENGTH].decode()
+        if published_at > now:
+            return document
+        text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
+        start = text.rindex(UPDATED_AT) + len(UPDATED_AT)
+        return _updated(text, max(published_at, text[start : start + TIME_LENGTH])).encode()
     except ValueError as error:
         raise Damaged from error
-    return document
 
 
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
@@ -121,17 +110,15 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
     for field in fields:
         name, find, needed, followers = PLACES[field]
         start = find(document, name)
-        if start < 0:
-            if needed:
-                raise Damaged
-            continue
-        end = len(document)
-        for follower, find_follower in followers:
-            found = find_follower(document, follower)
-            if found > start:
-                end = found
-                break
-        parts.append(document[start : end - 1])
+        if start >= 0:
+            for follower, find_follower in followers:
+                if (end := find_follower(document, follower)) > start:
+                    break
+            else:
+                end = len(document)
+            parts.append(document[start : end - 1])
+        elif needed:
+            raise Damaged
     return b"{%b}" % b",".join(parts)
 
 

@@ -225,7 +225,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed, updated_at=tx.now)
-                old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
+                old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
                 search.reindex(tx, post_id, old, new)
                 any_changed = True
     return any_changed

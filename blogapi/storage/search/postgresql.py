@@ -53,10 +53,7 @@ def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterat
 
 
 def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
-    """Return the rows of the latest posts that are found, by published_at or updated_at.
-
-    `values` has now, tag, limit and after.
-    """
+    """Return the rows of the latest posts that are found, by `sort`. `values` has now, tag, limit and after."""
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
@@ -90,10 +87,8 @@ def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: b
     """Return the query of a page by time, with now, time, id, after, limit, and the parameters of `_words`."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()
-    lists = [
-        Post.select(key, time).where(Post.status == each, _earlier(time)).order_by(*order).limit(Param("first"))
-        for each in ([status] if status else STATUSES)
-    ]
+    listed = Post.select(key, time).order_by(*order).limit(Param("first"))
+    lists = [listed.where(Post.status == each, _earlier(time)) for each in ([status] if status else STATUSES)]
     merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
     found = _found(Select([merged], [merged.c.id]), count, by_title, status, by_tag)
     is_earlier = _earlier(fn.NULLIF(time, ""))  # keeps PostgreSQL from an index: the ids find the posts
