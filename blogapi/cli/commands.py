@@ -46,11 +46,9 @@ class LazyGroup(click.Group):
     """Commands of which some are imported when they are called: the others do without parsers of Markdown and HTML."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
         return sorted([*super().list_commands(ctx), *LAZY])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command."""
         return resolve_name(f"blogapi.cli.transfer:{name}_posts") if name in LAZY else super().get_command(ctx, name)
 
 
@@ -222,9 +220,6 @@ def settings(end: bool) -> None:
             except OSError:
                 database.write(api_keys.end_session, link)
                 raise
-
-
-# The installation
 
 
 @command_line.command()

@@ -90,10 +90,7 @@ def import_posts(
 
 
 def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[Result]:
-    """Create or update the posts of the sources; yield each result once it is on disk.
-
-    No transaction is open while a result is handled. Raises Unavailable.
-    """
+    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
@@ -167,7 +164,7 @@ class Report:
                 click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
             return
         for reason in checked:
-            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
 
     def print(self, left_out: Mapping[str, int]) -> None:
         """Print the counts, with those of what is not imported."""

@@ -225,9 +225,6 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-# The export
-
-
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> dict[Path, str]:
     """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
