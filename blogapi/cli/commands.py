@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -71,10 +71,8 @@ def opened(create: bool = False) -> Iterator[Database]:
     """Open the database of the environment. It is set up or upgraded only with `create`."""
     engine = engine_for(Config.from_environ(os.environ).database)
     engine.open(create)
-    try:
+    with closing(engine):
         yield Database(engine)
-    finally:
-        engine.close()
 
 
 def show(text: str) -> None:

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -94,8 +94,7 @@ class Endpoint:
     secret: str
     private: bool  # whether private and loopback addresses are allowed
     seconds: int  # for an attempt
-    # timeout(seconds) raises TimeoutError in its block when they are over
-    timeout: Callable[[int], AbstractContextManager]
+    timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
 
     def send(self, message_id: str, body: bytes, now: float) -> Result:
         """Send a message once."""
@@ -125,15 +124,12 @@ class Endpoint:
         if target.auth:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
-        connection = self.connect(target, deadline)
-        try:
+        with closing(self.connect(target, deadline)) as connection:
             connection.request("POST", target.request_uri, body, headers, preload_content=False, decode_content=False)
             response = connection.getresponse()
             with suppress(Exception):  # Reading the rest only spares the receiver a reset.
                 response.read()
             return response.status, response.headers.get("Retry-After", "")
-        finally:
-            connection.close()
 
     def connect(self, target: Url, deadline: float) -> HTTPConnection:
         """Connect to an address that was checked; connecting by the name would look it up again."""
