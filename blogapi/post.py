@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -66,9 +66,6 @@ def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
             yield field, f"{place}: {', '.join(said)}"
 
 
-# Validators
-
-
 def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
     """Return a validator for a number of characters (code points) or items."""
     bounds = f"{minimum} to {maximum:,}" if minimum else f"at most {maximum:,}"
@@ -89,9 +86,6 @@ def visible(text: str) -> None:
     # Most texts begin with one; the set bounds the work for the others.
     if not any(map(is_visible, text[:100])) and not any(map(is_visible, set(text))):
         raise ValidationError("must contain a visible character")
-
-
-# Kinds of fields
 
 
 def about(description: str, **more: Any) -> dict[str, Any]:
@@ -186,19 +180,16 @@ class Time(fields.AwareDateTime):
         return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def choice(*words: str, **kwargs: Any) -> fields.String:
+def choice(words: Sequence[str], description: str, **kwargs: Any) -> fields.String:
     """Return a field for one of several words."""
     messages = NOT_NULL | {"invalid": "must be a string"}
     validate = OneOf(words, error="must be one of {choices}")
-    return fields.String(validate=validate, error_messages=messages, **kwargs)
+    return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
 
 
 def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
     """Return a field for a text that the service writes, such as an id."""
     return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **about(description))
-
-
-# Schemas
 
 
 class StrictSchema(Schema):
@@ -242,7 +233,7 @@ class PostInputSchema(StrictSchema):
             "If it is left out, a new post gets one from its title."
         ),
     )
-    status = choice("published", "draft", load_default="draft", **about("`draft` if left out."))
+    status = choice(("published", "draft"), "`draft` if left out.", load_default="draft")
     tags = Distinct(
         Line(MAX_TAG),
         length(0, MAX_TAGS, "tags"),
@@ -269,7 +260,7 @@ class PostChangeSchema(PostInputSchema):
     """A change of a post (RFC 7396): what is left out stays, null clears excerpt, tags and cover_image."""
 
     example = {"status": "archived"}
-    status = choice(*STATUSES, **about("Any status may follow any other."))
+    status = choice(STATUSES, "Any status may follow any other.")
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.allow_none = field_name in ("excerpt", "tags", "cover_image")
@@ -278,7 +269,7 @@ class PostChangeSchema(PostInputSchema):
 class PutPostSchema(PostInputSchema):
     """A whole post: what is left out is cleared, except status and published_at."""
 
-    status = choice(*STATUSES, **about("If left out, it stays; a new post is a `draft`."))
+    status = choice(STATUSES, "If left out, it stays; a new post is a `draft`.")
 
 
 class PostSchema(PostInputSchema):
@@ -297,7 +288,7 @@ class PostSchema(PostInputSchema):
         **dict.fromkeys(("published_at", "created_at", "updated_at"), "2026-11-20T10:10:00Z"),
     }
     id = matching(ID, 1, 19, "The id, a number as text. It is never used again.")
-    status = choice(*STATUSES, **about("Whether it is published."))
+    status = choice(STATUSES, "Whether it is published.")
     slug = matching(
         SLUG, 1, MAX_SLUG, "The name of the post in addresses: at most 100 characters, unique over all posts."
     )

@@ -14,7 +14,6 @@ from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
 from blogapi.storage.search.index import words
 
-DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 MAX_PAGE_SIZE = 1000  # posts, or tags
 FIELD_NAMES = "|".join(rules.FIELDS)
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
@@ -131,7 +130,7 @@ class ListQuerySchema(QuerySchema):
     """The query of GET /posts."""
 
     limit = page_size("posts")
-    status = choice(*rules.STATUSES, **about("Only posts of this status."))
+    status = choice(rules.STATUSES, "Only posts of this status.")
     tag = parsed(parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S")
     before = Before(
         **about(
@@ -140,13 +139,9 @@ class ListQuerySchema(QuerySchema):
         )
     )
     sort = choice(
-        "created_at",
-        "published_at",
-        "relevance",
-        **about(
-            "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the "
-            "posts whose title alone has all words. Left out: newest first."
-        ),
+        ("created_at", "published_at", "relevance"),
+        "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the posts whose title "
+        "alone has all words. Left out: newest first.",
     )
     published_after = DateOrTime(**about(f"Only posts published then or later. {OF_PUBLICATION}"))
     published_before = DateOrTime(**about(f"Only posts published before then. {OF_PUBLICATION}"))
@@ -183,9 +178,6 @@ DELETED = parsed(
     "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
 )
-
-
-# Answers, and bodies
 
 
 class PostWithoutContentSchema(PostSchema):

@@ -196,10 +196,9 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return the addresses of `host` that may be called, in the resolver's order.
+    """Return the addresses of a host, in any spelling (127.1, 0x7f000001), that may be called, in the resolver's order.
 
-    Raises AddressError if none may be called, OSError if the host cannot be found. The resolver reads every spelling
-    (127.1, 0x7f000001). Connect to these addresses: a second look-up could give others.
+    Raises AddressError if none may be called, OSError if the host cannot be found.
     """
     try:
         if not host.encode("idna").decode().isprintable():  # getaddrinfo encodes it, too, but gevent logs its failure
@@ -217,12 +216,14 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
 def refusal(text: str, private: bool) -> str | None:
     """Return why an address must not be called, or None if it may."""
     address = ip_address(text)
-    if address.version == 6 and address.ipv4_mapped:
-        address = address.ipv4_mapped
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address in TRANSLATED:
+        address = IPv4Address(int(address) & LOW_32)
     embedded = embedded_in(address) if address.version == 6 else []
     if address.is_multicast or any(each.is_link_local or each in METADATA for each in (address, *embedded)):
         return f"{text} is a link-local, multicast or metadata address, which is never called"
-    if not private and not is_public(address):
+    is_public = address.is_global and not any(address in network for network in NOT_PUBLIC)
+    if not private and not (is_public and (address.version == 4 or address in GLOBAL_UNICAST)):
         return f"{text} is a private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows these"
     return None
 
@@ -233,12 +234,3 @@ def embedded_in(address: IPv6Address) -> list[IPv4Address]:
     joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which are never part of it
     found = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
     return [*map(IPv4Address, found), *(address.teredo or ())]
-
-
-def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether the whole Internet can reach an address."""
-    if address in TRANSLATED:
-        return is_public(IPv4Address(int(address) & LOW_32))
-    if not address.is_global or any(address in network for network in NOT_PUBLIC):
-        return False
-    return address.version == 4 or address in GLOBAL_UNICAST

@@ -16,8 +16,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 from blogapi.post import ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS, Event
 from blogapi.web.openapi import SHAPES
-from blogapi.web.schemas import DELIVERY_ID, TagSchema
-from blogapi.web.views.webhooks import CreatedWebhookSchema, DeliverySchema, WebhookSchema
+from blogapi.web.schemas import TagSchema
+from blogapi.web.views.webhooks import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 REFERENCE = (CHECKOUT / "docs/reference.md").read_text()
