@@ -132,10 +132,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 
 def write_backup(connection: sqlite3.Connection, path: Path) -> None:
-    """Write a consistent copy of the database of `connection` to a new file.
-
-    Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, or Unavailable if the copy is not sound.
-    """
+    """Write a consistent copy of a database to a new file. Raises Unavailable, and errors as `new_file` does."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise Unavailable("it belongs to another program")
     with new_file(path) as part:

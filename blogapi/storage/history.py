@@ -18,7 +18,6 @@ from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, MAX_ID, ApiKey, Post, Revision
 from blogapi.storage.pages import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
-from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes
 from blogapi.storage.stored import Document, PostRef
 
@@ -98,13 +97,13 @@ def accept(document: bytes | None) -> None:
     """Accept every state of a post."""
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check = accept) -> bytes:
+def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: posts.Check = accept) -> bytes:
     """Restore the fields RESTORED of a post from an earlier version; return its document. Raises NotFound."""
     old = documents.load(revision(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, check, by)
 
 
-def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accept) -> bytes:
+def restore_deleted(tx: Transaction, post_id: int, by: str, check: posts.Check = accept) -> bytes:
     """Restore a post from the trash as it was; return its document. Raises NotFound.
 
     It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
@@ -132,7 +131,7 @@ def unscheduled(post: Document, now: str, is_published: bool = False) -> Documen
     return documents.in_order(post | changes) if has_passed else post
 
 
-def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
+def forget(tx: Transaction, post_id: int, check: posts.Check = accept) -> None:
     """Delete a post in the trash for good, with its versions. Raises NotFound."""
     with suppress(Damaged):  # A damaged post can be deleted, too.
         check(trashed(tx, post_id))
@@ -188,9 +187,8 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     waiting = _changed_since(database, since)
     for turn in (WAIT, PARK, SETTLE):
         undo_post = partial(_undo_post, turn=turn, since=since, key=key)
-        if dry_run:
-            results = (undo_post(database, post_id) for post_id in waiting)
-        else:
+        results = (undo_post(database, post_id) for post_id in waiting)
+        if not dry_run:
             results = posts.write_each(database, undo_post, waiting, STEP_SECONDS, pause)
         waiting = []
         for undone in filter(None, results):

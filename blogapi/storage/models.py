@@ -92,7 +92,7 @@ class Tag(BaseModel):
         primary_key = CompositeKey("tag", "status")
 
 
-Search = Table("search")  # no model: its columns are hidden columns of FTS5
+Search = Table("search")  # no model: each engine has its own columns, which FTS5 hides
 Recent = Table("recent")  # no model: a copy of a database indexes all posts again
 
 

@@ -192,12 +192,10 @@ def _due_ids(by_tag: bool) -> Select:
 def latest(
     reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
 ) -> Iterator[tuple]:
-    """Return the rows of the latest posts before a cursor, by a time; only of those whose ids `found` selects.
+    """Return the rows of the latest posts before a cursor, by `sort`; only of those whose ids `found` selects.
 
-    `sort` is published_at or updated_at. `values` has now, tag (folded or None), after and limit.
-
-    Posts with the cursor's second come first, then earlier ones: a single query could not seek, and would read all
-    posts of that second for each page.
+    `values` has now, tag (folded or None), after and limit. Posts with the cursor's second come first, then earlier
+    ones: a single query could not seek, and would read all posts of that second for each page.
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
@@ -256,8 +254,7 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
 
     Raises Unavailable at the end if some are damaged, saying which.
     """
-    damaged = []
-    before = MAX_ID
+    damaged, before = [], MAX_ID
     while found := reader.row(_newest(None, False), before=before, limit=1):
         before, status, document = found
         try:

@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from peewee import Case, Expression, fn
@@ -140,10 +141,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events, in that order, for the webhooks that subscribe to them. A post in `data` is sent without content.
-
-    Without webhooks this only reads an empty table.
-    """
+    """Record events, in this order, for webhooks that subscribe to them. A post in `data` is sent without content."""
     for name in types:
         receivers = [webhook_id for webhook_id, events in tx.rows_once(ACTIVE) if events and f'"{name}"' in events]
         if receivers:
@@ -220,12 +218,11 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
     First attempts and repeated deliveries are ordered by event, retries by time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
-    first, retries = (list(reader.rows(query, **values)) for query in (_first, _retries))
-    messages = []
-    while len(messages) < limit and (first or retries):
-        is_retry = (sent + len(messages) + 1) % RETRY_EVERY == 0
-        source = retries if retries and (is_retry or not first) else first
-        messages.append(Message._make(source.pop(0)))
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (_first, _retries))
+    messages: list[Message] = []
+    for number in range(sent + 1, sent + limit + 1):
+        sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
+        messages += map(Message._make, islice(chain(*sources), 1))
     return messages
 
 
