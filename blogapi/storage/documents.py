@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from blogapi.post import FIELDS, REQUIRED, fold
+from blogapi.post import FIELDS, REQUIRED
 from blogapi.storage.errors import Damaged
 
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
@@ -64,14 +64,6 @@ def published(document: bytes) -> bytes:
 def tags(document: str) -> list[str]:
     """Return the tags of a document. Raises ValueError if it is damaged."""
     return _decode_tags(document)[0]
-
-
-def spellings(document: str | None) -> dict[str, str]:
-    """Return the tags of a document by their folded names; none if it is damaged."""
-    try:
-        return {fold(name): name for name in tags(document)}
-    except (AttributeError, ValueError):
-        return {}
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:
