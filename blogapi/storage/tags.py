@@ -148,15 +148,16 @@ _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
 _of_post = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
 _name = Prepared(PostTag.select(PostTag.name).where(_of_post))
 _carries = fn.EXISTS(PostTag.select(PostTag.tag).where(_of_post))
+_is_newest = Tag.newest == Param("post_id")
 _with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with an index.
-_others = PostTag.select().where(_with_tag, PostTag.post_id != Param("post_id"))
-_newest = _others.order_by(PostTag.post_id.desc()).limit(1)
+_others = PostTag.select().where(_with_tag, PostTag.post_id < Param("post_id"))
+_next = _others.order_by(PostTag.post_id.desc()).limit(1)
 _count_down = Prepared(
     Tag.update(
         {
             Tag.posts: Tag.posts - 1,
-            Tag.newest: fn.COALESCE(_newest.select(PostTag.post_id), Tag.newest),
-            Tag.name: fn.COALESCE(_newest.select(PostTag.name), Tag.name),
+            Tag.newest: Case(None, [(_is_newest, fn.COALESCE(_next.select(PostTag.post_id), 0))], Tag.newest),
+            Tag.name: Case(None, [(_is_newest, fn.COALESCE(_next.select(PostTag.name), ""))], Tag.name),
         }
     ).where(_in_status, _carries)
 )
