@@ -96,8 +96,6 @@ def _meant(variable: str, value: str, known: list[str]) -> str:
 
 
 def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | Networks | Origins:
-    if text.startswith(POSTGRESQL) and kind == Path | str:
-        return text
     if kind is bool:
         if text not in ("true", "false"):
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
@@ -113,9 +111,9 @@ def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | 
         raise ValueError(f"{variable}: must not be empty")
     if kind == Origins:
         return _origins(variable, text)
-    if kind == Path | str and "://" in text:
+    if kind == Path | str and "://" in text and not text.startswith(POSTGRESQL):
         raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
-    return text if kind is str else Path(text)
+    return text if kind is str or "://" in text else Path(text)
 
 
 def _base_url(url: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -57,17 +57,15 @@ def is_slug(text: str) -> bool:
     return len(text) <= MAX_SLUG and re.fullmatch(SLUG, text) is not None
 
 
-def sentences(messages: dict[Any, Any], prefix: str = "") -> Iterator[str]:
-    """Flatten marshmallow's messages to "field: what would be right", with "tags[2]: …" for an item."""
-    for key, value in messages.items():
-        name = f"{prefix}[{key}]" if isinstance(key, int) else key[: MAX_NAME + 2]
-        if isinstance(value, dict):
-            yield from sentences(value, name)
-        else:
-            yield f"{name}: {', '.join(value)}"
-
-
-# Validators
+def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """Yield each field that is wrong, and "field: what would be right", with "tags[2]: …" for an item."""
+    for field, found in error.normalized_messages().items():
+        name = field[: MAX_NAME + 2]
+        places = {name: found}
+        if isinstance(found, dict):
+            places = {f"{name}[{index}]": said for index, said in found.items()}
+        for place, said in places.items():
+            yield field, f"{place}: {', '.join(said)}"
 
 
 def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
@@ -90,9 +88,6 @@ def visible(text: str) -> None:
     # Most texts begin with one; the set bounds the work for the others.
     if not any(map(is_visible, text[:100])) and not any(map(is_visible, set(text))):
         raise ValidationError("must contain a visible character")
-
-
-# Kinds of fields
 
 
 def about(description: str, **more: Any) -> dict[str, Any]:
@@ -187,19 +182,16 @@ class Time(fields.AwareDateTime):
         return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def choice(*words: str, **kwargs: Any) -> fields.String:
+def choice(words: Sequence[str], description: str, **kwargs: Any) -> fields.String:
     """Return a field for one of several words."""
     messages = NOT_NULL | {"invalid": "must be a string"}
     validate = OneOf(words, error="must be one of {choices}")
-    return fields.String(validate=validate, error_messages=messages, **kwargs)
+    return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
 
 
-def number(description: str) -> Text:
-    """Return a field for an id, which is a number as text."""
-    return Text(length(1, 19), Pattern(f"^{ID}$"), required=True, **about(description))
-
-
-# Schemas
+def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
+    """Return a field for a text that the service writes, such as an id."""
+    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **about(description))
 
 
 class StrictSchema(Schema):
@@ -211,17 +203,10 @@ class StrictSchema(Schema):
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
         """Put unknown names last, quoted, in their own order, followed by the names that exist."""
         unknown = [name for name in data if name in error.messages and name not in self.fields]
+        there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"
         for name in unknown:
-            messages = error.messages.pop(name)
-            there = [f"{messages[0]}; there {are(list(self.fields))}"] if name == unknown[-1] else messages
-            error.messages[f'"{name[:MAX_NAME]}"'] = there
-
-
-def are(names: list[str]) -> str:
-    """Return the end of a sentence that lists names."""
-    if len(names) < 2:
-        return f"is {names[0]}" if names else "are none"
-    return f"are {', '.join(names)}"
+            (message,) = error.messages.pop(name)
+            error.messages[f'"{name[:MAX_NAME]}"'] = [message + there if name == unknown[-1] else message]
 
 
 class PostInputSchema(StrictSchema):
@@ -250,7 +235,7 @@ class PostInputSchema(StrictSchema):
             "If it is left out, a new post gets one from its title."
         ),
     )
-    status = choice("published", "draft", load_default="draft", **about("`draft` if left out."))
+    status = choice(("published", "draft"), "`draft` if left out.", load_default="draft")
     tags = Distinct(
         Line(MAX_TAG),
         length(0, MAX_TAGS, "tags"),
@@ -277,7 +262,7 @@ class PostChangeSchema(PostInputSchema):
     """A change of a post (RFC 7396): what is left out stays, null clears excerpt, tags and cover_image."""
 
     example = {"status": "archived"}
-    status = choice(*STATUSES, **about("Any status may follow any other."))
+    status = choice(STATUSES, "Any status may follow any other.")
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.allow_none = field_name in ("excerpt", "tags", "cover_image")
@@ -286,7 +271,7 @@ class PostChangeSchema(PostInputSchema):
 class PutPostSchema(PostInputSchema):
     """A whole post: what is left out is cleared, except status and published_at."""
 
-    status = choice(*STATUSES, **about("If left out, it stays; a new post is a `draft`."))
+    status = choice(STATUSES, "If left out, it stays; a new post is a `draft`.")
 
 
 class PostSchema(PostInputSchema):
@@ -302,16 +287,12 @@ class PostSchema(PostInputSchema):
         "slug": "three-days-at-the-lake",
         "excerpt": "Fog, wind, and then the sun.",
         "cover_image": "https://example.org/lake.jpg",
-        "published_at": "2026-11-20T10:10:00Z",
-        "created_at": "2026-11-20T10:10:00Z",
-        "updated_at": "2026-11-20T10:10:00Z",
+        **dict.fromkeys(("published_at", "created_at", "updated_at"), "2026-11-20T10:10:00Z"),
     }
-    id = number("The id, a number as text. It is never used again.")
-    status = choice(*STATUSES, **about("Whether it is published."))
-    slug = Text(
-        length(1, MAX_SLUG),
-        Pattern(f"^{SLUG}$"),
-        **about("The name of the post in addresses: at most 100 characters, unique over all posts."),
+    id = matching(ID, 1, 19, "The id, a number as text. It is never used again.")
+    status = choice(STATUSES, "Whether it is published.")
+    slug = matching(
+        SLUG, 1, MAX_SLUG, "The name of the post in addresses: at most 100 characters, unique over all posts."
     )
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
     updated_at = Time(**about("When it last became different; at first created_at."))

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -27,10 +27,9 @@ from blogapi.storage.engine import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
-TRANSFER = {"import": "import_posts", "export": "export_posts", "undo": "undo_changes"}  # functions of that module
+LAZY = ("export", "import", "undo")  # in blogapi.cli.transfer
 ITEMS_A_LINE = 1000  # of progress
 ROOM_BYTES = 100 * 1024 * 1024  # that should be free
-LOCAL = ("127.0.0.1", "::1", "localhost")
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -47,13 +46,10 @@ class LazyGroup(click.Group):
     """Commands of which some are imported when they are called: the others do without parsers of Markdown and HTML."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
-        return sorted([*super().list_commands(ctx), *TRANSFER])
+        return sorted([*super().list_commands(ctx), *LAZY])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command."""
-        is_lazy = name in TRANSFER
-        return resolve_name(f"blogapi.cli.transfer:{TRANSFER[name]}") if is_lazy else super().get_command(ctx, name)
+        return resolve_name(f"blogapi.cli.transfer:{name}_posts") if name in LAZY else super().get_command(ctx, name)
 
 
 @click.group(name="blogapi", cls=LazyGroup)
@@ -75,10 +71,8 @@ def opened(create: bool = False) -> Iterator[Database]:
     """Open the database of the environment. It is set up or upgraded only with `create`."""
     engine = engine_for(Config.from_environ(os.environ).database)
     engine.open(create)
-    try:
+    with closing(engine):
         yield Database(engine)
-    finally:
-        engine.close()
 
 
 def show(text: str) -> None:
@@ -166,18 +160,16 @@ def keys() -> None:
 def create_key(name: str, read_only: bool, published_only: bool) -> None:
     """Create a key called NAME and print it. It is shown only once."""
     scope = PUBLISHED_ONLY if published_only else READ_ONLY if read_only else FULL
-    with opened() as database:
-        api_keys.check_free(database, name)
-        _show_and_store(database, partial(api_keys.add, scope=scope), name)
+    _show_and_store(name, api_keys.check_free, partial(api_keys.add, scope=scope))
 
 
 @keys.command("list")
 def list_keys() -> None:
     """List all keys."""
-    with opened() as database:
-        rows = [key[:-1] for key in api_keys.listing(database)]
-    width = max(len(name) for name, *_ in [("NAME",), *rows])
-    for name, last_four, created_at, used, scope in [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *rows]:
+    with opened() as reader:
+        rows = [("NAME", "LAST FOUR", "CREATED", "LAST USED", "SCOPE"), *(key[:-1] for key in api_keys.listing(reader))]
+    width = max(len(name) for name, *_ in rows)
+    for name, last_four, created_at, used, scope in rows:
         click.echo(f"{name:<{width}}  {last_four:<9}  {created_at:<20}  {used or 'never':<10}  {scope}")
 
 
@@ -185,9 +177,7 @@ def list_keys() -> None:
 @click.argument("name")
 def regenerate_key(name: str) -> None:
     """Replace the key called NAME, and print the new one. The old one stops working at once."""
-    with opened() as database:
-        api_keys.check_known(database, name)
-        _show_and_store(database, api_keys.replace, name)
+    _show_and_store(name, api_keys.check_known, api_keys.replace)
 
 
 @keys.command("revoke")
@@ -198,17 +188,19 @@ def revoke_key(name: str) -> None:
         database.write(api_keys.remove, name)
 
 
-def _show_and_store(database: Database, write: Callable, name: str) -> None:
+def _show_and_store(name: str, check: Callable, write: Callable) -> None:
     """Show a new key, then store it: a key that was never shown must not be valid.
 
     It is shown outside the transaction, which a stopped terminal (Ctrl-S) would keep open.
     """
-    key = api_keys.new_key()
-    show(key)
-    try:
-        database.write(write, name, key)
-    except (KeyName, Unavailable) as error:
-        raise ValueError(f"the key above is not valid: {error}") from error
+    with opened() as database:
+        check(database, name)
+        key = api_keys.new_key()
+        show(key)
+        try:
+            database.write(write, name, key)
+        except (KeyName, Unavailable) as error:
+            raise ValueError(f"the key above is not valid: {error}") from error
 
 
 @command_line.command()
@@ -226,9 +218,6 @@ def settings(end: bool) -> None:
             except OSError:
                 database.write(api_keys.end_session, link)
                 raise
-
-
-# The installation
 
 
 @command_line.command()
@@ -299,7 +288,7 @@ def _url(config: Config) -> str:
 
 def _proxies(config: Config) -> str:
     url = urlsplit(config.url)
-    if url.hostname in LOCAL or config.trusted_proxies:
+    if url.hostname in ("127.0.0.1", "::1", "localhost") or config.trusted_proxies:
         return "trusted" if config.trusted_proxies else "none"
     if url.scheme == "http":
         raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")

@@ -46,7 +46,6 @@ SUMMARY = {"created": "made", "updated": "changed"}  # how a summary calls these
 
 schema = PutPostSchema()
 
-
 Checked = Item | list[Refused]  # a post whose fields are valid, or the reasons why it is refused
 Result = tuple[str, Checked]  # with what was done: an outcome, or "refused"
 
@@ -58,27 +57,12 @@ def given_path(value: str) -> Path:
     return Path(value)
 
 
-def url(value: str) -> str:
-    """Return the URL of a site."""
-    if value and not re.fullmatch(URL, value):
-        raise click.BadParameter("must be an absolute http or https URL without white space")
-    return value
-
-
-def utc(value: str) -> str:
-    """Return a time as RFC 3339."""
-    try:
-        return rfc3339_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
-@click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
+@click.option("--base-url", "site", metavar="URL", default="", help="Make relative images absolute.")
 @click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(
     paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
@@ -89,12 +73,17 @@ def import_posts(
     changes nothing. Invalid files are reported with the reason; the others are imported, and the exit status is 1.
     After an interruption, repeat the command.
     """
+    if site and not re.fullmatch(URL, site):
+        raise click.BadParameter("must be an absolute http or https URL without white space", param_hint="'--base-url'")
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, TemporaryFile() as spool:
         sources = Sources(paths, spool, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
-        results = foresee(database, sources) if dry_run else store(database, sources, events, by)
+        if dry_run:
+            results = (_result(_would_put, database, _checked(source)) for source in sources)
+        else:
+            results = with_progress(store(database, sources, events, by), len(sources))
         try:
-            for outcome, checked in results if dry_run else with_progress(results, len(sources)):
+            for outcome, checked in results:
                 report.add(outcome, checked)
                 if redirects and isinstance(checked, Item) and not dry_run:
                     redirects.writelines(moves(checked))
@@ -104,10 +93,7 @@ def import_posts(
 
 
 def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[Result]:
-    """Create or update the posts of the sources; yield each result once it is on disk.
-
-    No transaction is open while a result is handled. Raises Unavailable.
-    """
+    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
@@ -118,13 +104,8 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool, b
         yield from posts.write_each(database, partial(_result, put), batch, TRANSACTION_SECONDS, pause)
 
 
-def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
-    """Yield the results that `store` would yield, without writing."""
-
-    def put(reader: Reader, item: Item) -> str:
-        return posts.would_put(reader, item.fields["slug"], item.fields)
-
-    return (_result(put, reader, _checked(source)) for source in sources)
+def _would_put(reader: Reader, item: Item) -> str:
+    return posts.would_put(reader, item.fields["slug"], item.fields)
 
 
 def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
@@ -145,11 +126,8 @@ def _checked(source: Item | Refused) -> Checked:
     try:
         return source._replace(fields=schema.load(source.fields))
     except ValidationError as error:
-        return [
-            Refused(source.source, source.document.line_of(field), sentence)
-            for field, messages in error.normalized_messages().items()
-            for sentence in sentences({field: messages})
-        ]
+        line_of = source.document.line_of
+        return [Refused(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
 
 
 def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> Result:
@@ -184,7 +162,7 @@ class Report:
                 click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
             return
         for reason in checked:
-            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
 
     def print(self, left_out: Mapping[str, int]) -> None:
         """Print the counts, with those of what is not imported."""
@@ -241,16 +219,20 @@ def export_posts(folder: Path, delete: bool) -> None:
 
 
 @click.command("undo")
-@click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
+@click.option("--since", required=True, metavar="TIME", help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
 @click.option("--key", metavar="NAME", help="Undo only changes by this key, or by `import`, `settings` or `undo`.")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-def undo_changes(since: str, key: str | None, dry_run: bool) -> None:
+def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
     """Return every post to its state at a given time.
 
     Changed posts are changed back, deleted ones restored, and created ones moved to the trash. With --key, posts that
     another key has changed since then are left alone. Every post that is left is reported with the reason, and the exit
     status is 1. After an interruption, repeat the command. An undo can be undone.
     """
+    try:
+        since = rfc3339_of(since)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--since'") from None
     if not Config.from_environ(os.environ).keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
     would_be = "would be " if dry_run else ""

@@ -94,7 +94,7 @@ def ghost_posts(path: Path) -> Iterator[dict[str, Any]]:
         rows = [(row, "page" if row.get("page") else str(row.get("type", "post"))) for row in data["posts"]]
     except (ValueError, RecursionError):
         raise MarkdownError("not valid JSON") from None
-    except (KeyError, IndexError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
     for row, kind in rows:
         post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
@@ -130,8 +130,6 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
-    except MarkdownError:
-        raise
     except (LookupError, ValueError):  # of the parser
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
     if not is_export:
@@ -143,7 +141,7 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> dict[str, Any]:
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
     html = _text(item, "encoded", "content")
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
-    meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item if child.tag.endswith("}postmeta")]
+    meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     return {
         "path": _text(item, "link"),
         "title": text_of(_text(item, "title")),
@@ -156,17 +154,13 @@ def _wordpress_post(item: Element, images: dict[str, str]) -> dict[str, Any]:
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
         "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
         "html": html if "<!-- wp:" in html else paragraphs(html),
-        "comments": sum(child.tag.endswith("}comment") for child in item),
+        "comments": len(item.findall("{*}comment")),
     }
 
 
 def _text(item: Element, name: str, space: str = "") -> str:
     """Return the text of a child. Its namespace has WordPress's version in it, so `space` need only be part of it."""
-    for child in item:
-        uri, _, local = child.tag.rpartition("}")
-        if local == name and space in uri:
-            return (child.text or "").strip() if name != "encoded" else child.text or ""
-    return ""
+    return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
 
 
 def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
@@ -218,9 +212,6 @@ def _time(value: Any) -> str:
         return rfc3339(value / 1000) if isinstance(value, int) else rfc3339_of(value or "")  # Ghost 0: milliseconds
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-# HTML
 
 
 class Converter(MarkdownConverter):

@@ -5,12 +5,15 @@ import tomllib
 from bisect import bisect_left
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any
 
 import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
+MAX_VALUES = 2000  # names, and the ends of lists, count as well
+TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 # The line break after the line of marks is not part of the content, nor is one more.
@@ -63,7 +66,7 @@ TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class MarkdownError(ValueError):
+class MarkdownError(Exception):
     """A fault of a Markdown file, described for its author, with its line if it has one."""
 
     def __init__(self, reason: str, line: int | None = None):
@@ -88,11 +91,6 @@ def split(data: bytes) -> tuple[bytes, str, str, int]:
     return opening[1], text, _decode(data[closing.end() :], line), line
 
 
-def read(marks: bytes, text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read front matter between such marks: its values (texts, lists, mappings), and the lines of their names."""
-    return _read_toml(text) if marks == b"+++" else _read_yaml(text) if marks else ({}, {})
-
-
 def shortened(name: str) -> str:
     """Return a name as a message shows it."""
     return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
@@ -115,7 +113,7 @@ class YamlReader:
 
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
-        self.next = Loader(text).get_event
+        self.next = islice(iter(Loader(text).get_event, None), MAX_VALUES).__next__
         self.lines: dict[str, int] = {}  # of the names
 
     def line(self, mark: yaml.Mark) -> int:
@@ -169,12 +167,15 @@ class YamlReader:
         return values
 
 
-def _read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read YAML: its values (texts, lists, mappings), and the lines of their names."""
     if unusable := NOT_PRINTABLE.search(text):
         raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
     reader = YamlReader(text)
     try:
         return reader.read(), reader.lines
+    except StopIteration:
+        raise MarkdownError(TOO_MANY, 1) from None
     except yaml.MarkedYAMLError as error:
         # A quotation is named by its start, and not by the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
@@ -187,12 +188,15 @@ def _hinted(problem: str) -> str:
     return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
 
 
-def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read TOML: its values (texts, lists, mappings), and the lines of their names."""
     text = text.replace("\r\n", "\n")
     without_text = TOML_STRING.sub('""', text)
     if name := LONG_NAME.search(without_text):
         line = without_text.count("\n", 0, name.start()) + 2
         raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
+    if sum(map(without_text.count, ",[{\n")) > MAX_VALUES:
+        raise MarkdownError(TOO_MANY, 1)
     try:
         tomllib.loads(text)
         values = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
@@ -203,10 +207,8 @@ def _read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.split("\n"), 2):
-        if name := TOML_NAME.match(line):
-            lines.setdefault(name[1].strip(), number)
+    names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
+    lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
     return values, {name: lines.get(name, 2) for name in values}
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
 
-from blogapi.files.front_matter import MarkdownError, read, rfc3339_of, shortened, split
-from blogapi.post import CONTROL, is_slug, is_visible
+from blogapi.files.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split
+from blogapi.post import CONTROL, ID, is_slug, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
@@ -25,7 +25,6 @@ ADDRESS_NAMES = ("url", "src", "image", "path")
 PATH_NAMES = ("permalink", "path", "url")
 PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
 ALIAS_NAMES = ("aliases", "alias", "redirect_from")
-ID = re.compile("[1-9][0-9]{0,17}")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 # Front matter that is not read: JSON, and the headers of Pelican.
@@ -82,7 +81,7 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
 
 
 def _read(marks: bytes, text: str, strict: bool) -> Document:
-    values, lines = read(marks, text)
+    values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
     fields: dict[str, Any] = {}
@@ -98,7 +97,7 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
             if strict or field not in ("excerpt", "cover_image"):
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
             values[f"{name} (not the {source})"] = value
-    number = ID.fullmatch(str(values.get("id", "")))
+    number = re.fullmatch(ID, str(values.get("id", "")))
     unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
     created_at = fields.pop("created_at", None)
     return Document(fields, created_at, int(number[0]) if number else 0, unknown, sources, lines)
@@ -106,9 +105,9 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
     """Return front matter of other programs as ours: Hugo's names have no case, and Zola groups tags."""
-    for group in [name for name in values if name == "taxonomies" and isinstance(values[name], dict)]:
-        lines = dict.fromkeys(values[group], lines[group]) | lines
-        values = values[group] | {name: value for name, value in values.items() if name != group}
+    if isinstance(groups := values.get("taxonomies"), dict):
+        lines = dict.fromkeys(groups, lines["taxonomies"]) | lines
+        values = groups | {name: value for name, value in values.items() if name != "taxonomies"}
     names = {name: LOWER.get(name.lower(), name) for name in values}
     values = {names[name]: value for name, value in values.items()}
     for name in [name for name in IMAGE_NAMES if isinstance(values.get(name), list)]:
@@ -134,8 +133,11 @@ def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], 
     """Read the paths and older paths that other programs write; return them, and the names that are left."""
     values = {name.lower(): value for name, value in unknown.items()}
     paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
-    aliases = {name: found for name in ALIAS_NAMES if (found := _aliases(values.get(name)))}
-    left = tuple(name for name in unknown if name.lower() not in (*PATH_NAMES, *aliases))
+    aliases: dict[str, list[str]] = {}
+    for name in ALIAS_NAMES:
+        found = values.get(name) if isinstance(values.get(name), list) else [values.get(name)]
+        aliases[name] = [path for value in found if "/" in (path := path_of(value))]  # Those of Obsidian are names.
+    left = tuple(name for name in unknown if name.lower() not in PATH_NAMES and not aliases.get(name.lower()))
     return paths, [path for found in aliases.values() for path in found], left
 
 
@@ -145,12 +147,6 @@ def path_of(value: Any) -> str:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
     return "" if re.search("(^|/|-):[a-z]", path) else path
-
-
-def _aliases(value: Any) -> list[str]:
-    """Return the older addresses in a value; those of Obsidian are names."""
-    values = value if isinstance(value, list) else [value]
-    return [path for value in values if (path := path_of(value)) and "/" in path]
 
 
 def render(post: Mapping[str, Any]) -> bytes:
@@ -229,48 +225,40 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-# The export
-
-
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> dict[Path, str]:
     """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
-    Return whether each file was written, unchanged or deleted, or why it could not be. A file with the same bytes is
-    not touched; any other is replaced atomically. With `delete`, the files of posts that are gone are removed: regular
-    files SLUG.md whose front matter has that slug and all that an export writes. All others are kept.
+    Return whether each file was written, unchanged, deleted or kept, or why it could not be. With `delete`, remove the
+    files of posts that are gone: regular files SLUG.md whose front matter has that slug and all that an export writes.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(f"cannot create the folder {folder}: {error.strerror}") from error
-    results = {(path := folder / f"{post['slug']}.md"): _attempt("write", path, post) for post in posts}
+    results = {(path := folder / f"{post['slug']}.md"): _attempt("write", _write, path, post) for post in posts}
     if delete:
-        results |= {path: _attempt("remove", path) for path in sorted(folder.iterdir()) if path not in results}
+        left = [path for path in sorted(folder.iterdir()) if path not in results]
+        results |= {path: _attempt("remove", _remove, path) for path in left}
     return results
 
 
-def _attempt(verb: str, path: Path, post: Mapping[str, Any] | None = None) -> str:
-    """Write a post to a file, or remove an exported one; return what was done, or why it could not be."""
+def _attempt(verb: str, function: Callable[..., str], path: Path, *arguments: Any) -> str:
     try:
-        if post:
-            return _write(path, render(post), post.get("published_at") or post["created_at"])
-        if not _is_exported(path):
-            return "kept"
-        path.unlink()
-        return "deleted"
+        return function(path, *arguments)
     except OSError as error:
         return f"cannot {verb} {path}: {error.strerror}"
 
 
-def _write(path: Path, data: bytes, when: str) -> str:
-    """Write a file, unless it is a regular one with these bytes. A link is not followed."""
+def _write(path: Path, post: Mapping[str, Any]) -> str:
+    """Replace a file atomically, unless it is a regular one with the same bytes. A link is not followed."""
+    data = render(post)
     with suppress(OSError):
         state = path.lstat()
         if S_ISREG(state.st_mode) and state.st_size == len(data) and path.read_bytes() == data:
             return "unchanged"
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)  # of an export that was killed
-    seconds = datetime.fromisoformat(when).timestamp()
+    seconds = datetime.fromisoformat(post.get("published_at") or post["created_at"]).timestamp()
     try:
         with part.open("xb") as file:
             file.write(data)
@@ -281,11 +269,13 @@ def _write(path: Path, data: bytes, when: str) -> str:
     return "written"
 
 
-def _is_exported(path: Path) -> bool:
+def _remove(path: Path) -> str:
+    """Remove an exported file; keep any other."""
     slug, state = path.name.removesuffix(".md"), path.lstat()
-    if path.suffix != ".md" or not is_slug(slug) or not S_ISREG(state.st_mode) or state.st_size > MAX_FILE_BYTES:
-        return False
-    with suppress(MarkdownError):
-        document = parse(path.read_bytes())
-        return document.fields.get("slug") == slug and document.is_exported
-    return False
+    if path.suffix == ".md" and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
+        with suppress(MarkdownError):
+            document = parse(path.read_bytes())
+            if document.is_exported and document.fields.get("slug") == slug:
+                path.unlink()
+                return "deleted"
+    return "kept"

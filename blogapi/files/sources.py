@@ -56,6 +56,7 @@ class Item(NamedTuple):
     document: Document = Document({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
     notes: Mapping[str, int | None] = {}  # what its author should look at, each with its first line
+    parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
 
 
 class Refused(NamedTuple):
@@ -66,11 +67,8 @@ class Refused(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.source}:{self.line}: {self.reason}" if self.line else f"{self.source}: {self.reason}"
-
-
-# A post that was read, and the names that go in front of its slug if other posts have it, too.
-Read = tuple[Item | Refused, tuple[str, ...]]
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return shown(f"{place}: {self.reason}")
 
 
 class Found(NamedTuple):
@@ -92,13 +90,7 @@ class Sources:
     """
 
     def __init__(
-        self,
-        paths: Iterable[Path],
-        spool: IO[bytes],
-        now: float,
-        slug_of: Callable[[str], str],
-        pages: bool = False,
-        site: str = "",
+        self, paths: Iterable[Path], spool: IO, now: float, slug_of: Callable, pages: bool = False, site: str = ""
     ):
         self.spool = spool
         self.now = rfc3339(now)
@@ -107,7 +99,7 @@ class Sources:
         self.site = site.rstrip("/")
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
         self.files: set[str] = set()
-        found = [self._kept(*each) for path in paths for each in self._find(path)]
+        found = [self._kept(item) for path in paths for item in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
@@ -127,7 +119,8 @@ class Sources:
         if slug in sources:
             reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
             return Refused(item.source, item.document.line_of("slug"), reason)
-        fields, notes, first = item.fields, dict(item.notes), item.document.content_line
+        fields, first = item.fields, item.document.content_line
+        notes: dict[str, int | None] = {}
         if slug != fields["slug"]:
             notes["other slugs"] = item.document.line_of("slug")
         if html := fields.pop("html", ""):
@@ -138,15 +131,15 @@ class Sources:
         for name, line in not_portable(fields.get("content", "")).items():
             notes[name] = first and first + line - 1
         sources[slug] = item.source
-        return item._replace(fields=fields | {"slug": slug}, notes=notes)
+        return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=())
 
-    def _kept(self, item: Item | Refused, parents: tuple[str, ...] = ()) -> Found:
+    def _kept(self, item: Item | Refused) -> Found:
         offset = self.spool.tell()
         pickle.dump(item, self.spool)
         if isinstance(item, Refused):
             return Found(offset)
         when = item.created_at or item.fields.get("published_at", LAST)
-        return Found(offset, when, item.document.number, self.slug_of(item.fields["slug"]), parents)
+        return Found(offset, when, item.document.number, self.slug_of(item.fields["slug"]), item.parents)
 
     def _distinct(self, found: list[Found]) -> list[Found]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ; or the day.
@@ -163,7 +156,7 @@ class Sources:
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 
-    def _find(self, path: Path) -> Iterator[Read]:
+    def _find(self, path: Path) -> Iterator[Item | Refused]:
         """Read a file, or all below a folder, those of each folder in the order of their names."""
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent)
@@ -175,7 +168,7 @@ class Sources:
                 below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
                 files = [entry for entry in entries if entry.suffix.lower() in EXTENSIONS and not entry.is_dir()]
             except OSError as error:
-                yield _refusal(str(folder), error), ()
+                yield _refusal(folder, error)
                 continue
             folders += [entry for entry in below if entry.name not in NOT_ENTERED]
             for file in files:
@@ -184,7 +177,7 @@ class Sources:
                 else:
                     yield from self._read(file, path)
 
-    def _read(self, path: Path, top: Path) -> Iterator[Read]:
+    def _read(self, path: Path, top: Path) -> Iterator[Item | Refused]:
         """Read a file, once however many paths lead to it."""
         if (resolved := os.path.realpath(path)) in self.files:
             return
@@ -198,22 +191,19 @@ class Sources:
             elif path.stat().st_size > MAX_FILE_BYTES:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
             else:
-                is_index = path.stem.partition(".")[0] == "index"
-                parents = path.absolute().parts[1 : -2 if is_index else -1]
-                yield self._item_of_file(parse(path.read_bytes()), path, top), parents
+                yield self._item_of_file(parse(path.read_bytes()), path, top)
         except (OSError, MarkdownError) as error:
-            yield _refusal(str(path), error), ()
+            yield _refusal(path, error)
 
-    def _read_export(self, path: Path) -> Iterator[Read]:
+    def _read_export(self, path: Path) -> Iterator[Item | Refused]:
         for post in EXPORTS[path.suffix.lower()](path):
             if post["kind"] not in self.kinds:
                 self.left_out[post["kind"]] += 1
             elif "error" in post:
-                source = shown(f"{path} ({post['slug'] or 'id ' + post['id']})")
-                yield Refused(source, None, post["error"]), ()
+                yield Refused(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
             else:
                 self.left_out["comment"] += post.get("comments", 0)
-                yield self._item_of_export(path, post), (post["id"],)
+                yield self._item_of_export(path, post)
 
     def _item_of_file(self, document: Document, path: Path, top: Path) -> Item:
         fields = document.fields
@@ -232,7 +222,9 @@ class Sources:
             fields.setdefault("status", "draft")
         elif "published_at" in fields:
             fields.setdefault("status", "published")
-        item = Item(shown(str(path)), fields, document.created_at, dropped, document, (*paths, *aliases))
+        parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
+        old_paths = (*paths, *aliases)
+        item = Item(str(path), fields, document.created_at, dropped, document, old_paths, parents=parents)
         return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
@@ -240,15 +232,12 @@ class Sources:
         fields = {name: value for name in (*NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": _title(slug)} | fields
         name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
-        paths = filter(None, [path_of(post.get("path"))])
-        return self._completed(Item(shown(f"{file} ({name})"), fields, post["created_at"], old_paths=tuple(paths)))
+        paths = tuple(filter(None, [path_of(post.get("path"))]))
+        item = Item(f"{file} ({name})", fields, post["created_at"], old_paths=paths, parents=(post["id"],))
+        return self._completed(item)
 
     def _completed(self, item: Item, folder: str = "") -> Item:
-        """Complete a post.
-
-        A post published in the future is scheduled, and one scheduled for the past is published. A post with another
-        status keeps no time in the future.
-        """
+        """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
         fields, dropped = item.fields, item.dropped
         published_at = fields.get("published_at", "")
         if fields.get("status") in ("published", "scheduled") and published_at:
@@ -268,20 +257,18 @@ class Sources:
         return item._replace(created_at=created_at, dropped=dropped, old_paths=old_paths)
 
 
-def _refusal(source: str, error: OSError | MarkdownError) -> Refused:
+def _refusal(path: Path, error: OSError | MarkdownError) -> Refused:
     if isinstance(error, MarkdownError):
-        return Refused(shown(source), error.line, error.reason)
+        return Refused(str(path), error.line, error.reason)
     reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
-    return Refused(shown(source), None, reason or "cannot be read")
+    return Refused(str(path), None, reason or "cannot be read")
 
 
 def _name(path: Path) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and that date as a time.
-
-    The name of `index.md` is that of its folder, that of `index.en.md` also has the language.
-    """
+    """Return the name of a file, or of the folder of `index.md`, without a leading date, and that date as a time."""
     stem, dot, language = path.stem.partition(".")
-    name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
+    of_folder = path.absolute().parent.name + (dot + language).replace(".", "-")  # index.en.md: its language, too
+    name = of_folder if stem == "index" else path.stem
     day = _midnight(name[:10]) if name[10:11] == "-" and name[11:] else ""
     return (name[11:], day) if day else (name, "")
 
@@ -299,9 +286,6 @@ def _midnight(day: str) -> str:
         return f"{date.fromisoformat(day)}T00:00:00Z"
     except ValueError:
         return ""
-
-
-# Content
 
 
 def absolute(address: str, site: str, folder: str = "") -> str:

@@ -37,16 +37,12 @@ PLAIN = Loop()
 
 
 def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:
-    """Return the engine of a database: a file of SQLite, or the URL of a database of PostgreSQL.
-
-    Raises ValueError for anything else.
-    """
+    """Return the engine of a database: a SQLite file, or the URL of a PostgreSQL database. Raises ValueError."""
     if isinstance(database, Path):
         return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
     try:  # Only the engine in use is imported: SQLite needs no psycopg.
         postgresql = importlib.import_module("blogapi.storage.postgresql")
     except ImportError as error:
-        raise ValueError(
-            f"BLOGAPI_DATABASE: {error}; for PostgreSQL, make postgresql, or install blogapi[postgresql]"
-        ) from error
+        needed = "for PostgreSQL, make postgresql, or install blogapi[postgresql]"
+        raise ValueError(f"BLOGAPI_DATABASE: {error}; {needed}") from error
     return postgresql.Postgresql(database, connections, loop=loop)

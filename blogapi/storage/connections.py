@@ -110,10 +110,7 @@ class PostgresConnection(psycopg.Connection):
         return statement, dumped, self._adapter.types, self._adapter.formats
 
     def run(self, statements: list[tuple]) -> list[Result]:
-        """Run statements in one round trip. The first that fails ends the others.
-
-        Raises NotUnique, NoRow, Busy for the lock of the writer, or Unavailable.
-        """
+        """Run statements in one round trip, up to the first that fails. Raises NotUnique, NoRow, Busy, Unavailable."""
         known, found = len(self.prepared), []
         try:
             self.pgconn.enter_pipeline_mode()
@@ -196,11 +193,20 @@ class Connections:
 
     def connect(self) -> PostgresConnection:
         """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
-        connection, error = self._loop.run_in_thread(_connect, (self._address, self._settings))
+        connection, error = self._loop.run_in_thread(self._open, ())
         if error is not None:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
         connection.wait_for_socket = self._loop.wait_for_socket
         return connection
+
+    def _open(self) -> tuple[PostgresConnection | None, Exception | None]:
+        """Return a connection or the error: the server would log an error raised in a thread as unexpected."""
+        try:
+            connection = PostgresConnection.connect(self._address, autocommit=True, prepare_threshold=None)
+            connection.execute(self._settings)
+            return connection, None
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            return None, error
 
     def take(self) -> PostgresConnection:
         """Take a connection, which `give` gives back. Raises Unavailable."""
@@ -255,16 +261,6 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
                 pgconn.consume_input()
         results.append(pgconn.get_result())
     return results
-
-
-def _connect(address: str, settings: str) -> tuple[PostgresConnection | None, Exception | None]:
-    """Return a connection or the error: the server would log an error raised in a thread as unexpected."""
-    try:
-        connection = PostgresConnection.connect(address, autocommit=True, prepare_threshold=None)
-        connection.execute(settings)
-        return connection, None
-    except (psycopg.Error, OSError, UnicodeError) as error:
-        return None, error
 
 
 def reason(error: Exception) -> str:

@@ -42,9 +42,8 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
 def check_version(version: int, is_released: bool) -> None:
     """Raise Unavailable unless this program knows the tables of a database of ours."""
     if not is_released:  # It has a version from 1 to 5, but no `post_tag.name`.
-        raise Unavailable(
-            "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
-        )
+        remedy = "export its posts with the old program, and import them with this one"
+        raise Unavailable(f"it was written before version 1.0.0: {remedy}")
     if version > VERSION:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
 
@@ -133,10 +132,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 
 def write_backup(connection: sqlite3.Connection, path: Path) -> None:
-    """Write a consistent copy of the database of `connection` to a new file.
-
-    Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, or Unavailable if the copy is not sound.
-    """
+    """Write a consistent copy of a database to a new file. Raises Unavailable, and errors as `new_file` does."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise Unavailable("it belongs to another program")
     with new_file(path) as part:
@@ -162,9 +158,7 @@ def new_file(path: Path) -> Iterator[str]:
         _sync(part)
         try:
             os.link(part, path)  # one step, which overwrites nothing
-        except FileExistsError:
-            raise
-        except OSError:  # This file system has no links, which each says in another way.
+        except OSError:  # It exists, or this file system has no links, which each says in another way.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from itertools import dropwhile
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, MAX_ID, ApiKey, Post, Revision
 from blogapi.storage.pages import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
-from blogapi.storage.posts import Check
 from blogapi.storage.query import AsBytes
 from blogapi.storage.stored import Document, PostRef
 
@@ -97,16 +97,13 @@ def accept(document: bytes | None) -> None:
     """Accept every state of a post."""
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: Check = accept) -> bytes:
-    """Restore the text, tags and image of an earlier version; slug, status and dates stay. Returns the document.
-
-    Raises NotFound.
-    """
+def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: posts.Check = accept) -> bytes:
+    """Restore the fields RESTORED of a post from an earlier version; return its document. Raises NotFound."""
     old = documents.load(revision(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, check, by)
 
 
-def restore_deleted(tx: Transaction, post_id: int, by: str, check: Check = accept) -> bytes:
+def restore_deleted(tx: Transaction, post_id: int, by: str, check: posts.Check = accept) -> bytes:
     """Restore a post from the trash as it was; return its document. Raises NotFound.
 
     It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
@@ -127,13 +124,14 @@ def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     return created.document
 
 
-def unscheduled(post: Document, now: str) -> Document:
-    """Return a post as a draft if its scheduled time has passed."""
+def unscheduled(post: Document, now: str, is_published: bool = False) -> Document:
+    """Return a post as a draft, or published, if its scheduled time has passed."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
-    return documents.in_order(post | {"status": "draft", "published_at": None}) if has_passed else post
+    changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
+    return documents.in_order(post | changes) if has_passed else post
 
 
-def forget(tx: Transaction, post_id: int, check: Check = accept) -> None:
+def forget(tx: Transaction, post_id: int, check: posts.Check = accept) -> None:
     """Delete a post in the trash for good, with its versions. Raises NotFound."""
     with suppress(Damaged):  # A damaged post can be deleted, too.
         check(trashed(tx, post_id))
@@ -189,9 +187,8 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     waiting = _changed_since(database, since)
     for turn in (WAIT, PARK, SETTLE):
         undo_post = partial(_undo_post, turn=turn, since=since, key=key)
-        if dry_run:
-            results = (undo_post(database, post_id) for post_id in waiting)
-        else:
+        results = (undo_post(database, post_id) for post_id in waiting)
+        if not dry_run:
             results = posts.write_each(database, undo_post, waiting, STEP_SECONDS, pause)
         waiting = []
         for undone in filter(None, results):
@@ -210,49 +207,46 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
     """Return the plan for a post, or None if there is nothing to undo."""
-    changes = _changes(reader, post_id, since)
-    first = next((number for number, (by, _) in enumerate(changes) if key in (None, by)), None)
-    if first is None:
+    changes = list(dropwhile(lambda change: key not in (None, change[0]), _changes(reader, post_id, since)))
+    if not changes:
         return None
-    _, before = changes[first]
-    present, target = {}, {}
+    before, present, target = changes[0][1], {}, {}
     try:
         with suppress(NotFound):
             present = documents.load(posts.find(reader, post_id))
         if before:
             version = (Revision.post_id == post_id) & (Revision.version == before)
-            target = _as_of_now(documents.load(_find(reader, version, "revision")), present, reader.now)
+            kept = documents.load(_find(reader, version, "revision"))
+            target = unscheduled(kept, reader.now, present.get("status") == "published")
+            target["updated_at"] = present.get("updated_at", reader.now)
     except Damaged:
         return Plan({"title": ""} | present, {}, "it is damaged")
     if before == 0:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
     if target == present:
         return None
-    others = {by for by, _ in changes[first:]} - {key, BY} if key else set()
+    others = {by for by, _ in changes} - {key, BY} if key else set()
     return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
 
-def _changes(reader: Reader, post_id: int, since: str) -> list[tuple[str, int | None]]:
-    """Return the changes of a post since a time: by whom, and the version before.
+def _changes(reader: Reader, post_id: int, since: str) -> Iterator[tuple[str, int | None]]:
+    """Yield the changes of a post since a time: by whom, and the version before.
 
     That is None if the post was not there, and 0 if it is not kept.
     """
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))
-    present = reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id))
-    if present:
+    if present := reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id)):
         versions.append((*present, "", "", "present"))
-    changes: list[tuple[str, int | None]] = []
     last, last_state = 0, "restored"
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            changes.append((author, None if follows else 0))  # created or restored; or versions are missing
+            yield author, None if follows else 0  # created or restored; or versions are missing
         if until >= since:
-            changes.append((replaced_by, version))
+            yield replaced_by, version
         last, last_state = version, state
-    return changes
 
 
 def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
@@ -302,11 +296,3 @@ def _change(tx: Transaction, post_id: int, new: Document) -> None:
     post = stored.current(tx, post_id)
     old = documents.load(post.document)
     stored.write(tx, old, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY, post.version)
-
-
-def _as_of_now(post: Document, present: Document, now: str) -> Document:
-    """Return an earlier version of a post as it would be now: its scheduled time may have passed."""
-    new = unscheduled(post, now)
-    if new != post and present.get("status") == "published":
-        new = post | {"status": "published"}
-    return new | {"updated_at": present.get("updated_at", now)}

@@ -5,8 +5,7 @@ from peewee import AutoField, BlobField, CompositeKey, IntegerField, Model, Tabl
 from blogapi.storage.query import AsBytes
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
-POST_EVENTS = ("post.created", "post.updated", "post.published", "post.deleted")
-EVENTS = (*POST_EVENTS, "tag.updated", "tag.deleted", "ping")
+EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
 AUTHORS = ("settings", "import", "undo")  # in the history, of changes that no key made
 MAX_ID = 2**63 - 1
 
@@ -94,7 +93,7 @@ class Tag(BaseModel):
         primary_key = CompositeKey("tag", "status")
 
 
-Search = Table("search")  # no model: its columns are hidden columns of FTS5
+Search = Table("search")  # no model: each engine has its own columns, which FTS5 hides
 Recent = Table("recent")  # no model: a copy of a database indexes all posts again
 
 

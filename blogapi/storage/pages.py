@@ -84,13 +84,9 @@ def cursor_of(row: tuple) -> int | Cursor:
 
 
 def page_of(
-    rows: Iterable[tuple],
-    query: ListQuery,
-    now: str,
-    cursor: Callable[[tuple], int | Cursor] = cursor_of,
-    kept: Callable[[tuple, bytes], Any] | None = None,
+    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable = cursor_of, kept: Callable | None = None
 ) -> PostPage:
-    """Return a page of the documents in these rows, or of the values of `kept` for each row and its document.
+    """Return a page of the documents in these rows, or of `kept(row, document)` for each.
 
     It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
     """
@@ -163,7 +159,8 @@ def _newest(status: str | None, by_tag: bool) -> Prepared:
         query = Post.select(Post.id, Post.status, DOCUMENTS[engine])
         if status is None and not by_tag:
             return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
-        lists = [_ids(each, by_tag) for each in ([status] if status else STATUSES)]
+        listed = [_listed(each, by_tag) for each in ([status] if status else STATUSES)]
+        lists = [each.select(key).where(key < Param("before")) for each, key in listed]
         if status == "published":
             lists.append(_due_ids(by_tag))
         elif status == "scheduled":
@@ -171,11 +168,6 @@ def _newest(status: str | None, by_tag: bool) -> Prepared:
         return query.where(Post.id.in_(_merged(engine, lists, SQL("1").desc()))).order_by(newest_first)
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
-
-
-def _ids(status: str, by_tag: bool) -> Select:
-    query, key = _listed(status, by_tag)
-    return query.select(key).where(key < Param("before"))
 
 
 def future_ids(ids: Select) -> Select:
@@ -200,12 +192,10 @@ def _due_ids(by_tag: bool) -> Select:
 def latest(
     reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
 ) -> Iterator[tuple]:
-    """Return the rows of the latest posts before a cursor, by a time; only of those whose ids `found` selects.
+    """Return the rows of the latest posts before a cursor, by `sort`; only of those whose ids `found` selects.
 
-    `sort` is published_at or updated_at. `values` has now, tag (folded or None), after and limit.
-
-    Posts with the cursor's second come first, then earlier ones: a single query could not seek, and would read all
-    posts of that second for each page.
+    `values` has now, tag (folded or None), after and limit. Posts with the cursor's second come first, then earlier
+    ones: a single query could not seek, and would read all posts of that second for each page.
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
@@ -264,8 +254,7 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
 
     Raises Unavailable at the end if some are damaged, saying which.
     """
-    damaged = []
-    before = MAX_ID
+    damaged, before = [], MAX_ID
     while found := reader.row(_newest(None, False), before=before, limit=1):
         before, status, document = found
         try:

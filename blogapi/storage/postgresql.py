@@ -77,10 +77,7 @@ class Postgresql:
         return iter(result.rows)
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
-        """Begin a transaction that writes; return None if the lock is not free in time.
-
-        Raises Unavailable.
-        """
+        """Begin a transaction that writes; return None if the lock is not free in time. Raises Unavailable."""
         seconds = max(wait_seconds, self._wait_seconds)
         statements = [BEGIN, LIMIT, LOCK, webhooks.ACTIVE]
         if seconds > LOCK_SECONDS * 0.9:
@@ -91,7 +88,7 @@ class Postgresql:
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
-        return PostgresTransaction(self, connection, lock.rows[0][1], clock, active.rows)
+        return PostgresTransaction(self, clock, connection, lock, active)
 
     def _run(
         self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
@@ -186,13 +183,11 @@ class PostgresTransaction(Transaction):
     transaction delays all other writers.
     """
 
-    def __init__(
-        self, engine: Postgresql, connection: PostgresConnection, transaction_id: str, clock: Clock, active: list[tuple]
-    ):
+    def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Result, active: Result):
         super().__init__(engine, clock)
-        self._known = {webhooks.ACTIVE: active}
+        self._known = {webhooks.ACTIVE: active.rows}
         self._connection = connection
-        self._transaction_id = transaction_id
+        ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
         self.changes = 0  # counts failures, too: after one, the server accepts no statement but ROLLBACK
 
@@ -225,7 +220,7 @@ class PostgresTransaction(Transaction):
             if not self._connection.closed:
                 raise
             # The answer is lost: find out the result of the transaction before answering anybody.
-            committed = self.engine.connections.committed(self._transaction_id)
+            committed = self.engine.connections.committed(self._id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
         self.engine.connections.give(self._connection)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from itertools import islice
+from itertools import chain, islice, takewhile
 from typing import Any, Literal, NamedTuple
 
 from peewee import fn
@@ -313,12 +313,8 @@ def write_each(
 
     def write_some(tx: Transaction) -> list[Any]:
         until = time.monotonic() + seconds
-        results: list[Any] = []
-        for item in islice(items, done, None):
-            results.append(write(tx, item))
-            if time.monotonic() > until:
-                break
-        return results
+        others = takewhile(lambda _: time.monotonic() <= until, islice(items, done + 1, None))
+        return [write(tx, item) for item in chain([items[done]], others)]
 
     deadline = time.monotonic() + BUSY_SECONDS
     while done < len(items):

@@ -68,7 +68,7 @@ def _merged(*rows: TagRow) -> TagRow:
 
 def _named(reader: Reader, rows: list[TagRow]) -> list[CountedTag]:
     """Return tags by their names; those that are not in the rows are read from the newest posts."""
-    return [CountedTag(name or _spelling(reader, tag, "scheduled", newest), posts) for tag, name, newest, posts in rows]
+    return [CountedTag(name or _spelling(reader, tag, newest), posts) for tag, name, newest, posts in rows]
 
 
 @cache
@@ -103,9 +103,14 @@ _of_schedule = _of_schedule.where(_asked(PostTag.tag)).group_by(PostTag.tag)
 # The tags of one post
 
 
-def _spelling(reader: Reader, tag: str, status: str, post_id: int) -> str:
-    """Return a tag as a post spells it."""
-    return reader.row(_name, tag=tag, status=status, post_id=post_id)[0]
+def _spelling(reader: Reader, tag: str, post_id: int) -> str:
+    """Return a tag as a post spells it; folded if the post was deleted meanwhile."""
+    (name,) = reader.row(_name, tag=tag, post_id=post_id) or (tag,)
+    return name
+
+
+_of_any_status = PostTag.tag == Param("tag"), PostTag.status.in_(STATUSES), PostTag.post_id == Param("post_id")
+_name = Prepared(PostTag.select(PostTag.name).where(*_of_any_status))
 
 
 def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], published_at: str | None) -> None:
@@ -146,7 +151,6 @@ def detach_all(tx: Transaction, post_id: int) -> None:
 
 _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
 _of_post = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
-_name = Prepared(PostTag.select(PostTag.name).where(_of_post))
 _carries = fn.EXISTS(PostTag.select(PostTag.tag).where(_of_post))
 _is_newest = Tag.newest == Param("post_id")
 _with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with an index.
@@ -184,7 +188,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
     counts = PostTag.select(PostTag.status, *_counted).where(PostTag.tag == new).group_by(PostTag.status)
     for status, newest, posts in list(tx.rows(counts)):
-        spelled = _spelling(tx, new, status, newest)
+        spelled = _spelling(tx, new, newest)
         tx.execute(Tag.insert(tag=new, status=status, name=spelled, newest=newest, posts=posts))
     tag = find(tx, new)
     if changed or tag.name != before.name:
@@ -213,7 +217,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
                 tx.execute(_set_document, id=post_id, document=changed, updated_at=tx.now)
-                old, new = ({"status": status, "tags": documents.tags(each)} for each in (document, changed))
+                old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
                 search.reindex(tx, post_id, old, new)
                 tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
                 tx.execute_many(_respell, [tag | {"status": status, "post_id": post_id} for tag in tags])

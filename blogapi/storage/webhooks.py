@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from peewee import Case, Expression, fn
@@ -140,10 +141,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events, in that order, for the webhooks that subscribe to them. A post in `data` is sent without content.
-
-    Without webhooks this only reads an empty table.
-    """
+    """Record events, in this order, for webhooks that subscribe to them. A post in `data` is sent without content."""
     for name in types:
         receivers = [webhook_id for webhook_id, events in tx.rows_once(ACTIVE) if events and f'"{name}"' in events]
         if receivers:
@@ -168,9 +166,8 @@ _add_delivery = Prepared(Delivery.insert(_at_once))  # next_attempt_at is no tim
 # Deliveries
 
 _known_columns = (getattr(Delivery, name) for name in KnownDelivery._fields[3:])
-_deliveries = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id).join(
-    Event, on=Event.id == Delivery.event_id
-)
+_deliveries = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id)
+_deliveries = _deliveries.join(Event, on=Event.id == Delivery.event_id)
 
 
 def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
@@ -221,12 +218,11 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
     First attempts and repeated deliveries are ordered by event, retries by time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
-    first, retries = (list(reader.rows(query, **values)) for query in (_first, _retries))
-    messages = []
-    while len(messages) < limit and (first or retries):
-        is_retry = (sent + len(messages) + 1) % RETRY_EVERY == 0
-        source = retries if retries and (is_retry or not first) else first
-        messages.append(Message._make(source.pop(0)))
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (_first, _retries))
+    messages: list[Message] = []
+    for number in range(sent + 1, sent + limit + 1):
+        sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
+        messages += map(Message._make, islice(chain(*sources), 1))
     return messages
 
 
@@ -240,9 +236,8 @@ _messages = (
     .limit(Param("limit"))
 )
 _first = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
-_retries = Prepared(
-    _messages.where(_is_due, Delivery.next_attempt_at > "").order_by(Delivery.next_attempt_at, Delivery.event_id)
-)
+_by_time = Delivery.next_attempt_at, Delivery.event_id
+_retries = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
@@ -253,21 +248,17 @@ def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
 
 # A delivery that was repeated during the attempt is sent again, regardless of the result.
 _same = Delivery.repeats == Param("repeats")
-_record_attempt = Prepared(
-    Delivery.update(
-        {
-            Delivery.attempts: Delivery.attempts + 1,
-            Delivery.last_status: Param("status"),
-            Delivery.last_error: Param("error"),
-            Delivery.state: Case(None, [(_same, Param("state"))], "pending"),
-            Delivery.next_attempt_at: Case(None, [(_same, Param("next_attempt_at"))], ""),
-        }
-    ).where(Delivery.webhook_id == Param("webhook_id"), Delivery.event_id == Param("event_id"))
+_attempted = Delivery.update(
+    attempts=Delivery.attempts + 1,
+    last_status=Param("status"),
+    last_error=Param("error"),
+    state=Case(None, [(_same, Param("state"))], "pending"),
+    next_attempt_at=Case(None, [(_same, Param("next_attempt_at"))], ""),
 )
-# Unless the webhook's url has changed.
-_turn_off = Prepared(
-    Webhook.update({Webhook.active: 0}).where(Webhook.id == Param("webhook_id"), Webhook.url == Param("url"))
-)
+_of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
+_record_attempt = Prepared(_attempted.where(_of_attempt))
+_of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook that has another stays on.
+_turn_off = Prepared(Webhook.update(active=0).where(_of_url))
 
 
 # Bounds, in several transactions, so that other writes run in between
@@ -298,8 +289,6 @@ def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
     return len(removed)
 
 
-# Restricted to existing webhooks, as the primary key of the deliveries begins with their id.
-_of_event = Delivery.select(Delivery.event_id).where(
-    Delivery.webhook_id.in_(Webhook.select(Webhook.id)), Delivery.event_id == Event.id
-)
+_of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # The primary key begins with it.
+_of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
 _remove_event = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))

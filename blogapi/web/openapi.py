@@ -15,38 +15,13 @@ from marshmallow import fields
 from werkzeug.routing import Rule
 
 from blogapi.files.markdown import render
-from blogapi.post import ID, LISTED, SLUG, STATUSES, PostSchema, StrictSchema
+from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS
 from blogapi.web.operations import Operation
 from blogapi.web.request import MARKDOWN
-from blogapi.web.schemas import DELIVERY_ID
-
-Described = tuple[str, dict[str, Any]]  # a description, and a JSON schema
 
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-# By the name of the converter
-PATH_PARAMETERS: dict[str, Described] = {
-    "id": ("The id, as the service gave it.", {"type": "string", "pattern": f"^{ID}$"}),
-    "slug": ("The slug: at most 100 characters.", {"type": "string", "pattern": f"^{SLUG}$", "maxLength": 100}),
-    "tag": ("The name, percent-encoded; letter case does not matter.", {"type": "string", "minLength": 1}),
-    "delivery_id": (
-        "The id of the delivery, which is its `webhook-id`.",
-        {"type": "string", "pattern": f"^{DELIVERY_ID}$"},
-    ),
-}
-REQUEST_HEADERS: dict[str, Described] = {
-    "If-Match": ("Change the post only if it still has this ETag (RFC 9110).", {"type": "string"}),
-    "If-None-Match": (
-        "GET: answer 304 if the ETag is still this one. PUT: change nothing if the post has it; `*` is any ETag.",
-        {"type": "string"},
-    ),
-    "Idempotency-Key": (
-        "1 to 255 visible ASCII characters. The same key and body again within 24 hours get the same post, and create "
-        "nothing: retrying is safe.",
-        {"type": "string", "pattern": "^[!-~]{1,255}$"},
-    ),
-}
 # Enumerations that several schemas use, by name: their words, and a description
 SHAPES = {
     "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
@@ -74,14 +49,12 @@ class SchemaConverter(OpenAPIConverter):
         return described
 
 
-class Plugin(MarshmallowPlugin):
-    Converter = SchemaConverter
-
-
 def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
     """Return the description of the application's operations; their addresses begin with `prefix`."""
-    plugin = Plugin(schema_name_resolver=lambda schema: type(schema).__name__.removesuffix("Schema"))
+    plugin = MarshmallowPlugin()
+    plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())
+    known = base.pop("x-parameters")
     servers = [{"url": prefix or "/", "description": "this server"}]
     title, version = base["info"]["title"], base["info"]["version"]
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
@@ -90,20 +63,20 @@ def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
         view = app.view_functions[rule.endpoint]
         if hasattr(view, "operation"):
-            path = PLACE.sub(r"{\2}", rule.rule)
-            spec.path(path, operations={view.operation.method.lower(): describe_operation(rule, view)})
+            operations = {view.operation.method.lower(): describe_operation(rule, view, known)}
+            spec.path(PLACE.sub(r"{\2}", rule.rule), operations=operations)
     return spec.to_dict()
 
 
-def describe_operation(rule: Rule, view: Callable) -> dict[str, Any]:
-    """Return the OpenAPI operation of a view."""
+def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI operation of a view; `known` are all parameters of paths and headers."""
     operation: Operation = view.operation
     described = {
         "operationId": rule.endpoint.rpartition(".")[2],
         "summary": getdoc(view).partition("\n")[0],
         "description": getdoc(view),  # The description repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
-        "parameters": list(parameters(rule, operation)),
+        "parameters": list(parameters(rule, operation, known)),
         "responses": responses(rule, operation),
     }
     if operation.body:
@@ -121,19 +94,13 @@ def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str,
     return types
 
 
-def parameters(rule: Rule, operation: Operation) -> Iterator[dict[str, Any]]:
+def parameters(rule: Rule, operation: Operation, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
-        yield parameter("path", name, PATH_PARAMETERS[converter], required=True)
+        yield {"in": "path", "name": name} | known[converter] | {"required": True}
     for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
-        yield parameter("header", name, REQUEST_HEADERS[name])
+        yield {"in": "header", "name": name} | known[name]
     yield {"in": "query", "schema": operation.query}
-
-
-def parameter(place: str, name: str, described: Described, **more: Any) -> dict[str, Any]:
-    """Return an OpenAPI parameter."""
-    description, schema = described
-    return {"in": place, "name": name, "description": description, "schema": schema} | more
 
 
 def has_validator(operation: Operation) -> bool:

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from marshmallow import ValidationError, fields, missing, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 from marshmallow.validate import Range
 
 from blogapi import post as rules
-from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, fold, length, number
+from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, fold, length, matching
 from blogapi.storage.models import MAX_ID
 from blogapi.storage.pages import Cursor
 from blogapi.storage.search.index import words
 
-DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 MAX_PAGE_SIZE = 1000  # posts, or tags
 FIELD_NAMES = "|".join(rules.FIELDS)
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
@@ -37,22 +36,17 @@ class Flag(fields.Boolean):
 # Parameters of queries, each loaded from a text
 
 
-class Parameter(fields.String):
-    """A parameter, which `parse` loads: it raises ValidationError."""
-
-    def __init__(self, parse: Callable[[str], Any], description: str, load_default: Any = missing, **described: Any):
-        super().__init__(load_default=load_default, **about(description, **described))
-        self.parse = parse
-
-    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        return self.parse(value)
+def parsed(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:
+    """Return a field for a text that `parse` loads: it raises ValidationError."""
+    return fields.String(post_load=parse, **about(description, **more))
 
 
-def page_size(what: str, default: int = 100) -> Parameter:
+def page_size(what: str, default: int = 100) -> fields.String:
     """Return the parameter for the number of items on a page; above 1,000 it counts as 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
-    return Parameter(parse_page_size, description, default, type="integer", minimum=1)
+    described = about(description, type="integer", minimum=1)
+    return fields.String(post_load=parse_page_size, load_default=default, **described)
 
 
 def parse_page_size(text: str) -> int:
@@ -96,7 +90,7 @@ def parse_names(text: str) -> str:
     return ",".join(name for name in rules.FIELDS if name in names or name in rules.LISTED)
 
 
-class Before(Parameter):
+class Before(fields.String):
     """The start of a page of posts: the id of a post or, for another `sort` than by creation, a Cursor."""
 
     def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
@@ -135,25 +129,22 @@ class ListQuerySchema(QuerySchema):
     """The query of GET /posts."""
 
     limit = page_size("posts")
-    status = choice(*rules.STATUSES, **about("Only posts of this status."))
-    tag = Parameter(parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S")
+    status = choice(rules.STATUSES, "Only posts of this status.")
+    tag = parsed(parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S")
     before = Before(
-        parse_id,
-        "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
-        pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
+        **about(
+            "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
+            pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
+        )
     )
     sort = choice(
-        "created_at",
-        "published_at",
-        "relevance",
-        **about(
-            "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the "
-            "posts whose title alone has all words. Left out: newest first."
-        ),
+        ("created_at", "published_at", "relevance"),
+        "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the posts whose title "
+        "alone has all words. Left out: newest first.",
     )
     published_after = DateOrTime(**about(f"Only posts published then or later. {OF_PUBLICATION}"))
     published_before = DateOrTime(**about(f"Only posts published before then. {OF_PUBLICATION}"))
-    fields = Parameter(
+    fields = parsed(
         parse_names,
         "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
         pattern=f"^({FIELD_NAMES})(,({FIELD_NAMES}))*$",
@@ -180,15 +171,12 @@ class ListQuerySchema(QuerySchema):
                 raise ValidationError("needs sort=published_at", name)
 
 
-REVISION = Parameter(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
-DELETED = Parameter(
+REVISION = parsed(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
+DELETED = parsed(
     partial(parse_cursor, order="deleted_at"),
     "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
 )
-
-
-# Answers, and bodies
 
 
 class PostWithoutContentSchema(PostSchema):
@@ -216,7 +204,7 @@ class RevisionSchema(TrashedPostSchema):
         exclude = ("deleted_at",)
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
-    revision = number("The number of the revision, as text.")
+    revision = matching(ID, 1, 19, "The number of the revision, as text.")
     replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
 
 

@@ -82,16 +82,12 @@ class Sender:
         self.every(MINUTE, self.prune)
         for webhook_id, url, secret in webhooks.due_webhooks(self.database):
             if webhook_id not in self.sending:
-                self.begin(webhook_id, url, secret)
+                messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+                endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+                thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
+                self.sending[webhook_id] = thread
+                thread.start()
         self.every(SETTLE_SECONDS, search.settle, self.database)  # last: a failure keeps no message back
-
-    def begin(self, webhook_id: int, url: str, secret: str) -> None:
-        """Begin to send some of the messages that are due for a webhook."""
-        messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
-        endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
-        thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
-        self.sending[webhook_id] = thread
-        thread.start()
 
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
@@ -117,12 +113,10 @@ class Sender:
 
     def prune(self) -> None:
         """Delete expired rows, and drop the pending deliveries that are too many."""
-        for webhook in webhooks.listing(self.database):
-            if dropped := self.repeat(webhooks.drop, webhook.id):
-                log.warning(
-                    "webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, dropped
-                )
-            self.repeat(webhooks.prune, webhook.id)
+        for each in webhooks.listing(self.database):
+            if dropped := self.repeat(webhooks.drop, each.id):
+                log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
+            self.repeat(webhooks.prune, each.id)
         self.database.write(posts.forget_idempotency_keys)
         self.repeat(history.prune, self.config.keep_days)
 
@@ -144,8 +138,12 @@ class Sender:
                 time.sleep(PACE_SECONDS)
             result = endpoint.send(message.id, message.payload, self.clock())
             state = outcome(message.attempts, result, self.clock())
-            if state[0] == "failed":
-                log.warning("webhook %s failed for good: %s", webhook_id, failure(message, result))
+            if result.status == GONE:
+                log.warning("webhook %s failed for good: status %s; it is turned off", webhook_id, GONE)
+            elif state[0] == "failed":
+                what = f"{message.id} after {message.attempts + 1} attempts"
+                reason = result.error or f"status {result.status}"
+                log.warning("webhook %s failed for good: %s, at last %s", webhook_id, what, reason)
             done = webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error
             self.attempts.append(Attempt(*done, *state))
             self.sent[webhook_id] += 1
@@ -162,11 +160,3 @@ def outcome(attempts: int, result: Result, now: float) -> tuple[str, str | None]
         return "failed", None
     seconds = RETRIES[attempts] * random.uniform(1, 1 + JITTER)
     return "pending", rfc3339(math.ceil(now + max(seconds, min(result.retry_after, DAY))))
-
-
-def failure(message: Message, result: Result) -> str:
-    """Return a line for the log about a message that is not sent again."""
-    reason = result.error or f"status {result.status}"
-    if result.status == GONE:
-        return f"{reason}; it is turned off"
-    return f"{message.id} after {message.attempts + 1} attempts, at last {reason}"

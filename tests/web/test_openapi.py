@@ -13,11 +13,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
 from selenium.webdriver.support.wait import WebDriverWait
 
-from blogapi.post import PostSchema, StrictSchema
+from blogapi.post import ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS, Event
 from blogapi.web.openapi import SHAPES
 from blogapi.web.schemas import TagSchema
-from blogapi.web.views.webhooks import CreatedWebhookSchema, DeliverySchema, WebhookSchema
+from blogapi.web.views.webhooks import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 REFERENCE = (CHECKOUT / "docs/reference.md").read_text()
@@ -136,6 +136,19 @@ def test_everything_is_described_in_words(description):
         is_component = path[:1] == ("components",) and len(path) == 3 and path[1] != "securitySchemes"
         if is_property or is_component or path[-2:-1] in (("parameters",), ("tags",)) or "operationId" in part:
             assert len(part.get("description", "")) > 4, path
+
+
+def test_the_parameters_of_paths_have_the_rules_of_the_service(description):
+    def schemas(path):
+        parameters = description["paths"][path]["get" if path.startswith("/v1/posts") else "post"]["parameters"]
+        return [each["schema"] for each in parameters if each["in"] == "path"]
+
+    of_id = {"type": "string", "pattern": f"^{ID}$"}
+    of_slug = {"type": "string", "pattern": f"^{SLUG}$", "maxLength": MAX_SLUG}
+    of_delivery = {"type": "string", "pattern": f"^{DELIVERY_ID}$"}
+    assert schemas("/v1/posts/{post}/revisions/{revision}") == [of_id, of_id]
+    assert schemas("/v1/posts/by-slug/{post}") == [of_slug]
+    assert schemas("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver") == [of_id, of_delivery]
 
 
 def test_its_patterns_are_short_and_plain_ascii(description):

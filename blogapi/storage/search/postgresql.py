@@ -9,19 +9,17 @@ from operator import add as union_all
 from operator import and_
 from typing import Any
 
-from peewee import SQL, Case, Expression, Node, Select, Table, Tuple, fn
+from peewee import SQL, Case, Expression, Node, Select, Tuple, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.models import Post
+from blogapi.storage.models import Post, Search
 from blogapi.storage.pages import Cursor, bounded
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
 FIRST = 200  # posts, read before the index is used
 MARKS = {"text": "", "labels": index.OF_TAG, "title": index.OF_TITLE}  # of words, by the names of parameters
-
-Words = Table("search")  # with post_id, text, labels and published
 
 
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -53,10 +51,7 @@ def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterat
 
 
 def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
-    """Return the rows of the latest posts that are found, by published_at or updated_at.
-
-    `values` has now, tag, limit and after.
-    """
+    """Return the rows of the latest posts that are found, by `sort`. `values` has now, tag, limit and after."""
     return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
@@ -90,10 +85,8 @@ def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: b
     """Return the query of a page by time, with now, time, id, after, limit, and the parameters of `_words`."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()
-    lists = [
-        Post.select(key, time).where(Post.status == each, _earlier(time)).order_by(*order).limit(Param("first"))
-        for each in ([status] if status else STATUSES)
-    ]
+    listed = Post.select(key, time).order_by(*order).limit(Param("first"))
+    lists = [listed.where(Post.status == each, _earlier(time)) for each in ([status] if status else STATUSES)]
     merged = reduce(union_all, lists).order_by(SQL("2").desc(), SQL("1").desc()).limit(Param("first")).alias("merged")
     found = _found(Select([merged], [merged.c.id]), count, by_title, status, by_tag)
     is_earlier = _earlier(fn.NULLIF(time, ""))  # keeps PostgreSQL from an index: the ids find the posts
@@ -125,7 +118,7 @@ def _found(first: Select, count: int, by_title: bool | None, status: str | None,
     if by_title:
         return Post.id == fn.ANY(indexed)
     listed = fn.ARRAY(first)
-    among = _matching(False, count, by_title, by_tag).where(Words.c.post_id == fn.ANY(listed)).alias("among")
+    among = _matching(False, count, by_title, by_tag).where(Search.c.post_id == fn.ANY(listed)).alias("among")
     ids = fn.COALESCE(fn.ARRAY_AGG(among.c.post_id), SQL("'{}'"))
     is_enough = (fn.COUNT(among.c.post_id) >= Param("limit")) | (fn.CARDINALITY(listed) < Param("first"))
     return Post.id == fn.ANY(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
@@ -141,11 +134,11 @@ def _matching(by_index: bool, count: int, by_title: bool | None, by_tag: bool) -
         conditions = [*anywhere, Case(None, [(reduce(and_, anywhere), ~reduce(and_, in_title))])]
     if by_tag:
         conditions.append(has("labels", "label"))
-    return Words.select(Words.c.post_id).where(*conditions)
+    return Search.select(Search.c.post_id).where(*conditions)
 
 
 def _has(by_index: bool, column: str, name: str) -> Node:
     """Return the condition that a column contains a sequence. LIKE uses the index, and is slower without it."""
     if by_index:
-        return Expression(Words.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
-    return fn.STRPOS(Words.c[column], Param(name)) > 0
+        return Expression(Search.c[column], "LIKE", fn.CONCAT("%", Param(name).cast("text"), "%"))
+    return fn.STRPOS(Search.c[column], Param(name)) > 0

@@ -49,9 +49,6 @@ def end_session() -> Response:
     return redirect(address(), 303)
 
 
-# Keys
-
-
 @blueprint.get("/keys")
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
@@ -80,9 +77,6 @@ def regenerate_key() -> Response:
     name, key = g.form.get("name", ""), keys.new_key()
     request.database.write(keys.replace, name, key)
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
-
-
-# Webhooks
 
 
 @blueprint.get("/webhooks")

@@ -7,8 +7,7 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi import post as rules
-from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, about, choice
+from blogapi.post import STATUSES, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, choice, is_slug
 from blogapi.storage import errors, history, pages, posts, search, tags
 from blogapi.storage.documents import dump
 from blogapi.storage.engine import Database
@@ -20,13 +19,13 @@ from blogapi.web.access import READERS, in_scope
 from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
 from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
-from blogapi.web.schemas import Parameter, TagSchema, page_size, parameters
+from blogapi.web.schemas import TagSchema, page_size, parameters
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
-COUNTED = choice(*rules.STATUSES, **about("Count only posts of this status, and leave out other tags."))
+COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
 
 
 @operation(
@@ -50,19 +49,14 @@ def list_posts(request: Request) -> Response:
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
     """Return a page of a list. A search that may take long runs in a thread, so that other requests are answered."""
     asked = pages.ListQuery(**query)
-    if not asked.q:
-        return pages.page(db, asked)
-    if search.is_quick(db, asked):
-        return search.page(db, asked)
-    return db.read_in_thread(client, search.page, asked)
+    find = search.page if asked.q else pages.page
+    if asked.q and not search.is_quick(db, asked):
+        return db.read_in_thread(client, find, asked)
+    return find(db, asked)
 
 
 @operation(
-    "POST /v1/posts",
-    CREATED,
-    body=PostInputSchema(),
-    content_types=POST_TYPES,
-    request_headers=("Idempotency-Key",),
+    "POST /v1/posts", CREATED, body=PostInputSchema(), content_types=POST_TYPES, request_headers=("Idempotency-Key",)
 )
 def create_post(request: Request) -> Response:
     """Create a post.
@@ -74,11 +68,7 @@ def create_post(request: Request) -> Response:
     return created(request, post.id, post.document)
 
 
-@operation(
-    "GET /v1/posts/<id:post>",
-    Answer(200, "The post.", PostSchema(), ("ETag",), POST_TYPES),
-    scopes=SCOPES,
-)
+@operation("GET /v1/posts/<id:post>", Answer(200, "The post.", PostSchema(), ("ETag",), POST_TYPES), scopes=SCOPES)
 def get_post(request: Request, post: PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
@@ -121,7 +111,7 @@ def put_post(request: Request, post: str) -> Response:
     If the post is the same already, nothing is written. To send a Markdown file: `curl -T FILE` with
     `Content-Type: text/markdown`.
     """
-    if not rules.is_slug(post):
+    if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
     body, check = parse_body(request), precondition(request)
     same = posts.find_same(request.database, post, body)  # so it is valid: this is the path of most files of a folder
@@ -139,9 +129,7 @@ def put_post(request: Request, post: str) -> Response:
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=parameters(
-        permanent=choice("true", "false", **about("`true`: the post is gone at once, with its revisions."))
-    ),
+    query=parameters(permanent=choice(("true", "false"), "`true`: the post is gone at once, with its revisions.")),
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
@@ -210,9 +198,7 @@ def list_trash(request: Request) -> Response:
 
 
 @operation(
-    "GET /v1/trash/<id:post>",
-    Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES),
-    scopes=READERS,
+    "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READERS
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
@@ -243,16 +229,13 @@ def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> byte
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
 
 
-# Tags
-
-
 @operation(
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
     query=parameters(
         limit=page_size("tags", schemas.MAX_PAGE_SIZE),
         status=COUNTED,
-        after=Parameter(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
+        after=schemas.parsed(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
     ),
     scopes=SCOPES,
 )

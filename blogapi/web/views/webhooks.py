@@ -7,25 +7,19 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
-from blogapi.post import Distinct, Pattern, StrictSchema, Text, Time, Url, about, choice, length, number
+from blogapi.post import ID, Distinct, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.storage import webhooks
 from blogapi.storage.models import EVENTS
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
 from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, Request, load_body
 from blogapi.web.responses import json_response, no_content
-from blogapi.web.schemas import DELIVERY_ID, Flag
+from blogapi.web.schemas import Flag
 from blogapi.web.service import Service
 from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
-WEBHOOK_EXAMPLE = {
-    "id": "1",
-    "url": "https://example.org/hook",
-    "events": ["post.published"],
-    "active": True,
-    "created_at": "2026-11-20T10:10:00Z",
-}
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 
 
 class WebhookInputSchema(StrictSchema):
@@ -34,7 +28,7 @@ class WebhookInputSchema(StrictSchema):
     example = {"url": "https://example.org/hook", "events": ["post.published"]}
     url = Url("Where events are sent.", required=True)
     events = Distinct(
-        choice(*EVENTS, **about("An event.")),
+        choice(EVENTS, "An event."),
         length(1, len(EVENTS), "events"),
         load_default=EVENTS,
         **about("The events that are sent there, at least one. By default, a new webhook gets all of them."),
@@ -52,10 +46,10 @@ class WebhookSchema(WebhookChangeSchema):
     """A webhook."""
 
     class Meta:
-        fields = tuple(WEBHOOK_EXAMPLE)
+        fields = ("id", "url", "events", "active", "created_at")
 
-    example = WEBHOOK_EXAMPLE
-    id = number("The id, a number as text.")
+    example = {"id": "1", **WebhookInputSchema.example, "active": True, "created_at": "2026-11-20T10:10:00Z"}
+    id = matching(ID, 1, 19, "The id, a number as text.")
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
@@ -66,14 +60,10 @@ class CreatedWebhookSchema(WebhookSchema):
     """A new webhook, with its secret."""
 
     class Meta:
-        fields = (*WEBHOOK_EXAMPLE, "secret")
+        fields = (*WebhookSchema.Meta.fields, "secret")
 
-    example = WEBHOOK_EXAMPLE | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo="}
-    secret = Text(
-        length(50, 50),
-        Pattern("^whsec_[A-Za-z0-9+/]{43}=$"),
-        **about("The key that signs the deliveries; it is shown only once."),
-    )
+    example = WebhookSchema.example | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo="}
+    secret = matching("whsec_[A-Za-z0-9+/]{43}=", 50, 50, "The key that signs the deliveries; it is shown only once.")
 
 
 class DeliverySchema(StrictSchema):
@@ -88,15 +78,10 @@ class DeliverySchema(StrictSchema):
         "last_status": 502,
         "next_attempt_at": "2026-11-20T10:10:06Z",
     }
-    id = Text(
-        length(26, 26),
-        Pattern(f"^{DELIVERY_ID}$"),
-        required=True,
-        **about("The `webhook-id` that the receiver gets: 26 characters."),
-    )
-    event = choice(*EVENTS, required=True, **about("The event."))
+    id = matching(DELIVERY_ID, 26, 26, "The `webhook-id` that the receiver gets: 26 characters.")
+    event = choice(EVENTS, "The event.", required=True)
     created_at = Time(required=True, **about("When the event happened, in UTC, whole seconds."))
-    state = choice("pending", "delivered", "failed", required=True, **about("`pending` until delivered or failed."))
+    state = choice(("pending", "delivered", "failed"), "`pending` until delivered or failed.", required=True)
     attempts = fields.Integer(required=True, validate=Range(min=0), **about("The number of attempts."))
     last_status = fields.Integer(validate=Range(100, 999), **about("What the receiver last answered: 100 to 999."))
     last_error = fields.String(**about("Why the last attempt failed."))
