@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -46,11 +46,9 @@ class LazyGroup(click.Group):
     """Commands of which some are imported when they are called: the others do without parsers of Markdown and HTML."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
         return sorted([*super().list_commands(ctx), *LAZY])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command."""
         return resolve_name(f"blogapi.cli.transfer:{name}_posts") if name in LAZY else super().get_command(ctx, name)
 
 
@@ -73,10 +71,8 @@ def opened(create: bool = False) -> Iterator[Database]:
     """Open the database of the environment. It is set up or upgraded only with `create`."""
     engine = engine_for(Config.from_environ(os.environ).database)
     engine.open(create)
-    try:
+    with closing(engine):
         yield Database(engine)
-    finally:
-        engine.close()
 
 
 def show(text: str) -> None:
@@ -222,9 +218,6 @@ def settings(end: bool) -> None:
             except OSError:
                 database.write(api_keys.end_session, link)
                 raise
-
-
-# The installation
 
 
 @command_line.command()

@@ -78,9 +78,12 @@ def import_posts(
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, TemporaryFile() as spool:
         sources = Sources(paths, spool, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
-        results = foresee(database, sources) if dry_run else store(database, sources, events, by)
+        if dry_run:
+            results = (_result(_would_put, database, _checked(source)) for source in sources)
+        else:
+            results = with_progress(store(database, sources, events, by), len(sources))
         try:
-            for outcome, checked in results if dry_run else with_progress(results, len(sources)):
+            for outcome, checked in results:
                 report.add(outcome, checked)
                 if redirects and isinstance(checked, Item) and not dry_run:
                     redirects.writelines(moves(checked))
@@ -90,10 +93,7 @@ def import_posts(
 
 
 def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[Result]:
-    """Create or update the posts of the sources; yield each result once it is on disk.
-
-    No transaction is open while a result is handled. Raises Unavailable.
-    """
+    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
@@ -104,13 +104,8 @@ def store(database: Database, sources: Iterable[Item | Refused], events: bool, b
         yield from posts.write_each(database, partial(_result, put), batch, TRANSACTION_SECONDS, pause)
 
 
-def foresee(reader: Reader, sources: Iterable[Item | Refused]) -> Iterator[Result]:
-    """Yield the results that `store` would yield, without writing."""
-
-    def put(reader: Reader, item: Item) -> str:
-        return posts.would_put(reader, item.fields["slug"], item.fields)
-
-    return (_result(put, reader, _checked(source)) for source in sources)
+def _would_put(reader: Reader, item: Item) -> str:
+    return posts.would_put(reader, item.fields["slug"], item.fields)
 
 
 def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
@@ -167,7 +162,7 @@ class Report:
                 click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
             return
         for reason in checked:
-            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(str(reason))}", err=True)
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
 
     def print(self, left_out: Mapping[str, int]) -> None:
         """Print the counts, with those of what is not imported."""

@@ -214,9 +214,6 @@ def _time(value: Any) -> str:
         return ""
 
 
-# HTML
-
-
 class Converter(MarkdownConverter):
     """Converts HTML to Markdown of the same meaning; elements that Markdown lacks stay HTML."""
 

@@ -207,10 +207,8 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.split("\n"), 2):
-        if name := TOML_NAME.match(line):
-            lines.setdefault(name[1].strip(), number)
+    names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
+    lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
     return values, {name: lines.get(name, 2) for name in values}
 
 

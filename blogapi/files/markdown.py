@@ -105,9 +105,9 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
     """Return front matter of other programs as ours: Hugo's names have no case, and Zola groups tags."""
-    for group in [name for name in values if name == "taxonomies" and isinstance(values[name], dict)]:
-        lines = dict.fromkeys(values[group], lines[group]) | lines
-        values = values[group] | {name: value for name, value in values.items() if name != group}
+    if isinstance(groups := values.get("taxonomies"), dict):
+        lines = dict.fromkeys(groups, lines["taxonomies"]) | lines
+        values = groups | {name: value for name, value in values.items() if name != "taxonomies"}
     names = {name: LOWER.get(name.lower(), name) for name in values}
     values = {names[name]: value for name, value in values.items()}
     for name in [name for name in IMAGE_NAMES if isinstance(values.get(name), list)]:
@@ -225,15 +225,11 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-# The export
-
-
 def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> dict[Path, str]:
     """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
-    Return whether each file was written, unchanged or deleted, or why it could not be. A file with the same bytes is
-    not touched; any other is replaced atomically. With `delete`, the files of posts that are gone are removed: regular
-    files SLUG.md whose front matter has that slug and all that an export writes. All others are kept.
+    Return whether each file was written, unchanged, deleted or kept, or why it could not be. With `delete`, remove the
+    files of posts that are gone: regular files SLUG.md whose front matter has that slug and all that an export writes.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -254,7 +250,7 @@ def _attempt(verb: str, function: Callable[..., str], path: Path, *arguments: An
 
 
 def _write(path: Path, post: Mapping[str, Any]) -> str:
-    """Write a post to a file, unless that is a regular one with the same bytes. A link is not followed."""
+    """Replace a file atomically, unless it is a regular one with the same bytes. A link is not followed."""
     data = render(post)
     with suppress(OSError):
         state = path.lstat()

@@ -67,7 +67,8 @@ class Refused(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.source}:{self.line}: {self.reason}" if self.line else f"{self.source}: {self.reason}"
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return shown(f"{place}: {self.reason}")
 
 
 class Found(NamedTuple):
@@ -199,8 +200,7 @@ class Sources:
             if post["kind"] not in self.kinds:
                 self.left_out[post["kind"]] += 1
             elif "error" in post:
-                source = shown(f"{path} ({post['slug'] or 'id ' + post['id']})")
-                yield Refused(source, None, post["error"])
+                yield Refused(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
             else:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
@@ -224,7 +224,7 @@ class Sources:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
         old_paths = (*paths, *aliases)
-        item = Item(shown(str(path)), fields, document.created_at, dropped, document, old_paths, parents=parents)
+        item = Item(str(path), fields, document.created_at, dropped, document, old_paths, parents=parents)
         return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
@@ -233,15 +233,11 @@ class Sources:
         fields = {"slug": slug, "title": _title(slug)} | fields
         name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [path_of(post.get("path"))]))
-        item = Item(shown(f"{file} ({name})"), fields, post["created_at"], old_paths=paths, parents=(post["id"],))
+        item = Item(f"{file} ({name})", fields, post["created_at"], old_paths=paths, parents=(post["id"],))
         return self._completed(item)
 
     def _completed(self, item: Item, folder: str = "") -> Item:
-        """Complete a post.
-
-        A post published in the future is scheduled, and one scheduled for the past is published. A post with another
-        status keeps no time in the future.
-        """
+        """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
         fields, dropped = item.fields, item.dropped
         published_at = fields.get("published_at", "")
         if fields.get("status") in ("published", "scheduled") and published_at:
@@ -263,18 +259,16 @@ class Sources:
 
 def _refusal(path: Path, error: OSError | MarkdownError) -> Refused:
     if isinstance(error, MarkdownError):
-        return Refused(shown(str(path)), error.line, error.reason)
+        return Refused(str(path), error.line, error.reason)
     reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
-    return Refused(shown(str(path)), None, reason or "cannot be read")
+    return Refused(str(path), None, reason or "cannot be read")
 
 
 def _name(path: Path) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and that date as a time.
-
-    The name of `index.md` is that of its folder, that of `index.en.md` also has the language.
-    """
+    """Return the name of a file, or of the folder of `index.md`, without a leading date, and that date as a time."""
     stem, dot, language = path.stem.partition(".")
-    name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
+    of_folder = path.absolute().parent.name + (dot + language).replace(".", "-")  # index.en.md: its language, too
+    name = of_folder if stem == "index" else path.stem
     day = _midnight(name[:10]) if name[10:11] == "-" and name[11:] else ""
     return (name[11:], day) if day else (name, "")
 
@@ -292,9 +286,6 @@ def _midnight(day: str) -> str:
         return f"{date.fromisoformat(day)}T00:00:00Z"
     except ValueError:
         return ""
-
-
-# Content
 
 
 def absolute(address: str, site: str, folder: str = "") -> str:

@@ -45,9 +45,8 @@ def page_size(what: str, default: int = 100) -> fields.String:
     """Return the parameter for the number of items on a page; above 1,000 it counts as 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
-    return fields.String(
-        post_load=parse_page_size, load_default=default, **about(description, type="integer", minimum=1)
-    )
+    described = about(description, type="integer", minimum=1)
+    return fields.String(post_load=parse_page_size, load_default=default, **described)
 
 
 def parse_page_size(text: str) -> int:

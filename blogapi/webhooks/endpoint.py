@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -29,7 +29,6 @@ from werkzeug.http import parse_date
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
 REDIRECTS = (301, 302, 303, 307, 308)
 COME_LATER = (429, 503)
-FAILURES = (OSError, HTTPError, http.client.HTTPException)
 # Metadata of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon, Google, Oracle
 # and Scaleway.
 METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
@@ -95,8 +94,7 @@ class Endpoint:
     secret: str
     private: bool  # whether private and loopback addresses are allowed
     seconds: int  # for an attempt
-    # timeout(seconds) raises TimeoutError in its block when they are over
-    timeout: Callable[[int], AbstractContextManager]
+    timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
 
     def send(self, message_id: str, body: bytes, now: float) -> Result:
         """Send a message once."""
@@ -113,28 +111,25 @@ class Endpoint:
                 status, retry_after = self.post(headers, body, deadline)
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
             return Result(status, error, seconds_until(retry_after, now) if status in COME_LATER else 0)
-        except FAILURES as error:  # including those that urllib3 raises from a TimeoutError
+        except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 raises some from a TimeoutError
             return Result(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
         except Exception:  # Without a result, the attempt would be repeated at once, and forever.
             log.exception("unexpected error in sending to a webhook")
             return Result(error="unexpected error; the log says more")
 
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
-        """POST without following redirects; return the status and Retry-After. Raises one of FAILURES."""
+        """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
         headers = headers | {"Host": target.netloc, "Connection": "close"}
         if target.auth:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
-        connection = self.connect(target, deadline)
-        try:
+        with closing(self.connect(target, deadline)) as connection:
             connection.request("POST", target.request_uri, body, headers, preload_content=False, decode_content=False)
             response = connection.getresponse()
             with suppress(Exception):  # Reading the rest only spares the receiver a reset.
                 response.read()
             return response.status, response.headers.get("Retry-After", "")
-        finally:
-            connection.close()
 
     def connect(self, target: Url, deadline: float) -> HTTPConnection:
         """Connect to an address that was checked; connecting by the name would look it up again."""
@@ -190,9 +185,6 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
         raise ValueError("a webhook has no secret")
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
-
-
-# Addresses: public ones only, unless private ones are allowed
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:

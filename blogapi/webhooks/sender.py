@@ -82,16 +82,12 @@ class Sender:
         self.every(MINUTE, self.prune)
         for webhook_id, url, secret in webhooks.due_webhooks(self.database):
             if webhook_id not in self.sending:
-                self.begin(webhook_id, url, secret)
+                messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+                endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+                thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
+                self.sending[webhook_id] = thread
+                thread.start()
         self.every(SETTLE_SECONDS, search.settle, self.database)  # last: a failure keeps no message back
-
-    def begin(self, webhook_id: int, url: str, secret: str) -> None:
-        """Begin to send some of the messages that are due for a webhook."""
-        messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
-        endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
-        thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
-        self.sending[webhook_id] = thread
-        thread.start()
 
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""

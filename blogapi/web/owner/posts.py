@@ -157,12 +157,11 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
 def as_typed(document: bytes) -> dict[str, str]:
     """Return the fields of a post as its form shows them."""
     post = documents.load(document)
-    values = {name: post.get(name, "") for name in FIELDS}
-    return values | {
+    return {name: post.get(name, "") for name in FIELDS} | {
         "etag": documents.etag(document),
         "content": post["content"].replace("\r\n", "\n"),
         "tags": "\n".join(post["tags"]),
-        "published_at": values["published_at"].removesuffix("Z"),
+        "published_at": post.get("published_at", "").removesuffix("Z"),
     }
 
 
@@ -179,9 +178,6 @@ def typed_fields(old_content: str = "") -> dict[str, Any]:
     if time := typed.pop("published_at"):
         typed["published_at"] = f"{time}:00"[:19] + "Z"  # Browsers leave out seconds of 0.
     return typed
-
-
-# The history
 
 
 @blueprint.get(f"{POST}/history")
@@ -237,9 +233,6 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
         signed = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
     lines = [(KINDS[line[0]], "" if line[0] == "@" else line[1:]) for line in islice(signed, MAX_LINES)]
     return lines if len(lines) < MAX_LINES else [*lines, ("skipped", "")]
-
-
-# The trash
 
 
 @blueprint.get("/trash")

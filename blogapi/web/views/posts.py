@@ -7,8 +7,7 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi import post as rules
-from blogapi.post import PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, choice
+from blogapi.post import STATUSES, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, choice, is_slug
 from blogapi.storage import errors, history, pages, posts, search, tags
 from blogapi.storage.documents import dump
 from blogapi.storage.engine import Database
@@ -26,7 +25,7 @@ NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hy
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
-COUNTED = choice(rules.STATUSES, "Count only posts of this status, and leave out other tags.")
+COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
 
 
 @operation(
@@ -112,7 +111,7 @@ def put_post(request: Request, post: str) -> Response:
     If the post is the same already, nothing is written. To send a Markdown file: `curl -T FILE` with
     `Content-Type: text/markdown`.
     """
-    if not rules.is_slug(post):
+    if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
     body, check = parse_body(request), precondition(request)
     same = posts.find_same(request.database, post, body)  # so it is valid: this is the path of most files of a folder
@@ -228,9 +227,6 @@ def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> byte
     """Return the JSON of versions, each after the fields that are `known` of it."""
     heads = [dump(known(each) | {"by": each.by}).removesuffix("}").encode() for each in kept]
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
-
-
-# Tags
 
 
 @operation(
