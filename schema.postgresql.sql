@@ -80,6 +80,7 @@ CREATE TABLE post_tag (
     status text COLLATE "C" NOT NULL,
     post_id bigint NOT NULL,
     published_at text COLLATE "C",
+    name text COLLATE "C" NOT NULL,
     PRIMARY KEY (tag, status, post_id)
 );
 

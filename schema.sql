@@ -68,6 +68,7 @@ CREATE TABLE post_tag (
     status TEXT NOT NULL,  -- a copy of the post's
     post_id INTEGER NOT NULL,
     published_at TEXT,  -- another copy
+    name TEXT NOT NULL,  -- the tag as the post spells it
     PRIMARY KEY (tag, status, post_id)
 ) STRICT, WITHOUT ROWID;
 

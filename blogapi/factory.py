@@ -51,6 +51,11 @@ class Application(Flask):
         """The routes. None depends on Host, which Werkzeug would check."""
         return self.url_map.bind("localhost")
 
+    @cached_property
+    def hooked(self) -> set[str | None]:
+        """The blueprints that have hooks, and None if the application has some. Once it serves, Flask takes no more."""
+        return {*self.url_value_preprocessors, *self.before_request_funcs, *self.after_request_funcs}
+
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         return request and self.routes
 
@@ -67,9 +72,8 @@ class Application(Flask):
 
     def full_dispatch_request(self) -> Response:
         """Answer the current request. Flask does it if there are hooks or receivers of its signals."""
-        names = {None, *current_request().blueprints}
-        hooks = (self.url_value_preprocessors, self.before_request_funcs, self.after_request_funcs)
-        if request_started.receivers or request_finished.receivers or not all(map(names.isdisjoint, hooks)):
+        is_hooked = not self.hooked.isdisjoint((None, *current_request().blueprints))
+        if is_hooked or request_started.receivers or request_finished.receivers:
             return super().full_dispatch_request()
         try:
             answer = guard() or self.dispatch_request()
@@ -81,6 +85,10 @@ class Application(Flask):
 
     def preprocess_request(self) -> Any:
         return guard() or super().preprocess_request()
+
+    def ensure_sync(self, function: Callable) -> Callable:
+        """Return a function that is not asynchronous. No operation is."""
+        return function if hasattr(function, "operation") else super().ensure_sync(function)
 
     def do_teardown_request(self, *error: BaseException | None) -> None:
         if self.teardown_request_funcs or request_tearing_down.receivers:

@@ -42,6 +42,8 @@ NOT_NULL = {"null": "must not be null"}
 
 def fold(name: str) -> str:
     """Return the name by which tags are compared: NFC of the case-folded NFC."""
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

@@ -57,8 +57,10 @@ def copies_are_true(rows, posts):
 
 def tags_are_true(rows, posts):
     carried = [(fold(name), name, number) for number, post in posts.items() for name in post["tags"]]
-    expected = {(tag, posts[number]["status"], number, posts[number].get("published_at")) for tag, _, number in carried}
-    found = rows("SELECT tag, status, post_id, published_at FROM post_tag")
+    expected = {
+        (tag, posts[number]["status"], number, posts[number].get("published_at"), name) for tag, name, number in carried
+    }
+    found = rows("SELECT tag, status, post_id, published_at, name FROM post_tag")
     assert (len(found), set(found)) == (len(carried), expected)
     counts = Counter((tag, posts[number]["status"]) for tag, _, number in carried)
     by_age = sorted(carried, key=lambda each: each[2])

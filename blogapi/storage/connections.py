@@ -78,7 +78,6 @@ class PostgresConnection(psycopg.Connection):
     """
 
     wait_for_socket: Callable[[int, int], int] | None = None
-    succeeded = 0  # statements of the last `run`
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -128,8 +127,6 @@ class PostgresConnection(psycopg.Connection):
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
-        finally:
-            self.succeeded = len(found)
         return found
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:

@@ -41,7 +41,7 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
 
 def check_version(version: int, is_released: bool) -> None:
     """Raise Unavailable unless this program knows the tables of a database of ours."""
-    if not is_released:  # It has a version from 1 to 5, but no `revision.document`.
+    if not is_released:  # It has a version from 1 to 5, but no `post_tag.name`.
         remedy = "export its posts with the old program, and import them with this one"
         raise Unavailable(f"it was written before version 1.0.0: {remedy}")
     if version > VERSION:
@@ -59,7 +59,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     tables = "SELECT 1 FROM sqlite_master"
     if application_id == APPLICATION_ID and version:
-        query = "SELECT 1 FROM pragma_table_info('revision') WHERE name = 'document'"
+        query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
         if index.is_made(connection):
             return False
@@ -188,7 +188,7 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
             raise Unavailable(EMPTY)
         connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
     version, unicode = connection.execute("TABLE blogapi").fetchone()
-    check_version(version, is_released=not found or ("revision", "document") in found)
+    check_version(version, is_released=not found or ("post_tag", "name") in found)
     if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from blogapi.post import FIELDS, REQUIRED, fold
+from blogapi.post import FIELDS, REQUIRED
 from blogapi.storage.errors import Damaged
 
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
@@ -54,14 +54,6 @@ def tags(document: str) -> tuple[list[str], int, int]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("no tags")
     return names, start, end
-
-
-def spellings(document: str | None) -> dict[str, str]:
-    """Return the tags of a document by their folded names; none if it is damaged."""
-    try:
-        return {fold(name): name for name in tags(document)[0]}
-    except (AttributeError, ValueError):
-        return {}
 
 
 def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str) -> str:

@@ -98,7 +98,7 @@ def accept(document: bytes | None) -> None:
 
 
 def restore(tx: Transaction, ref: PostRef, version: int, by: str, check: posts.Check = accept) -> bytes:
-    """Restore the fields RESTORED of a post from an earlier version; return its document. Raises NotFound."""
+    """Restore RESTORED from an earlier version; slug, status and dates stay. Returns the document. Raises NotFound."""
     old = documents.load(revision(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, check, by)
 

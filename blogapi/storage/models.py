@@ -74,6 +74,7 @@ class PostTag(BaseModel):
     status = TextField()
     post_id = IntegerField()
     published_at = TextField(null=True)
+    name = TextField()
 
     class Meta:
         primary_key = CompositeKey("tag", "status", "post_id")

@@ -18,7 +18,7 @@ from blogapi.storage.connections import LOCK_SECONDS, UNLIMITED, Connections, No
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
-from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Prepared, Query, Statement
+from blogapi.storage.query import Dialect, Prepared, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
@@ -189,8 +189,7 @@ class PostgresTransaction(Transaction):
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
-        self._others = 0  # of these, the statements of other operations
-        self._failed = False  # whether one of these did
+        self.changes = 0  # counts failures, too: after one, the server accepts no statement but ROLLBACK
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         return next(self.rows(query, **values), None)
@@ -201,25 +200,18 @@ class PostgresTransaction(Transaction):
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
+        self.changes += 1
         return self._run(self.engine.statement(query), values).count
 
     def insert(self, query: Query, **values: Any) -> int:
+        self.changes += 1
         statement = self.engine.statement(query)
         return self._run(statement._replace(text=f"{statement.text} RETURNING id"), values).rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.changes += 1
         statement = self.engine.statement(query)
         self._waiting += [self._connection.bind(statement, row) for row in rows]
-
-    def savepoint(self) -> None:
-        self.defer(SAVEPOINT)
-        self._others = len(self._waiting)
-
-    def release(self, undo: bool = False) -> None:
-        if undo:
-            del self._waiting[self._others :]
-            self.defer(ROLLBACK)
-        self.defer(RELEASE)
 
     def commit(self) -> None:
         try:
@@ -234,7 +226,7 @@ class PostgresTransaction(Transaction):
         self.engine.connections.give(self._connection)
 
     def is_fatal(self, error: Exception) -> bool:
-        return self._failed or self._connection.closed
+        return self._connection.closed
 
     def recover(self, error: BaseException) -> None:
         self.engine.connections.give(self._connection)
@@ -242,10 +234,9 @@ class PostgresTransaction(Transaction):
     def _run(self, statement: Statement, values: Mapping[str, Any]) -> Result:
         """Run the deferred statements, then this one, all in one round trip; return its result."""
         statements = [*self._waiting, self._connection.bind(statement, values)]
-        others, self._others = self._others, 0
         self._waiting.clear()
         try:
             return self._connection.run(statements)[-1]
         except (NotUnique, Unavailable):
-            self._failed |= self._connection.succeeded < others
+            self.changes += 1
             raise

@@ -101,11 +101,12 @@ def add(
 
     It is created now unless `created_at` is given. Raises Conflict.
     """
+    published = published_at({}, fields, tx.now)  # first: an id that was asked for is used up
     post_id, slug = _new(tx, fields)
     created = {
         "id": str(post_id),
         "slug": slug,
-        "published_at": published_at({}, fields, tx.now),
+        "published_at": published,
         "created_at": created_at or tx.now,
         "updated_at": tx.now,
     }
@@ -119,11 +120,12 @@ def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: 
     """
     if key is None:
         return add(tx, fields, by=by)
-    forget_idempotency_keys(tx)
     used = (Idempotency.digest == key.api_key) & (Idempotency.name == key.name)
-    known = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used))
+    is_valid = Idempotency.created_at > earlier(tx.now, KEPT)
+    known = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
     if known is None:
         post = add(tx, fields, by=by)
+        forget_idempotency_keys(tx)
         row = {"digest": key.api_key, "name": key.name, "request": key.request}
         tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
         return post
@@ -144,7 +146,7 @@ def forget_idempotency_keys(tx: Transaction) -> None:
 def _new(tx: Transaction, fields: Document) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
-    post_id, is_taken = tx.row(_next, slug=slug)
+    post_id, is_taken = tx.row(_next, slug=slug, needed=bool(fields.get("slug")))
     if is_taken and fields.get("slug"):
         raise SlugTaken
     return post_id, stored.free_slug(tx, slug) if is_taken else slug
@@ -153,7 +155,10 @@ def _new(tx: Transaction, fields: Document) -> tuple[int, str]:
 # The id after the greatest one ever used, and whether a slug is taken
 _is_taken = "EXISTS (SELECT 1 FROM post WHERE slug = :slug)"
 _last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post'))"
-_next = Prepared(sqlite=f"SELECT {_last_id} + 1, {_is_taken}", postgresql=f"SELECT next_id('post'), {_is_taken}")
+_next = Prepared(
+    sqlite=f"SELECT {_last_id} + 1, {_is_taken}",
+    postgresql=f"SELECT CASE WHEN {_is_taken} AND :needed THEN 0 ELSE next_id('post') END, {_is_taken}",
+)
 
 
 def slug_of(title: str) -> str:

@@ -55,9 +55,6 @@ class Prepared:
 
 Query = Prepared | Node
 
-# A part of a transaction that can be undone by itself
-SAVEPOINT, RELEASE, ROLLBACK = Prepared("SAVEPOINT part"), Prepared("RELEASE part"), Prepared("ROLLBACK TO part")
-
 
 class Statement(NamedTuple):
     """The text of a query, and the names of its parameters in order; or, if it is not prepared, their values."""

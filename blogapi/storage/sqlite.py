@@ -16,7 +16,7 @@ from blogapi.storage import PLAIN, Loop
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
-from blogapi.storage.query import RELEASE, ROLLBACK, SAVEPOINT, Dialect, Query
+from blogapi.storage.query import Dialect, Query
 
 PRAGMAS = {
     "journal_mode": "wal",
@@ -303,13 +303,9 @@ class SqliteTransaction(Transaction):
         except ERRORS as error:
             raise self.engine.failure(error) from error
 
-    def savepoint(self) -> None:
-        self.engine.run(SAVEPOINT, {})
-
-    def release(self, undo: bool = False) -> None:
-        if undo:
-            self.engine.run(ROLLBACK, {})
-        self.engine.run(RELEASE, {})
+    @property
+    def changes(self) -> int:
+        return self.engine.connection.total_changes
 
     def commit(self) -> None:
         try:

@@ -68,21 +68,15 @@ def _merged(*rows: TagRow) -> TagRow:
 
 def _named(reader: Reader, rows: list[TagRow]) -> list[CountedTag]:
     """Return tags by their names; those that are not in the rows are read from the newest posts."""
-
-    @cache
-    def spellings(post_id: int) -> dict[str, str]:
-        document, _ = reader.row(_document, id=post_id) or (None, None)
-        return documents.spellings(document)
-
-    return [CountedTag(name or spellings(newest).get(tag, tag), posts) for tag, name, newest, posts in rows]
+    return [CountedTag(name or _spelling(reader, tag, newest), posts) for tag, name, newest, posts in rows]
 
 
 @cache
 def _tags(status: str | None, one_is_due: bool = False) -> Prepared:
     """Return the query of the tags from `first` to `last`, with the parameters now and limit.
 
-    A tag can have several rows. Its name is NULL if only the document of the newest post has it. While a post is due,
-    the tags of the posts that are still scheduled are counted.
+    A tag can have several rows. While a post is due, the tags of the posts that are still scheduled are counted; their
+    names are NULL.
     """
     query = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts).where(_asked(Tag.tag))
     if status is not None:
@@ -109,6 +103,16 @@ _of_schedule = _of_schedule.where(_asked(PostTag.tag)).group_by(PostTag.tag)
 # The tags of one post
 
 
+def _spelling(reader: Reader, tag: str, post_id: int) -> str:
+    """Return a tag as a post spells it; folded if the post was deleted meanwhile."""
+    (name,) = reader.row(_name, tag=tag, post_id=post_id) or (tag,)
+    return name
+
+
+_of_any_status = PostTag.tag == Param("tag"), PostTag.status.in_(STATUSES), PostTag.post_id == Param("post_id")
+_name = Prepared(PostTag.select(PostTag.name).where(*_of_any_status))
+
+
 def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], published_at: str | None) -> None:
     """Give a post its tags."""
     post = {"status": status, "post_id": post_id, "published_at": published_at}
@@ -133,22 +137,10 @@ _count_up = Prepared(
 
 
 def detach(tx: Transaction, post_id: int, status: str, tags: list[str]) -> None:
-    """Remove its tags, folded, from a post, after its new document is written.
-
-    The newest of the other posts spells a tag if this one did.
-    """
-    if tags:
-        rows = [{"tag": tag, "status": status, "post_id": post_id} for tag in tags]
-        numbered = {f"tag{number}": tag for number, tag in enumerate(tags)}
-        others = tx.rows(_others(len(tags)), status=status, post_id=post_id, **numbered)
-        newest = {
-            tag: {"newest": other, "name": name}
-            for other, document in others
-            for tag, name in documents.spellings(document).items()
-        }
-        tx.execute_many(_respell, [row | newest[row["tag"]] for row in rows if row["tag"] in newest])
-        for statement in (_count_down, _detach, _forget):
-            tx.execute_many(statement, rows)
+    """Remove its tags, folded, from a post. The newest of the other posts spells them now."""
+    rows = [{"tag": tag, "status": status, "post_id": post_id} for tag in tags]
+    for statement in (_count_down, _detach, _forget):
+        tx.execute_many(statement, rows)
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
@@ -157,22 +149,22 @@ def detach_all(tx: Transaction, post_id: int) -> None:
         detach(tx, post_id, status, [tag])
 
 
-@cache
-def _others(count: int) -> Prepared:
-    """Return the query of the posts that spell tags instead of a post, the newest last; each of them only once."""
-    with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with an index.
-    other = PostTag.select(fn.MAX(PostTag.post_id)).where(with_tag, PostTag.post_id < Tag.newest)
-    spelled = (Tag.status == Param("status")) & (Tag.newest == Param("post_id"))
-    tags = Tag.tag.in_([Param(f"tag{number}") for number in range(count)])
-    others = Tag.select(other).where(tags, spelled)
-    return Prepared(Post.select(Post.id, Post.document).where(Post.id.in_(others)).order_by(Post.id))
-
-
 _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
 _of_post = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
 _carries = fn.EXISTS(PostTag.select(PostTag.tag).where(_of_post))
-_respell = Prepared(Tag.update(params(Tag, "name", "newest")).where(_in_status, Tag.newest == Param("post_id")))
-_count_down = Prepared(Tag.update({Tag.posts: Tag.posts - 1}).where(_in_status, _carries))
+_is_newest = Tag.newest == Param("post_id")
+_with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with an index.
+_others = PostTag.select().where(_with_tag, PostTag.post_id < Param("post_id"))
+_next = _others.order_by(PostTag.post_id.desc()).limit(1)
+_count_down = Prepared(
+    Tag.update(
+        {
+            Tag.posts: Tag.posts - 1,
+            Tag.newest: Case(None, [(_is_newest, fn.COALESCE(_next.select(PostTag.post_id), 0))], Tag.newest),
+            Tag.name: Case(None, [(_is_newest, fn.COALESCE(_next.select(PostTag.name), ""))], Tag.name),
+        }
+    ).where(_in_status, _carries)
+)
 _detach = Prepared(PostTag.delete().where(_of_post))
 _forget = Prepared(Tag.delete().where(_in_status, Tag.posts == 0))
 
@@ -192,12 +184,12 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
         tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
-        tx.execute(PostTag.update(tag=new).where(PostTag.tag == old))
+        tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
     tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
     counts = PostTag.select(PostTag.status, *_counted).where(PostTag.tag == new).group_by(PostTag.status)
     for status, newest, posts in list(tx.rows(counts)):
-        (spelled,) = _named(tx, [(new, None, newest, posts)])
-        tx.execute(Tag.insert(tag=new, status=status, name=spelled.name, newest=newest, posts=posts))
+        spelled = _spelling(tx, new, newest)
+        tx.execute(Tag.insert(tag=new, status=status, name=spelled, newest=newest, posts=posts))
     tag = find(tx, new)
     if changed or tag.name != before.name:
         webhooks.record(tx, {"tag": tag._asdict(), "previous_name": before.name}, "tag.updated")
@@ -227,11 +219,14 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
                 tx.execute(_set_document, id=post_id, document=changed, updated_at=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
                 search.reindex(tx, post_id, old, new)
+                tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
+                tx.execute_many(_respell, [tag | {"status": status, "post_id": post_id} for tag in tags])
                 any_changed = True
     return any_changed
 
 
 _document = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
+_respell = Prepared(PostTag.update(params(PostTag, "name")).where(_of_post, PostTag.name != Param("name")))
 _set_document = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
 
 

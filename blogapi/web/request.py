@@ -67,6 +67,11 @@ class Request(flask.Request):
         super().__init__(self.environ)
         return getattr(self, name)
 
+    def close(self) -> None:
+        """Close the files of a form, if one was parsed."""
+        if "files" in self.__dict__:
+            super().close()
+
     @property
     def database(self) -> Database:
         """The database of the service."""

@@ -105,7 +105,7 @@ def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_pat
 def test_a_backup_of_an_unreleased_version_is_one_and_leaves_it_alone(tmp_path, monkeypatch):
     Sqlite(tmp_path / "blog.db").open()
     with closing(sqlite3.connect(tmp_path / "blog.db")) as old:
-        old.executescript("PRAGMA user_version = 4; DROP TABLE revision")
+        old.executescript("PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name")
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
     assert CliRunner().invoke(command_line, ["backup", str(tmp_path / "copy.db")]).exit_code == 0
     refused = CliRunner().invoke(command_line, ["keys", "list"])

@@ -146,12 +146,13 @@ def _without_diacritics(text: str) -> str:
 def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Raise NeedsThread if indexing a change would take long, unless it runs in a thread.
 
-    A character beyond ASCII counts more: NFKD makes up to six words of it.
+    A character beyond ASCII counts up to 13 times: NFKD makes up to six words of it.
     """
-    if not tx.in_thread and text_differs(old, new):
-        contents = [post.get("content", "") for post in (old, new)]
-        if sum(4 * len(text.encode()) - 3 * len(text) for text in contents) > LARGE:
-            raise NeedsThread
+    contents = [post.get("content", "") for post in (old, new)]
+    if sum(map(len, contents)) <= LARGE // 13 or tx.in_thread or not text_differs(old, new):
+        return
+    if sum(4 * len(text.encode()) - 3 * len(text) for text in contents) > LARGE:
+        raise NeedsThread
 
 
 def text_differs(old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -165,19 +166,20 @@ def labels_differ(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return any(old.get(name) != new.get(name) for name in ("status", "tags"))
 
 
-def text_words(post: dict[str, Any]) -> str:
-    """Return the words of the text of a post; nothing for {}."""
+def text_words(post: dict[str, Any], between: str = " ") -> str:
+    """Return the words of the text of a post, with `between` two of them; nothing for {}."""
     if not post:
         return ""
     texts: list[str] = []
     letters: set[str] = set()
     for name in TEXT_FIELDS:
         for found in filter(None, parts(post.get(name, ""))):
-            texts.append(" ".join(found))
+            texts.append(between.join(found))
             letters.update(map(FIRST, found))
         texts.append(BETWEEN)
     title = words(post["title"])
-    return " ".join([*texts, *_starts(letters), *[OF_TITLE + word for word in [*title, *_starts(map(FIRST, title))]]])
+    of_title = [OF_TITLE + word for word in [*title, *_starts(map(FIRST, title))]]
+    return between.join([*texts, *_starts(letters), *of_title])
 
 
 def label_words(post: dict[str, Any]) -> str:
@@ -198,15 +200,19 @@ def _starts(letters: Iterable[str]) -> list[str]:
     return [START + letter for letter in {*letters} if letter.isascii() or not STANDS_ALONE.match(letter)]
 
 
-def marked(post: dict[str, Any], *parts: str) -> str:
-    """Return the words in some parts of a post as SQLite has them."""
-    joined = " ".join(parts)
-    return PUBLISHED + joined.replace(" ", f" {PUBLISHED}") if post.get("status") == "published" else joined
+def mark(post: dict[str, Any]) -> str:
+    """Return the mark before each word of a post in SQLite."""
+    return PUBLISHED if post.get("status") == "published" else ""
+
+
+def marked_labels(post: dict[str, Any]) -> str:
+    """Return the words of the labels of a post as SQLite has them."""
+    return mark(post) + label_words(post).replace(" ", f" {mark(post)}")
 
 
 def all_words(post: dict[str, Any]) -> str:
     """Return all words of a post as SQLite has them; nothing for {}."""
-    return marked(post, text_words(post), label_words(post)) if post else ""
+    return f"{mark(post)}{text_words(post, f' {mark(post)}')} {marked_labels(post)}" if post else ""
 
 
 def tag_label(tag: str) -> str:

@@ -27,8 +27,8 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(_remember, id=post_id, removed=removed, added=added, size=len(removed) + len(added))
     elif index.labels_differ(old, new):
         tx.defer(_settle_post, id=post_id)
-        tx.defer(_remove, id=post_id, words=index.marked(old, index.label_words(old)))
-        tx.defer(_add, id=post_id, words=index.marked(new, index.label_words(new)))
+        tx.defer(_remove, id=post_id, words=index.marked_labels(old))
+        tx.defer(_add, id=post_id, words=index.marked_labels(new))
 
 
 WAITING = Prepared(Recent.select(Recent.c.post_id).limit(1))

@@ -99,8 +99,11 @@ def test_a_folder_is_no_database(tmp_path):
     [
         ("PRAGMA user_version = 9", f"its version 9 is newer than this program's {VERSION}; upgrade the program"),
         (f"PRAGMA user_version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
-        ("PRAGMA user_version = 4; DROP TABLE revision", "export its posts with the old program, and import them with"),
-        ("ALTER TABLE revision RENAME document TO post", "export its posts with the old program, and import them with"),
+        (
+            "PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name",
+            "export its posts with the old program, and import them with",
+        ),
+        ("ALTER TABLE post_tag RENAME name TO spelling", "export its posts with the old program"),
     ],
 )
 def test_a_database_of_another_version_is_refused_and_left_alone(path, change, message):

@@ -79,7 +79,6 @@ def write_together(database, other, operations):
 
 def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs):
     def bad(tx):
-        add(tx, "bad")
         raise LookupError("bad")
 
     operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
@@ -87,6 +86,20 @@ def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(d
     assert commits == 1
     assert type(outcomes["bad"]) is LookupError
     assert sorted(slugs()) == ["a", "b"]
+
+
+def test_one_that_raises_after_a_change_is_undone_and_the_others_get_commits_of_their_own(database, other, slugs):
+    def bad(tx):
+        add(tx, "bad")
+        raise LookupError("bad")
+
+    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
+    outcomes, commits = write_together(database, other, operations)
+    assert commits == 2
+    assert type(outcomes["bad"]) is LookupError
+    assert sorted(slugs()) == ["a", "b"]
+    database.write(add, "c")
+    assert sorted(slugs()) == ["a", "b", "c"]
 
 
 def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_collector(database, other):
@@ -127,7 +140,7 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(database, oth
 
     operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
     outcomes, commits = write_together(database, other, operations)
-    assert commits == 1
+    assert commits == 2
     assert (type(outcomes["bad"]), str(outcomes["bad"])[:23]) == (Unavailable, "CHECK constraint failed")
     assert sorted(slugs()) == ["a", "b"]
 
