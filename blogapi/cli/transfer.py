@@ -57,12 +57,27 @@ def given_path(value: str) -> Path:
     return Path(value)
 
 
+def url(value: str) -> str:
+    """Return the URL of a site."""
+    if value and not re.fullmatch(URL, value):
+        raise click.BadParameter("must be an absolute http or https URL without white space")
+    return value
+
+
+def utc(value: str) -> str:
+    """Return a time as RFC 3339."""
+    try:
+        return rfc3339_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=given_path, metavar="PATH...")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
-@click.option("--base-url", "site", metavar="URL", default="", help="Make relative images absolute.")
+@click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
 @click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(
     paths: tuple[Path, ...], dry_run: bool, events: bool, pages: bool, site: str, redirects: IO[str] | None
@@ -73,8 +88,6 @@ def import_posts(
     changes nothing. Invalid files are reported with the reason; the others are imported, and the exit status is 1.
     After an interruption, repeat the command.
     """
-    if site and not re.fullmatch(URL, site):
-        raise click.BadParameter("must be an absolute http or https URL without white space", param_hint="'--base-url'")
     report, by = Report(dry_run), Config.from_environ(os.environ).author("import")
     with opened() as database, TemporaryFile() as spool:
         sources = Sources(paths, spool, now=time.time(), slug_of=posts.slug_of, pages=pages, site=site)
@@ -109,8 +122,7 @@ def _would_put(reader: Reader, item: Item) -> str:
 
 
 def _batches(sources: Iterable[Item | Refused]) -> Iterator[list[Checked]]:
-    batch: list[Checked] = []
-    size = 0
+    batch, size = [], 0
     for source in sources:
         batch.append(_checked(source))
         size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
@@ -219,7 +231,7 @@ def export_posts(folder: Path, delete: bool) -> None:
 
 
 @click.command("undo")
-@click.option("--since", required=True, metavar="TIME", help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
+@click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
 @click.option("--key", metavar="NAME", help="Undo only changes by this key, or by `import`, `settings` or `undo`.")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
@@ -229,10 +241,6 @@ def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
     another key has changed since then are left alone. Every post that is left is reported with the reason, and the exit
     status is 1. After an interruption, repeat the command. An undo can be undone.
     """
-    try:
-        since = rfc3339_of(since)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--since'") from None
     if not Config.from_environ(os.environ).keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
     would_be = "would be " if dry_run else ""

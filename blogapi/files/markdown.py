@@ -70,7 +70,7 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
     marks, text, content, line = split(data)
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML between lines of ---, or TOML between lines of +++", 1)
-    document = _read_short(marks, text, strict) if len(text) <= MAX_KEPT else _read(marks, text, strict)
+    document = (_read if len(text) <= MAX_KEPT else _read.__wrapped__)(marks, text, strict)
     for name in document.unknown if strict else ():
         known = f"{', '.join(NAMES)}, and `id` and `created_at`, which are ignored"
         raise MarkdownError(f"{shortened(name)} is unknown; there are {known}", document.lines[name])
@@ -80,6 +80,7 @@ def parse(data: bytes, *, strict: bool = False) -> Document:
     return document._replace(fields=fields, content_line=line)
 
 
+@lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
 def _read(marks: bytes, text: str, strict: bool) -> Document:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
@@ -124,9 +125,6 @@ def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
         return field, convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
-
-
-_read_short = lru_cache(maxsize=512)(_read)  # A folder that is kept in sync sends the same files again and again.
 
 
 def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], tuple[str, ...]]:

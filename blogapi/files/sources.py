@@ -110,9 +110,7 @@ class Sources:
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
-            if isinstance(item, Item):
-                item = self._finished(item, found.slug, sources)
-            yield item
+            yield self._finished(item, found.slug, sources) if isinstance(item, Item) else item
 
     def _finished(self, item: Item, slug: str, sources: dict[str, str]) -> Item | Refused:
         """Return an item with its slug, its content in Markdown, and notes for its author."""
@@ -220,8 +218,7 @@ class Sources:
         elif "published_at" in fields:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
-        old_paths = (*paths, *aliases)
-        item = Item(str(path), fields, document.created_at, dropped, document, old_paths, parents=parents)
+        item = Item(str(path), fields, document.created_at, dropped, document, (*paths, *aliases), parents=parents)
         return self._completed(item, "/".join(folders))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
@@ -262,10 +259,9 @@ def _refusal(path: Path, error: OSError | MarkdownError) -> Refused:
 
 
 def _name(path: Path) -> tuple[str, str]:
-    """Return the name of a file, or of the folder of `index.md`, without a leading date, and that date as a time."""
+    """Return the name of a file (of `index.md`, of its folder) without a leading date, and that date as a time."""
     stem, dot, language = path.stem.partition(".")
-    of_folder = path.absolute().parent.name + (dot + language).replace(".", "-")  # index.en.md: its language, too
-    name = of_folder if stem == "index" else path.stem
+    name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
     day = _midnight(name[:10]) if name[10:11] == "-" and name[11:] else ""
     return (name[11:], day) if day else (name, "")
 

@@ -28,7 +28,6 @@ from werkzeug.http import parse_date
 
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
 REDIRECTS = (301, 302, 303, 307, 308)
-COME_LATER = (429, 503)
 # Metadata of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon, Google, Oracle
 # and Scaleway.
 METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
@@ -110,7 +109,7 @@ class Endpoint:
             with self.timeout(self.seconds):
                 status, retry_after = self.post(headers, body, deadline)
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
-            return Result(status, error, seconds_until(retry_after, now) if status in COME_LATER else 0)
+            return Result(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 raises some from a TimeoutError
             return Result(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
         except Exception:  # Without a result, the attempt would be repeated at once, and forever.
