@@ -120,16 +120,13 @@ class Sources:
             reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
             return Refused(item.source, item.document.line_of("slug"), reason)
         fields, first = item.fields, item.document.content_line
-        notes: dict[str, int | None] = {}
-        if slug != fields["slug"]:
-            notes["other slugs"] = item.document.line_of("slug")
+        notes = {"other slugs": item.document.line_of("slug")} if slug != fields["slug"] else {}
         if html := fields.pop("html", ""):
             try:
                 fields["content"] = with_absolute_images(markdown_of(html), self.site)
             except MarkdownError as error:
                 return Refused(item.source, None, error.reason)
-        for name, line in not_portable(fields.get("content", "")).items():
-            notes[name] = first and first + line - 1
+        notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
         sources[slug] = item.source
         return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=())
 
