@@ -193,7 +193,10 @@ class Connections:
 
     def connect(self) -> PostgresConnection:
         """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
-        connection, error = self._loop.run_in_thread(self._open, ())
+        try:
+            connection, error = self._loop.run_in_thread(self._open, ())
+        except RuntimeError as failure:  # No thread can be started: memory or processes have run out.
+            connection, error = None, failure
         if error is not None:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
         connection.wait_for_socket = self._loop.wait_for_socket

@@ -11,7 +11,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from blogapi.storage import engine_for
+from blogapi.storage import Loop, engine_for
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
@@ -109,6 +109,16 @@ def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, 
         for pid in hanging:
             os.kill(pid, signal.SIGCONT)
         another.close()
+
+
+def test_without_a_thread_that_connects_it_is_unavailable_for_a_while(url):
+    class Full(Loop):
+        def run_in_thread(self, function, arguments):
+            raise RuntimeError("can't start new thread")
+
+    with pytest.raises(Unavailable, match="can't start new thread") as caught:
+        engine_for(url, loop=Full()).check()
+    assert caught.value.retry_after == 1
 
 
 def test_too_many_clients_is_503_with_a_time_to_try_again(postgresql_server, url, ask):
