@@ -64,7 +64,7 @@ def write(
     "" to keep no version, None for a publication at its time. Up to a `version` of MAX_REVISIONS none is dropped.
     """
     index.check_size(tx, old, new)
-    post_id, document = int((new or old)["id"]), documents.dump(new)
+    post_id, document = int((new or old)["id"]), documents.dump(new) if new else ""
     if old and by:
         _keep(tx, post_id, by, "replaced" if new else "deleted", version)
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
