@@ -47,7 +47,7 @@ SUMMARY = {"created": "made", "updated": "changed"}  # how a summary calls these
 schema = PutPostSchema()
 
 Checked = Item | list[Refused]  # a post whose fields are valid, or the reasons why it is refused
-Result = tuple[str, Checked]  # with what was done: an outcome, or "refused"
+FileResult = tuple[str, Checked]  # with what was done: an outcome, or "refused"
 
 
 def given_path(value: str) -> Path:
@@ -105,7 +105,7 @@ def import_posts(
     sys.exit(1 if report.outcomes["refused"] else 0)
 
 
-def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[Result]:
+def store(database: Database, sources: Iterable[Item | Refused], events: bool, by: str) -> Iterator[FileResult]:
     """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
@@ -142,7 +142,7 @@ def _checked(source: Item | Refused) -> Checked:
         return [Refused(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
 
 
-def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> Result:
+def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> FileResult:
     if isinstance(checked, list):
         return "refused", checked
     try:

@@ -60,7 +60,7 @@ UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transa
 PASSING = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
-class Result(NamedTuple):
+class Found(NamedTuple):
     """The rows of a statement, and how many it read or changed."""
 
     rows: list[tuple]
@@ -109,7 +109,7 @@ class PostgresConnection(psycopg.Connection):
             raise NoRow(error) from error
         return statement, dumped, self._adapter.types, self._adapter.formats
 
-    def run(self, statements: list[tuple]) -> list[Result]:
+    def run(self, statements: list[tuple]) -> list[Found]:
         """Run statements in one round trip, up to the first that fails. Raises NotUnique, NoRow, Busy, Unavailable."""
         known, found = len(self.prepared), []
         try:
@@ -138,11 +138,11 @@ class PostgresConnection(psycopg.Connection):
         self.pgconn.send_query_prepared(name, values, formats, result_format=Format.BINARY)
         return 1 + is_new
 
-    def _read(self, result: PGresult) -> Result:
+    def _read(self, result: PGresult) -> Found:
         if result.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(result)
         self._adapter.set_pgresult(result)
-        read = Result(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
+        read = Found(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
         result.clear()  # It can have megabytes.
         return read
 

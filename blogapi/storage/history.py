@@ -19,7 +19,7 @@ from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, MAX_ID, ApiKey, Post, Revision
 from blogapi.storage.pages import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
 from blogapi.storage.query import AsBytes
-from blogapi.storage.stored import Document, PostRef
+from blogapi.storage.stored import Fields, PostRef
 
 MAX_PRUNED = 50  # versions, in one transaction
 STATES = ("replaced", "deleted", "restored")
@@ -113,7 +113,7 @@ def restore_deleted(tx: Transaction, post_id: int, by: str, check: posts.Check =
     return recreate(tx, documents.load(document), by)
 
 
-def recreate(tx: Transaction, post: Document, by: str) -> bytes:
+def recreate(tx: Transaction, post: Fields, by: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
     post = unscheduled(post, tx.now) | {"slug": stored.free_slug(tx, post["slug"])}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
@@ -124,7 +124,7 @@ def recreate(tx: Transaction, post: Document, by: str) -> bytes:
     return created.document
 
 
-def unscheduled(post: Document, now: str, is_published: bool = False) -> Document:
+def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
     """Return a post as a draft, or published, if its scheduled time has passed."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
@@ -160,8 +160,8 @@ class Undone(NamedTuple):
 class Plan(NamedTuple):
     """A post as it is and as it was, {} for no post; or why it must be left."""
 
-    present: Document
-    target: Document
+    present: Fields
+    target: Fields
     obstacle: str = ""
 
 
@@ -292,7 +292,7 @@ def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth:
     return not plan.target or _will_be_free(reader, plan.target["slug"], since, key, depth - 1)
 
 
-def _change(tx: Transaction, post_id: int, new: Document) -> None:
+def _change(tx: Transaction, post_id: int, new: Fields) -> None:
     post = stored.current(tx, post_id)
     old = documents.load(post.document)
     stored.write(tx, old, documents.in_order(new | {"updated_at": tx.now}), "post.updated", BY, post.version)

@@ -14,7 +14,7 @@ import psycopg
 from peewee import SQL, PostgresqlDatabase
 
 from blogapi.storage import PLAIN, Loop, webhooks
-from blogapi.storage.connections import LOCK_SECONDS, UNLIMITED, Connections, NoRow, PostgresConnection, Result, reason
+from blogapi.storage.connections import LOCK_SECONDS, UNLIMITED, Connections, Found, NoRow, PostgresConnection, reason
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
@@ -92,7 +92,7 @@ class Postgresql:
 
     def _run(
         self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
-    ) -> tuple[PostgresConnection, list[Result]]:
+    ) -> tuple[PostgresConnection, list[Found]]:
         """Run queries on a connection, or on another if that was lost meanwhile. The caller gives it back."""
         connection = self.connections.take()
         try:
@@ -183,7 +183,7 @@ class PostgresTransaction(Transaction):
     transaction delays all other writers.
     """
 
-    def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Result, active: Result):
+    def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
         super().__init__(engine, clock)
         self._known = {webhooks.ACTIVE: active.rows}
         self._connection = connection
@@ -231,7 +231,7 @@ class PostgresTransaction(Transaction):
     def recover(self, error: BaseException) -> None:
         self.engine.connections.give(self._connection)
 
-    def _run(self, statement: Statement, values: Mapping[str, Any]) -> Result:
+    def _run(self, statement: Statement, values: Mapping[str, Any]) -> Found:
         """Run the deferred statements, then this one, all in one round trip; return its result."""
         statements = [*self._waiting, self._connection.bind(statement, values)]
         self._waiting.clear()

@@ -16,7 +16,7 @@ from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, NotFound, SlugTaken, Unavailable
 from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
 from blogapi.storage.query import Param, Prepared
-from blogapi.storage.stored import Document, PostRef, StoredPost
+from blogapi.storage.stored import Fields, PostRef, StoredPost
 
 KEPT = timedelta(hours=24)  # an Idempotency-Key
 BUSY_SECONDS = 60.0  # the longest wait of many writes for others
@@ -95,7 +95,7 @@ _published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
 
 
 def add(
-    tx: Transaction, fields: Document, created_at: str | None = None, with_events: bool = True, by: str = ""
+    tx: Transaction, fields: Fields, created_at: str | None = None, with_events: bool = True, by: str = ""
 ) -> StoredPost:
     """Create a post of validated fields, and its slug from the title if none is given.
 
@@ -113,7 +113,7 @@ def add(
     return stored.write(tx, {}, documents.in_order(fields | created), "post.created" if with_events else None, by)
 
 
-def add_once(tx: Transaction, fields: Document, key: IdempotencyKey | None, by: str = "") -> StoredPost:
+def add_once(tx: Transaction, fields: Fields, key: IdempotencyKey | None, by: str = "") -> StoredPost:
     """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
 
     Raises Conflict if that request was different, or if its post is deleted.
@@ -143,7 +143,7 @@ def forget_idempotency_keys(tx: Transaction) -> None:
     tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))
 
 
-def _new(tx: Transaction, fields: Document) -> tuple[int, str]:
+def _new(tx: Transaction, fields: Fields) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
     post_id, is_taken = tx.row(_next, slug=slug, needed=bool(fields.get("slug")))
@@ -169,7 +169,7 @@ def slug_of(title: str) -> str:
 # Change
 
 
-def change(tx: Transaction, ref: PostRef, changes: Document, check: Check, by: str = "") -> bytes:
+def change(tx: Transaction, ref: PostRef, changes: Fields, check: Check, by: str = "") -> bytes:
     """Change a post as RFC 7396 says: None clears a field. Returns its document.
 
     `by` names who changes it; "" keeps no revision of it.
@@ -188,7 +188,7 @@ def change(tx: Transaction, ref: PostRef, changes: Document, check: Check, by: s
 def put(
     tx: Transaction,
     slug: str,
-    fields: Document,
+    fields: Fields,
     check: Check | None = None,
     created_at: str | None = None,
     with_events: bool = True,
@@ -213,7 +213,7 @@ def put(
     return Put(_replace(tx, post, old, new, "post.updated" if with_events else None, by), "updated")
 
 
-def would_put(reader: Reader, slug: str, fields: Document) -> Outcome:
+def would_put(reader: Reader, slug: str, fields: Fields) -> Outcome:
     """Return the outcome that `put` would have. Raises Conflict."""
     try:
         old = documents.load(find(reader, slug))
@@ -223,7 +223,7 @@ def would_put(reader: Reader, slug: str, fields: Document) -> Outcome:
     return "unchanged" if _as_put(old, fields, reader.now) == old else "updated"
 
 
-def find_same(reader: Reader, slug: str, fields: Document) -> bytes | None:
+def find_same(reader: Reader, slug: str, fields: Fields) -> bytes | None:
     """Return the document of the post with this slug if these fields would not change it at all.
 
     The fields need not be validated: those of a post are valid.
@@ -237,7 +237,7 @@ def find_same(reader: Reader, slug: str, fields: Document) -> bytes | None:
     return document if {"tags": []} | kept | fields == post else None
 
 
-def _as_put(old: Document, fields: Document, now: str) -> Document:
+def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
     """Return a post after `put`.
 
     A file that schedules a post still says so after the publication: the post matches it then.
@@ -249,7 +249,7 @@ def _as_put(old: Document, fields: Document, now: str) -> Document:
     return documents.in_order(kept | fields | {"published_at": published_at(old, fields, now)})
 
 
-def _replace(tx: Transaction, post: StoredPost, old: Document, new: Document, event: str | None, by: str) -> StoredPost:
+def _replace(tx: Transaction, post: StoredPost, old: Fields, new: Fields, event: str | None, by: str) -> StoredPost:
     if new["slug"] != old["slug"] and stored.is_taken(tx, new["slug"]):
         raise SlugTaken
     if new == old:
@@ -277,7 +277,7 @@ def _delete_damaged(tx: Transaction, post_id: int) -> None:
     tags.detach_all(tx, post_id)
 
 
-def published_at(old: Document, changes: Document, now: str) -> str | None:
+def published_at(old: Fields, changes: Fields, now: str) -> str | None:
     """Return the published_at of a post after some changes. Raises Conflict if it cannot have one.
 
     Times in RFC 3339 UTC, whole seconds, compare as text.

@@ -22,7 +22,7 @@ SLUG_LENGTH = 90  # of a slug that gets a number, at most
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
-Document = dict[str, Any]
+Fields = dict[str, Any]
 
 
 class StoredPost(NamedTuple):
@@ -56,7 +56,7 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
 
 
 def write(
-    tx: Transaction, old: Document, new: Document, event: str | None, by: str | None = None, version: int = MAX_ID
+    tx: Transaction, old: Fields, new: Fields, event: str | None, by: str | None = None, version: int = MAX_ID
 ) -> StoredPost:
     """Replace the post `old` by `new`, with its tags, events and words; {} stands for no post.
 
@@ -83,16 +83,14 @@ def write(
     return StoredPost(post_id, document.encode())
 
 
-def _write_row(
-    tx: Transaction, old: Document, new: Document, changed: list[str], by: str | None, document: str
-) -> None:
+def _write_row(tx: Transaction, old: Fields, new: Fields, changed: list[str], by: str | None, document: str) -> None:
     """Insert or update the row of a post."""
     values = {name: new.get(name) for name in COPIES} | {"version": 1, "since": tx.now, "author": by or ""}
     statement = _update(*changed, is_version=by is not None) if old else _insert
     tx.defer(statement, id=int(new["id"]), document=document, **values)
 
 
-def _write_copies(tx: Transaction, post_id: int, old: Document, new: Document, changed: list[str]) -> None:
+def _write_copies(tx: Transaction, post_id: int, old: Fields, new: Fields, changed: list[str]) -> None:
     """Write the tags and the schedule of a post, if they differ."""
     dated = {"status", "published_at"}.intersection(changed)
     if dated or old.get("tags") != new.get("tags"):

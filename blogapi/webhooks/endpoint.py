@@ -77,7 +77,7 @@ class FinalResponse(http.client.HTTPResponse):
         return version, 100 if 100 < status < 200 else status, phrase
 
 
-class Result(NamedTuple):
+class AttemptResult(NamedTuple):
     """The result of an attempt: the status of the answer, or an error."""
 
     status: int | None = None
@@ -95,7 +95,7 @@ class Endpoint:
     seconds: int  # for an attempt
     timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
 
-    def send(self, message_id: str, body: bytes, now: float) -> Result:
+    def send(self, message_id: str, body: bytes, now: float) -> AttemptResult:
         """Send a message once."""
         deadline = time.monotonic() + self.seconds
         try:
@@ -109,12 +109,12 @@ class Endpoint:
             with self.timeout(self.seconds):
                 status, retry_after = self.post(headers, body, deadline)
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
-            return Result(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
+            return AttemptResult(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 raises some from a TimeoutError
-            return Result(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
+            return AttemptResult(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
         except Exception:  # Without a result, the attempt would be repeated at once, and forever.
             log.exception("unexpected error in sending to a webhook")
-            return Result(error="unexpected error; the log says more")
+            return AttemptResult(error="unexpected error; the log says more")
 
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""

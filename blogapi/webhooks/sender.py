@@ -16,7 +16,7 @@ from blogapi.storage import PLAIN, Loop, history, posts, search, stored, webhook
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.webhooks import GONE, Attempt, Message
-from blogapi.webhooks.endpoint import Endpoint, Result
+from blogapi.webhooks.endpoint import AttemptResult, Endpoint
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
@@ -152,7 +152,7 @@ class Sender:
         self.wake.set()
 
 
-def outcome(attempts: int, result: Result, now: float) -> tuple[str, str | None]:
+def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
     """Return the state after an attempt that `attempts` others preceded, and the time of the next one, if any."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from blogapi.webhooks.endpoint import RECEIVED_BYTES, Endpoint, Result
+from blogapi.webhooks.endpoint import RECEIVED_BYTES, AttemptResult, Endpoint
 
 
 def closed_port():
@@ -167,7 +167,7 @@ def test_the_limit_of_time_counts_while_connecting_too(scheme, full):
     with listener("127.0.0.1", full=full) as port:
         begun = time.monotonic()
         result = Endpoint(f"{scheme}://127.0.0.1:{port}", "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == Result(error="no answer within 1 s")
+    assert result == AttemptResult(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
 
 
@@ -180,7 +180,7 @@ def test_nothing_is_called_once_the_limit_of_time_is_reached(
     with listener("127.0.0.2", receiver.port, full):
         begun = time.monotonic()
         result = Endpoint(two_addresses, "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == Result(error="no answer within 1 s")
+    assert result == AttemptResult(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
     assert receiver.messages == []
 

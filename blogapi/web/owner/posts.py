@@ -21,10 +21,10 @@ from blogapi.web.views.posts import find_page
 
 POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
 MAX_TRAIL = 100  # pages: the address must not become too long
-LISTED = "id,title,status,tags,published_at,updated_at"
-FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
+SHOWN = "id,title,status,tags,published_at,updated_at"
+FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
-VERSION = f"{POST}/history/<id:version>"
+REVISION = f"{POST}/history/<id:version>"
 CONTEXT = 2  # equal lines that are shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows with the square
 MAX_LINES = 2000  # shown of a comparison
@@ -52,7 +52,7 @@ def show_posts() -> str:
     asked = {name: value for name, value in request.args.items() if value}
     trail = asked.pop("newer", "").split()
     query = list_query.load(asked | {"sort": "published_at"})  # an order whose pages begin at a time
-    page = find_page(request.database, query | {"sort": "updated_at", "limit": POSTS, "fields": LISTED}, client="owner")
+    page = find_page(request.database, query | {"sort": "updated_at", "limit": POSTS, "fields": SHOWN}, client="owner")
     start = asked.pop("before", None)
     passed = [*trail, start][-MAX_TRAIL:] if start else []
     values = {
@@ -85,7 +85,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
     post = {"status": "draft"} if post_id is None else as_typed(posts.find(request.database, post_id))
     typed, changed = g.form.to_dict() or post, {}
     if post_id and typed.get("etag") != post["etag"]:
-        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FIELDS}
+        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FORM_FIELDS}
         typed["etag"] = post["etag"]
     return render_template("owner/write.html", typed=typed, changed=changed, post_id=post_id, action=path(), **shown)
 
@@ -157,7 +157,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
 def as_typed(document: bytes) -> dict[str, str]:
     """Return the fields of a post as its form shows them."""
     post = documents.load(document)
-    return {name: post.get(name, "") for name in FIELDS} | {
+    return {name: post.get(name, "") for name in FORM_FIELDS} | {
         "etag": documents.etag(document),
         "content": post["content"].replace("\r\n", "\n"),
         "tags": "\n".join(post["tags"]),
@@ -170,7 +170,7 @@ def typed_fields(old_content: str = "") -> dict[str, Any]:
 
     Browsers send every line break as CRLF; the content keeps the kind that it had.
     """
-    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FIELDS}
+    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
     if "\r\n" in old_content:
         same = typed["content"] == old_content.replace("\r\n", "\n")
         typed["content"] = old_content if same else typed["content"].replace("\n", "\r\n")
@@ -187,16 +187,16 @@ def show_history(post_id: int) -> str:
     return render_template("owner/history.html", post=post, page=history.revisions(request.database, post_id, VERSIONS))
 
 
-@blueprint.get(VERSION)
+@blueprint.get(REVISION)
 def show_version(post_id: int, version: int) -> str:
     """Show an earlier version of a post, and the changes since."""
     old, now = history.revision(request.database, post_id, version), posts.find(request.database, post_id)
     before, after = as_typed(old), as_typed(now)
-    changed = {name: changed_lines(before[name], after[name]) for name in FIELDS}
+    changed = {name: changed_lines(before[name], after[name]) for name in FORM_FIELDS}
     return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
 
 
-@blueprint.post(f"{VERSION}/restore")
+@blueprint.post(f"{REVISION}/restore")
 def restore_version(post_id: int, version: int) -> Response:
     """Go back to the words of a version; slug, status and date stay."""
     return change(post_id, "is as it was.", history.restore, version)
@@ -209,7 +209,7 @@ def undo_change(post_id: int) -> Response:
     if not kept:
         raise NotFound("revision")
     old = documents.load(history.revision(request.database, post_id, kept[0].version))
-    changes = {name: old.get(name) for name in FIELDS}
+    changes = {name: old.get(name) for name in FORM_FIELDS}
     return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
 
 
