@@ -127,6 +127,9 @@ class PostgresConnection(psycopg.Connection):
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
+        except BaseException:  # MemoryError: nobody knows which statements the server has got.
+            self.close()
+            raise
         return found
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:

@@ -223,6 +223,7 @@ class Part:
     is_done = False
     is_alone = False  # It gets a transaction of its own.
     leads = False  # Its request runs the next transaction.
+    has_left = False  # Its request has ended.
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
@@ -273,6 +274,7 @@ class GroupCommit:
     def _leave(self, part: Part) -> None:
         """Let the next request lead. The operation of an interrupted one does not run."""
         with self._mutex:
+            part.has_left = True
             if part in self.waiting:
                 self.waiting.remove(part)
             if part.leads:
@@ -308,7 +310,7 @@ class GroupCommit:
             for part in taken:
                 part.is_alone, part.error = True, None
             with self._mutex:
-                self.waiting[:0] = taken
+                self.waiting[:0] = [part for part in taken if not part.has_left]
             tx.recover(error)
         except Exception as error:
             _end(taken, error)

@@ -358,6 +358,55 @@ def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(
         assert (outcomes[0][0], outcomes[5]) == (1, (2, outcomes[0][1]))
 
 
+def no_memory(*_):
+    raise MemoryError
+
+
+def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(url, monkeypatch):
+    engine = engine_for(url, 2)
+    database = Database(engine)
+    outcomes = {}
+
+    def add(tx):
+        tx.defer(PostTag.insert(tag="a", status="draft", post_id=1, name="a"))
+
+    def fail(tx):
+        with monkeypatch.context() as context:
+            context.setattr("blogapi.storage.query.Statement.numbered", no_memory)
+            tx.row(Post.select(Post.slug))
+
+    def write(operation):
+        try:
+            outcomes[operation] = database.write(operation)
+        except MemoryError:
+            outcomes[operation] = "out of memory"
+
+    other = engine.begin(1)
+    threads = [threading.Thread(target=write, args=[operation]) for operation in (add, fail)]
+    for count, thread in enumerate(threads, 1):
+        thread.start()
+        while len(database._group.waiting) < count:
+            pass
+    other.commit()
+    for thread in threads:
+        thread.join(5)
+    assert outcomes == {add: "out of memory", fail: "out of memory"}
+    database.write(add)
+    assert list(database.rows(PostTag.select(PostTag.tag))) == [("a",)]
+    engine.close()
+
+
+def test_too_little_memory_for_a_query_leaves_no_trace(url, monkeypatch):
+    query = Prepared(Post.select(Post.slug))
+    engine = engine_for(url, 1)
+    with monkeypatch.context() as context:
+        context.setattr("blogapi.storage.query.Statement.numbered", no_memory)
+        with pytest.raises(MemoryError):
+            engine.row(query, {})
+    assert engine.row(query, {}) is None
+    engine.close()
+
+
 def test_statements_stay_prepared_when_a_transaction_is_rolled_back(url):
     queries = [Prepared(Post.select(column).where(Post.id == Param("id"))) for column in (Post.slug, Post.status)]
     engine = engine_for(url, 1)

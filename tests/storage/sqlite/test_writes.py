@@ -291,6 +291,31 @@ def test_a_connection_that_is_lost_during_an_operation_is_the_affair_of_all(data
     assert [str(error) for error in outcomes.values()] == ["disk I/O error"] * 2
 
 
+def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_that_would_run_again(
+    database, other, slugs, monkeypatch
+):
+    def bad(tx):
+        with monkeypatch.context() as context:
+            context.setattr(database._group, "_gather", interrupted)
+            gone.called.set()
+            assert type(outcomes[1].exception(5)) is KeyboardInterrupt
+        add(tx, "bad")
+        raise LookupError
+
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(3) as pool:
+        outcomes = []
+        for operation in (partial(add, slug="a"), partial(add, slug="gone"), bad):
+            outcomes.append(pool.submit(database.write, operation))
+            while len(database._group.waiting) < len(outcomes):
+                pass
+        gone = database._group.waiting[1]
+        other.execute("COMMIT")
+        assert type(outcomes[2].exception(5)) is LookupError
+    database.write(add, "b")
+    assert slugs() == ["a", "b"]
+
+
 def three():
     return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
 
