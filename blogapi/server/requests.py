@@ -103,15 +103,15 @@ class HttpRequest(message.Request):
 
     def set_body_reader(self) -> None:
         super().set_body_reader()
-        if isinstance(self.body.reader, gunicorn_body.ChunkedReader):
-            self.body = gunicorn_body.Body(ChunkedReader(self, self.unreader))
+        is_chunked = isinstance(self.body.reader, gunicorn_body.ChunkedReader)
+        self.reader = ChunkedReader(self, self.unreader) if is_chunked else self.body.reader
 
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes of the body for the application; raise an HTTPException if they do not arrive."""
         try:
             if not self.asked:
                 self._ask()
-            return self.body.read(size)
+            return self.reader.read(size)  # gunicorn's own `body` would copy it three times.
         except TimeoutError:
             raise RequestTimeout("body: did not arrive in time") from None
         except errors.ParseException:
@@ -127,7 +127,7 @@ class HttpRequest(message.Request):
         if known.key:
             self.connection.shared.keys.add(self.key)
         self.connection.identify(self.key, known.is_known)
-        length = getattr(self.body.reader, "length", 0)
+        length = getattr(self.reader, "length", 0)
         if length > KEPT_BYTES:
             reserve(self.connection, length)
         self.connection.expect_body()
@@ -142,8 +142,7 @@ class HttpRequest(message.Request):
     @property
     def is_persistent(self) -> bool:
         """Whether all of the body was read, and the client wants to send more requests (RFC 9112, section 9.3)."""
-        reader = self.body.reader
-        if getattr(reader, "length", 0) or getattr(reader, "parser", None) or self.method == "CONNECT":
+        if getattr(self.reader, "length", 0) or getattr(self.reader, "parser", None) or self.method == "CONNECT":
             return False
         options = self.environ.get("HTTP_CONNECTION", "").lower().replace("\t", "").replace(" ", "").split(",")
         return "close" not in options and (self.version >= (1, 1) or "keep-alive" in options)
