@@ -306,18 +306,18 @@ class GroupCommit:
             self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
             commits = True
             tx.commit()
-        except HalfDone as error:
-            tx.recover(error)
+        except HalfDone as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
             for part in taken:
                 part.is_alone, part.error = True, None
             with self._mutex:
                 self.waiting[:0] = [part for part in taken if not part.has_left]
+            tx.recover(error)
         except Exception as error:
-            tx.recover(error)
             _end(taken, error)
-        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
             tx.recover(error)
+        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
             _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
+            tx.recover(error)
             raise
         else:
             _end(taken)

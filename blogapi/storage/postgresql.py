@@ -200,8 +200,9 @@ class PostgresTransaction(Transaction):
 
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
-        self.changes += 1
-        return self._run(self.engine.statement(query), values).count
+        count = self._run(self.engine.statement(query), values).count
+        self.changes += count != 0
+        return count
 
     def insert(self, query: Query, **values: Any) -> int:
         self.changes += 1

@@ -16,6 +16,7 @@ from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Conflict, Damaged, NotFound, SlugTaken, Unavailable
 from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
 from blogapi.storage.query import Param, Prepared
+from blogapi.storage.search import index
 from blogapi.storage.stored import Fields, PostRef, StoredPost
 
 KEPT = timedelta(hours=24)  # an Idempotency-Key
@@ -102,6 +103,7 @@ def add(
     It is created now unless `created_at` is given. Raises Conflict.
     """
     published = published_at({}, fields, tx.now)  # first: an id that was asked for is used up
+    index.check_size(tx, {}, fields)
     post_id, slug = _new(tx, fields)
     created = {
         "id": str(post_id),

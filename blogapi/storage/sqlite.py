@@ -318,8 +318,8 @@ class SqliteTransaction(Transaction):
         self.engine.write_failed = False
 
     def is_fatal(self, error: Exception) -> bool:
-        in_transaction = self.engine.connection.in_transaction  # SQLite may have ended it.
-        return _code(error.__cause__) in FATAL or not in_transaction
+        # SQLite may have ended the transaction, and the connection may not have been renewed.
+        return _code(error.__cause__) in FATAL or not self.engine.connection.in_transaction
 
     def recover(self, error: BaseException) -> None:
         self.engine.recover(error)

@@ -12,7 +12,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.post import STATUSES
-from blogapi.storage import engine_for, history, keys, pages, posts, search
+from blogapi.storage import engine_for, history, keys, pages, posts, search, webhooks
 from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
@@ -324,6 +324,38 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
     assert sorted(found) == [("a",), ("b",), ("c",)]
     assert sorted(database.rows(PostTag.select(PostTag.tag))) == sorted(found)
     engine.close()
+
+
+def write_together(database, operations):
+    """Let operations wait for the same transaction; return results or errors in order."""
+    other = database.engine.begin(1)
+    with ThreadPoolExecutor(len(operations)) as pool:
+        outcomes = []
+        for operation in operations:
+            outcomes.append(pool.submit(database.write, operation))
+            while len(database._group.waiting) < len(outcomes):
+                pass
+        other.commit()
+        return [outcome.exception(5) or outcome.result() for outcome in outcomes]
+
+
+def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(url):
+    large = {"title": "A", "content": "ä" * index.LARGE, "status": "draft", "tags": []}
+
+    def add(tx):
+        return posts.add(tx, large | {"content": "B"}).id, tx.row(SQL("SELECT pg_current_xact_id()::text"))
+
+    refused = [
+        lambda tx: webhooks.change(tx, 1, {"active": 0}),
+        lambda tx: posts.delete(tx, 9, history.accept),
+        lambda tx: posts.add(tx, large | {"slug": "b-c"}).id,
+        lambda tx: posts.add(tx, large).id,
+    ]
+    with closing(engine_for(url, 2)) as engine:
+        outcomes = write_together(Database(engine), [add, *refused, add])
+        assert [str(each) for each in outcomes[1:3]] == ["no such webhook", "no such post"]
+        assert sorted(map(str, outcomes[3:5])) == ["3", "4"]
+        assert (outcomes[0][0], outcomes[5]) == (1, (2, outcomes[0][1]))
 
 
 def no_memory(*_):

@@ -1,6 +1,7 @@
 """Writes: transactions, and the commits that they share."""
 
 import gc
+import sqlite3
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -257,6 +258,37 @@ def test_the_others_are_told_whether_an_interrupted_transaction_may_be_written(
         leader, follower = [outcome.exception(5) for outcome in outcomes]
     assert (type(leader), type(follower)) == (KeyboardInterrupt, Unavailable)
     assert follower.maybe_changed is is_at_commit
+
+
+@pytest.mark.parametrize("is_at_commit", [True, False])
+def test_nobody_waits_forever_if_the_rollback_fails(database, engine, other, monkeypatch, is_at_commit):
+    def fail(tx, error=None):
+        if error:
+            engine.recover(error)
+        raise MemoryError
+
+    def bad(tx):
+        add(tx, "bad")
+        raise LookupError
+
+    monkeypatch.setattr(SqliteTransaction, "recover", fail)
+    if is_at_commit:
+        monkeypatch.setattr(SqliteTransaction, "commit", fail)
+    last = partial(add, slug="b") if is_at_commit else bad
+    outcomes, _ = write_together(database, other, {"a": lambda tx: add(tx, "a"), "b": last})
+    assert outcomes.keys() == {"a", "b"}
+
+
+def test_a_connection_that_is_lost_during_an_operation_is_the_affair_of_all(database, engine, other):
+    def bad(tx):
+        add(tx, "bad")
+        engine.close()  # as after an error of the disk, if connecting again fails, too
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise Unavailable(error) from error
+
+    outcomes = write_together(database, other, {"bad": bad, "worse": bad})[0]
+    assert [str(error) for error in outcomes.values()] == ["disk I/O error"] * 2
 
 
 def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_that_would_run_again(
