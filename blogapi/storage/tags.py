@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from peewee import EXCLUDED, SQL, Case, Field, Node, Value, fn
+from peewee import EXCLUDED, SQL, Case, Field, Node, Select, fn
 
 from blogapi.post import STATUSES, fold
 from blogapi.storage import documents, search, webhooks
@@ -39,18 +39,18 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     With `status`, only posts that have it now count, and decide the spelling. The tags of due posts are read as well.
     """
     rows = _rows(reader, limit + 1, after + FIRST, LAST, status)
-    return TagPage(_named(reader, rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None)
+    tags = [CountedTag(name, posts) for _, name, _, posts in rows[:limit]]
+    return TagPage(tags, rows[limit - 1][0] if len(rows) > limit else None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
     """Return a tag by its folded name, as in a page. Raises NotFound."""
-    rows = _rows(reader, 1, tag, tag, status)
-    if not rows:
-        raise NotFound("tag")
-    return _named(reader, rows)[0]
+    for _, name, _, posts in _rows(reader, 1, tag, tag, status):
+        return CountedTag(name, posts)
+    raise NotFound("tag")
 
 
-TagRow = tuple[str, str | None, int, int]  # a tag, its name, the newest post with it, and the number of posts
+TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, and the number of posts
 
 
 def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
@@ -66,25 +66,19 @@ def _merged(*rows: TagRow) -> TagRow:
     return tag, name, newest, sum(posts for *_, posts in rows)
 
 
-def _named(reader: Reader, rows: list[TagRow]) -> list[CountedTag]:
-    """Return tags by their names; those that are not in the rows are read from the newest posts."""
-    return [CountedTag(name or _spelling(reader, tag, newest), posts) for tag, name, newest, posts in rows]
-
-
 @cache
 def _tags(status: str | None, one_is_due: bool = False) -> Prepared:
     """Return the query of the tags from `first` to `last`, with the parameters now and limit.
 
-    A tag can have several rows. While a post is due, the tags of the posts that are still scheduled are counted; their
-    names are NULL.
+    A tag can have several rows. While a post is due, the tags of the posts that are still scheduled are counted.
     """
     query = Tag.select(Tag.tag, Tag.name, Tag.newest, Tag.posts).where(_asked(Tag.tag))
     if status is not None:
         query = query.where(Tag.status == status)
     if status == "published":
-        query += _of_schedule.where(_is_due)
+        query += _of_schedule(_is_due)
     elif status == "scheduled" and one_is_due:
-        query = _of_schedule.where(Schedule.published_at > Param("now"))
+        query = _of_schedule(Schedule.published_at > Param("now"))
     return Prepared(query.order_by(SQL("1")).limit(Param("limit")))
 
 
@@ -92,25 +86,22 @@ def _asked(tag: Field) -> Node:
     return tag.between(Param("first"), Param("last"))
 
 
+def _of_schedule(condition: Node) -> Select:
+    """Return the query of the tags of scheduled posts, counted; only those on the page are spelled."""
+    carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
+    of_posts = Schedule.select(PostTag.tag, *_counted).join(PostTag, on=carried).where(_asked(PostTag.tag), condition)
+    counted = of_posts.group_by(PostTag.tag).order_by(PostTag.tag).limit(Param("limit")).alias("counted")
+    tag, newest, posts = counted.c.tag, counted.c.newest, counted.c.posts
+    spelling = (PostTag.tag == tag) & (PostTag.status == "scheduled") & (PostTag.post_id == newest)
+    return Select([counted], [tag, PostTag.select(PostTag.name).where(spelling), newest, posts])
+
+
+_counted = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
 _is_due = Schedule.published_at <= Param("now")
 _any_due = Prepared(Schedule.select(Schedule.post_id).where(_is_due).limit(1))
-_counted = fn.MAX(PostTag.post_id), fn.COUNT(PostTag.post_id)
-_carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
-_of_schedule = Schedule.select(PostTag.tag, Value(None), *_counted).join(PostTag, on=_carried)
-_of_schedule = _of_schedule.where(_asked(PostTag.tag)).group_by(PostTag.tag)
 
 
 # The tags of one post
-
-
-def _spelling(reader: Reader, tag: str, post_id: int) -> str:
-    """Return a tag as a post spells it; folded if the post was deleted meanwhile."""
-    (name,) = reader.row(_name, tag=tag, post_id=post_id) or (tag,)
-    return name
-
-
-_of_any_status = PostTag.tag == Param("tag"), PostTag.status.in_(STATUSES), PostTag.post_id == Param("post_id")
-_name = Prepared(PostTag.select(PostTag.name).where(*_of_any_status))
 
 
 def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], published_at: str | None) -> None:
@@ -188,7 +179,8 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     tx.execute(Tag.delete().where(Tag.tag.in_([old, new])))
     counts = PostTag.select(PostTag.status, *_counted).where(PostTag.tag == new).group_by(PostTag.status)
     for status, newest, posts in list(tx.rows(counts)):
-        spelled = _spelling(tx, new, newest)
+        spelling = (PostTag.tag == new) & (PostTag.status == status) & (PostTag.post_id == newest)
+        (spelled,) = tx.row(PostTag.select(PostTag.name).where(spelling))
         tx.execute(Tag.insert(tag=new, status=status, name=spelled, newest=newest, posts=posts))
     tag = find(tx, new)
     if changed or tag.name != before.name:
