@@ -291,14 +291,8 @@ class GroupCommit:
             time.sleep(0)
 
     def _commit(self, deadline: float) -> None:
-        try:
-            tx = self._begin(deadline)
-        except Busy:
-            raise
-        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
-            with self._mutex:
-                waiting, self.waiting = self.waiting, []
-            _end(waiting, error)
+        tx = self._begin(deadline)
+        if tx is None:
             return
         taken: list[Part] = []
         commits = False
@@ -322,12 +316,21 @@ class GroupCommit:
         else:
             _end(taken)
 
-    def _begin(self, deadline: float) -> Transaction:
-        while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
-            if time.monotonic() > deadline:
-                raise Busy
-            time.sleep(POLL_SECONDS)
-        return tx
+    def _begin(self, deadline: float) -> Transaction | None:
+        """Begin a transaction. If the database fails, all operations that wait have ended."""
+        try:
+            while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
+                if time.monotonic() > deadline:
+                    raise Busy
+                time.sleep(POLL_SECONDS)
+            return tx
+        except Busy:
+            raise
+        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
+            with self._mutex:
+                waiting, self.waiting = self.waiting, []
+            _end(waiting, error)
+            return None
 
     def _run(self, tx: Transaction, taken: list[Part]) -> None:
         """Run waiting operations until the transaction is full."""
