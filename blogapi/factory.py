@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
 
-from flask import Flask, Response, request_finished, request_started, request_tearing_down
+from flask import Flask, Response, appcontext_tearing_down, request_finished, request_started, request_tearing_down
 from flask.ctx import RequestContext
 from flask.globals import request_ctx
 from flask.sessions import NullSession
@@ -93,6 +93,10 @@ class Application(Flask):
     def do_teardown_request(self, *error: BaseException | None) -> None:
         if self.teardown_request_funcs or request_tearing_down.receivers:
             super().do_teardown_request(*error)
+
+    def do_teardown_appcontext(self, *error: BaseException | None) -> None:
+        if self.teardown_appcontext_funcs or appcontext_tearing_down.receivers:
+            super().do_teardown_appcontext(*error)
 
 
 blueprint.register_blueprint(owner)

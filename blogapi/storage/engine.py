@@ -59,10 +59,11 @@ class Transaction(Reader):
     """
 
     in_thread = False
+    now = ""  # the time at its beginning
 
     def __init__(self, engine: Any, clock: Clock):
-        seconds = clock()
-        super().__init__(engine, lambda: seconds)
+        super().__init__(engine, clock)
+        self.now = rfc3339(clock())
         self._known: dict[Query, list[tuple]] = {}
 
     def rows_once(self, query: Query) -> list[tuple]:

@@ -207,7 +207,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
         text = body.decode()
         if text.startswith("\ufeff"):
             raise BadRequest("body: must not begin with a byte order mark")
-        if sum(map(text.count, '[{,"')) > MAX_VALUES:  # 4 MiB of brackets would take a second to parse.
+        # 4 MiB of brackets would take a second to parse.
+        if len(text) > MAX_VALUES and sum(map(text.count, '[{,"')) > MAX_VALUES:
             rest, strings = STRING.subn("", text, MAX_VALUES + 1)
             if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
                 raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")

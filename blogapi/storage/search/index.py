@@ -55,7 +55,8 @@ OF_LETTERS = {7, 8, 9, 84, 91, *range(103, 133)}
 MAX_MARKS = 4  # of these in a run, as NFKD takes quadratic time for a run
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
 # A large text is split part by part, from space to space if possible, so that other threads can run
-PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
+PART = 16384  # characters
+PARTS = re.compile(rf"(?s).{{1,{PART}}}(?=\s|\Z)|.{{1,{PART}}}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
 
 
@@ -108,7 +109,7 @@ SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 
 def parts(text: str) -> Iterator[list[str]]:
     """Yield the words of a text in their order, those of a part of it at a time: there can be a million."""
-    for part in PARTS.findall(text):
+    for part in PARTS.findall(text) if len(text) > PART else [text]:
         yield part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
 
 
