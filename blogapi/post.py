@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from marshmallow import Schema, ValidationError, fields, pre_load
+from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
 STATUSES = ("published", "draft", "scheduled", "archived")
@@ -251,11 +251,11 @@ class PostInputSchema(StrictSchema):
     )
     cover_image = Url("The address of an image.", minimum=0)
 
-    @pre_load
-    def drop_empty(self, data: Any, **kwargs: Any) -> Any:
-        """Treat "" in an optional field as left out: it is what an unset shell variable gives."""
+    def load(self, data: Any, **kwargs: Any) -> Any:
+        """Load a post. "" in an optional field counts as left out: it is what an unset shell variable gives."""
         optional = ("excerpt", "slug", "cover_image")
-        return {name: value for name, value in data.items() if value != "" or name not in optional}
+        given = {name: value for name, value in data.items() if value != "" or name not in optional}
+        return super().load(given, **kwargs)
 
 
 class PostChangeSchema(PostInputSchema):
