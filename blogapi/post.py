@@ -254,8 +254,9 @@ class PostInputSchema(StrictSchema):
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a post. "" in an optional field counts as left out: it is what an unset shell variable gives."""
         optional = ("excerpt", "slug", "cover_image")
-        given = {name: value for name, value in data.items() if value != "" or name not in optional}
-        return super().load(given, **kwargs)
+        if isinstance(data, dict):  # and not a list of posts
+            data = {name: value for name, value in data.items() if value != "" or name not in optional}
+        return super().load(data, **kwargs)
 
 
 class PostChangeSchema(PostInputSchema):
