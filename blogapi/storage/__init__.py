@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from blogapi.storage.errors import RETRY_SECONDS, Unavailable
+
 SERVICE = "", True
 # For whom the process works: the name of a client, and whether it has a key
 CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
@@ -34,6 +36,27 @@ class Loop:
 
 
 PLAIN = Loop()
+
+
+def in_thread(run: Callable[[Callable, tuple], Any], function: Callable[[], Any]) -> Any:
+    """Return the result of a function that a Loop's `run` runs in a thread.
+
+    Raises the function's error, and Unavailable if no thread can be started: memory or processes have run out.
+    """
+
+    def outcome() -> tuple[Any, Exception | None]:
+        try:
+            return function(), None
+        except Exception as error:  # The server would log what is raised in a thread as unexpected.
+            return None, error
+
+    try:
+        result, error = run(outcome, ())
+    except RuntimeError as failure:
+        raise Unavailable(failure, RETRY_SECONDS) from failure
+    if error is not None:
+        raise error
+    return result
 
 
 def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:

@@ -17,7 +17,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.storage import Loop
+from blogapi.storage import Loop, in_thread
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
@@ -197,22 +197,16 @@ class Connections:
     def connect(self) -> PostgresConnection:
         """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
         try:
-            connection, error = self._loop.run_in_thread(self._open, ())
-        except RuntimeError as failure:  # No thread can be started: memory or processes have run out.
-            connection, error = None, failure
-        if error is not None:
+            connection = in_thread(self._loop.run_in_thread, self._open)
+        except (psycopg.Error, OSError, UnicodeError) as error:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
         connection.wait_for_socket = self._loop.wait_for_socket
         return connection
 
-    def _open(self) -> tuple[PostgresConnection | None, Exception | None]:
-        """Return a connection or the error: the server would log an error raised in a thread as unexpected."""
-        try:
-            connection = PostgresConnection.connect(self._address, autocommit=True, prepare_threshold=None)
-            connection.execute(self._settings)
-            return connection, None
-        except (psycopg.Error, OSError, UnicodeError) as error:
-            return None, error
+    def _open(self) -> PostgresConnection:
+        connection = PostgresConnection.connect(self._address, autocommit=True, prepare_threshold=None)
+        connection.execute(self._settings)
+        return connection
 
     def take(self) -> PostgresConnection:
         """Take a connection, which `give` gives back. Raises Unavailable."""

@@ -5,10 +5,11 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
+from blogapi.storage import in_thread
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.query import Query
 
@@ -181,24 +182,11 @@ class Database(Reader):
             raise
 
     def _in_thread(self, use: Callable[[Any], T], run: Callable[..., Any]) -> T:
-        try:
-            result, error = run(self._with_another_engine, (use,))
-        except RuntimeError as failure:  # No thread can be started: memory or processes have run out.
-            raise Unavailable(failure, RETRY_SECONDS) from failure
-        if error is not None:
-            raise error
-        return result
+        def use_another() -> T:
+            with closing(self.engine.another(BUSY_SECONDS)) as engine:
+                return use(engine)
 
-    def _with_another_engine(self, use: Callable[[Any], T]) -> tuple[T | None, Exception | None]:
-        """Return the result or the error: the server would log what is raised in a thread as unexpected."""
-        try:
-            engine = self.engine.another(BUSY_SECONDS)
-            try:
-                return use(engine), None
-            finally:
-                engine.close()
-        except Exception as error:
-            return None, error
+        return in_thread(run, use_another)
 
 
 @contextmanager
@@ -221,10 +209,9 @@ class Part:
 
     result: Any = None
     error: BaseException | None = None
-    is_done = False
+    is_done = False  # or its request has ended
     is_alone = False  # It gets a transaction of its own.
     leads = False  # Its request runs the next transaction.
-    has_left = False  # Its request has ended.
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
@@ -275,7 +262,7 @@ class GroupCommit:
     def _leave(self, part: Part) -> None:
         """Let the next request lead. The operation of an interrupted one does not run."""
         with self._mutex:
-            part.has_left = True
+            part.is_done = True
             if part in self.waiting:
                 self.waiting.remove(part)
             if part.leads:
@@ -305,7 +292,7 @@ class GroupCommit:
             for part in taken:
                 part.is_alone, part.error = True, None
             with self._mutex:
-                self.waiting[:0] = [part for part in taken if not part.has_left]
+                self.waiting[:0] = [part for part in taken if not part.is_done]
             tx.recover(error)
         except Exception as error:
             _end(taken, error)

@@ -48,29 +48,39 @@ def write_together(database, other, operations):
     return outcomes, len(commits)
 
 
-def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs):
-    def bad(tx):
-        raise LookupError("bad")
+def three():
+    return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
 
-    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
-    outcomes, commits = write_together(database, other, operations)
+
+def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs):
+    outcomes, commits = write_together(database, other, three() | {"bad": fail})
     assert commits == 1
     assert type(outcomes["bad"]) is LookupError
-    assert sorted(slugs()) == ["a", "b"]
+    assert sorted(slugs()) == ["a", "b", "c"]
 
 
-def test_one_that_raises_after_a_change_is_undone_and_the_others_get_commits_of_their_own(database, other, slugs):
+def fail(tx):
+    raise LookupError("bad")
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [(fail, "bad"), (lambda tx: tx.execute(Post.update(status="no status")), "CHECK constraint failed")],
+    ids=["operation", "statement"],
+)
+def test_one_that_fails_after_a_change_is_undone_and_the_others_get_commits_of_their_own(
+    database, other, slugs, end, error
+):
     def bad(tx):
         add(tx, "bad")
-        raise LookupError("bad")
+        end(tx)
 
-    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
-    outcomes, commits = write_together(database, other, operations)
-    assert commits == 2
-    assert type(outcomes["bad"]) is LookupError
-    assert sorted(slugs()) == ["a", "b"]
-    database.write(add, "c")
+    outcomes, commits = write_together(database, other, three() | {"bad": bad})
+    assert commits == 3
+    assert str(outcomes["bad"]).startswith(error)
     assert sorted(slugs()) == ["a", "b", "c"]
+    database.write(add, "d")
+    assert sorted(slugs()) == ["a", "b", "c", "d"]
 
 
 def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_collector(database, other):
@@ -102,18 +112,6 @@ def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_co
         assert [reference() for reference in references] == [None] * 3
     finally:
         gc.enable()
-
-
-def test_a_statement_that_fails_is_the_affair_of_its_own_operation(database, other, slugs):
-    def bad(tx):
-        add(tx, "bad")
-        tx.execute(Post.update(status="no status"))
-
-    operations = {"a": lambda tx: add(tx, "a"), "bad": bad, "b": lambda tx: add(tx, "b")}
-    outcomes, commits = write_together(database, other, operations)
-    assert commits == 2
-    assert (type(outcomes["bad"]), str(outcomes["bad"])[:23]) == (Unavailable, "CHECK constraint failed")
-    assert sorted(slugs()) == ["a", "b"]
 
 
 def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine, other, pragma, slugs):
@@ -284,10 +282,6 @@ def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_tha
         assert type(outcomes[2].exception(5)) is LookupError
     database.write(add, "b")
     assert slugs() == ["a", "b"]
-
-
-def three():
-    return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
 
 
 def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, monkeypatch):
