@@ -12,7 +12,7 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_VALUES = 10_000  # names, and the ends of lists, count as well
+MAX_VALUES = 2000  # names, and the ends of lists, count as well
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")

@@ -16,7 +16,7 @@ from werkzeug.datastructures import MIMEAccept
 from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
-from blogapi.files.front_matter import MAX_VALUES, MarkdownError
+from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import Document, parse, render
 from blogapi.storage.documents import etag
 from blogapi.storage.engine import Database
@@ -32,6 +32,7 @@ PATCH_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READS = ("GET", "HEAD")
 REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_VALUES = 10_000
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_addr", "shallow")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)

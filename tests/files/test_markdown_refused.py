@@ -115,7 +115,7 @@ def test_toml_that_would_take_long_is_refused(text, message):
 
 
 def test_toml_may_have_names_of_16_parts_and_many_of_anything():
-    names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 9000}]"]
+    names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 1900}]"]
     assert parse(toml("\n".join(["title = 'A'", *names]))).fields["title"] == "A"
     assert parse(toml("".join(f"b{n} = ',,,,'\n" for n in range(1900)))).lines["b1899"] == 1901
 
@@ -166,18 +166,18 @@ def test_front_matter_may_have_64_kib():
         front("".join(f"a{number}:\n" for number in range(8000))),
         toml(f"tags = [{'1,' * 30_000}]"),
         toml(f"tags = [{'[],' * 20_000}]"),
-        toml("\n" * 10_001),
+        toml("".join(f"a{number} = 1\n" for number in range(6000))),
     ],
     ids=range(6),
 )
 def test_front_matter_of_too_many_values_is_refused(data):
-    assert error(data) == "line 1: the front matter must have at most 10,000 values"
+    assert error(data) == "line 1: the front matter must have at most 2,000 values"
 
 
 def test_text_may_have_any_number_of_commas_and_brackets():
     assert parse(front(f"excerpt: '{',[{' * 9000}'")).fields["excerpt"] == ",[{" * 9000
     assert parse(toml(f"excerpt = '{',[{' * 9000}'")).fields["excerpt"] == ",[{" * 9000
-    assert parse(front(f"tags: [{'a, ' * 9000}]")).fields["tags"] == ["a"] * 9000
+    assert parse(front(f"tags: [{'a, ' * 1900}]")).fields["tags"] == ["a"] * 1900
 
 
 def test_messages_stay_short():
