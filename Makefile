@@ -17,6 +17,8 @@ test: .venv/tested  # a few minutes: run it before each commit
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
 	$(PYTEST) -m slow --cov --cov-append
+	$(PYTEST) -q --over wsgiref tests/web
+	$(PYTEST) -q --over waitress tests/web
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak

@@ -8,7 +8,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
 );
 
-INSERT INTO blogapi VALUES (1, '');
+INSERT INTO blogapi VALUES (2, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (
@@ -147,6 +147,28 @@ CREATE TABLE delivery (
 );
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
+
+CREATE TABLE image (
+    id text COLLATE "C" NOT NULL PRIMARY KEY,
+    upload text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    bytes bigint NOT NULL,
+    width bigint NOT NULL,
+    height bigint NOT NULL,
+    created_at text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX image_created ON image (created_at, id);
+
+CREATE TABLE image_part (
+    upload text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    content bytea NOT NULL,
+    PRIMARY KEY (upload, number)
+);
+
+ALTER TABLE image_part ALTER content SET STORAGE EXTERNAL;  -- not compressed, so that a piece is read without the rest
 
 -- The words of all posts as storage/search/index.py makes them, with a space before and after each.
 CREATE TABLE search (

@@ -1,10 +1,10 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
--- Each change needs a higher user_version, and an upgrade (see CONTRIBUTING.md).
+-- Each change needs a higher user_version, and an upgrade (see ADDED in storage/copy.py).
 -- Empty lines separate statements, and appear nowhere else.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -141,6 +141,28 @@ CREATE TABLE delivery (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
+
+-- Images, without their bytes.
+CREATE TABLE image (
+    id TEXT NOT NULL PRIMARY KEY,  -- the first 32 hexadecimal digits of the SHA-256 of its bytes
+    upload TEXT NOT NULL,  -- names its parts
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    width INTEGER NOT NULL,  -- as displayed
+    height INTEGER NOT NULL,
+    created_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX image_created ON image (created_at, id);
+
+-- The bytes of images, and of uploads that have not ended: these have no image.
+CREATE TABLE image_part (
+    upload TEXT NOT NULL,  -- the time when it began, and random digits
+    number INTEGER NOT NULL,  -- from 0
+    content BLOB NOT NULL,  -- 256 KiB; the last part may be shorter
+    PRIMARY KEY (upload, number)
+) STRICT;
 
 -- The words of posts, as storage/search/index.py forms them, without texts and their lengths.
 CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -16,7 +16,7 @@ PREFIX = "BLOGAPI_"
 # http or https, a host, and optionally a port and a path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be taken for one of the service itself, or that is the address of the API
-OWN_PATH = re.compile(r"^/(v1|docs|settings)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
+OWN_PATH = re.compile(r"^/(v1|docs|settings|images)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
@@ -29,27 +29,36 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 Origins = frozenset[str]
 
 
+def whole(default: int, lowest: int, highest: int) -> int:
+    """Declare a setting that is a whole number, with its bounds."""
+    return field(default=default, metadata={"bounds": (lowest, highest)})
+
+
 @dataclass(frozen=True)
 class Config:
     """The settings. Those in UNPREFIXED have variables of their own names, the others of BLOGAPI_ and their names."""
 
     host: str = "127.0.0.1"
-    port: int = 8000
+    port: int = whole(8000, 1, 65_535)
     # A file in a folder that exists, or the URL of a PostgreSQL database, which may have a password in it
     database: Path | str = Path("blog.db")
-    database_connections: int = 5  # of each process to PostgreSQL, plus one for the sender of webhooks
-    web_concurrency: int = 1  # processes, with PostgreSQL only
-    rate_limit: int = 100  # requests a minute for each key
-    header_seconds: int = 10  # for a request's header, and for an idle connection
-    body_seconds: int = 10  # for a request's body, and a second more for each 16 KiB of it
-    keep_days: int = 30  # for earlier versions of posts, and for deleted posts; 0 keeps nothing
-    webhook_seconds: int = 15  # for a receiver's answer
+    database_connections: int = whole(5, 1, 1000)  # of each process to PostgreSQL, plus one for the sender of webhooks
+    web_concurrency: int = whole(1, 1, 256)  # processes, with PostgreSQL only
+    rate_limit: int = whole(100, 1, 999_999_999)  # requests a minute for each key
+    header_seconds: int = whole(10, 1, 86_400)  # for a request's header, and for an idle connection
+    body_seconds: int = whole(10, 1, 86_400)  # for a request's body, and a second more for each 16 KiB of it
+    keep_days: int = whole(30, 0, 36_500)  # for earlier versions of posts, and for deleted posts; 0 keeps nothing
+    images_mb: int = whole(2048, 0, 99_999_999)  # MiB for all images together; 0 turns uploads off
+    webhook_seconds: int = whole(15, 1, 86_400)  # for a receiver's answer
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
     trusted_proxies: Networks = ()  # whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service; http://HOST:PORT if left out
 
+    public_url = ""  # the URL if it is set
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "public_url", self.url)
         if not self.url:
             host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
             host = f"[{host}]" if ":" in host else host
@@ -63,57 +72,62 @@ class Config:
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the settings; raise ValueError naming the variable and what would be right."""
-        known = cls.variables()
+        variables = cls.variables()
         for variable, value in environ.items():
-            if variable.startswith(PREFIX) and variable not in known:
-                raise ValueError(f"{variable}: unknown setting; {_meant(variable, value, list(known))}")
-        given = {variable: field for variable, field in known.items() if variable in environ}
-        values = {field.name: _convert(variable, environ[variable], field.type) for variable, field in given.items()}
+            if variable.startswith(PREFIX) and variable not in variables:
+                raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
+        given = {variable: setting for variable, setting in variables.items() if variable in environ}
+        values = {setting.name: _convert(variable, environ[variable], setting) for variable, setting in given.items()}
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
-        if values.get("port", 1) > 65535:
-            raise ValueError(f"PORT: must be a whole number from 1 to 65535, not {values['port']}")
-        if "url" in values:
-            values["url"] = _base_url(values["url"].rstrip("/"))
         return cls(**values)
 
-    def author(self, name: str) -> str:
-        """Return the author of a change for the history of posts; "" if no history is kept."""
-        return name if self.keep_days else ""
+    @property
+    def history_enabled(self) -> bool:
+        """Whether earlier versions of posts, and deleted posts, are kept."""
+        return self.keep_days > 0
 
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""
-        return {("" if field.name in UNPREFIXED else PREFIX) + field.name.upper(): field for field in fields(cls)}
+        return {("" if each.name in UNPREFIXED else PREFIX) + each.name.upper(): each for each in fields(cls)}
 
 
-def _meant(variable: str, value: str, known: list[str]) -> str:
+def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     if KUBERNETES.fullmatch(f"{variable}={value}"):
         return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
-    names = {name.removeprefix(PREFIX): name for name in known}  # The common prefix would make all of them similar.
+    names = {name.removeprefix(PREFIX): name for name in variables}  # The common prefix would make all similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
-    return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(known)}"
+    return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(variables)}"
 
 
-def _convert(variable: str, text: str, kind: type) -> str | int | bool | Path | Networks | Origins:
-    if kind is bool:
+def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Path | Networks | Origins:
+    if setting.type is int:
+        return _whole_number(variable, text, *setting.metadata["bounds"])
+    if setting.type is bool:
         if text not in ("true", "false"):
             raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
         return text == "true"
-    if kind is int:
-        lowest = 0 if variable == f"{PREFIX}KEEP_DAYS" else 1
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= lowest):
-            raise ValueError(f"{variable}: must be a whole number from {lowest}, not {text[:40]!r}")
-        return int(text)
-    if kind == Networks:
+    if setting.type == Networks:
         return tuple(_network(variable, item.strip()) for item in text.split(",") if text)
     if not text or "\0" in text:
         raise ValueError(f"{variable}: must not be empty")
-    if kind == Origins:
+    if setting.type == Origins:
         return _origins(variable, text)
-    if kind == Path | str and "://" in text and not text.startswith(POSTGRESQL):
+    if setting.name == "url":
+        return _base_url(text.rstrip("/"))
+    if setting.name == "host" or text.startswith(POSTGRESQL):
+        return text
+    if "://" in text:
         raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
-    return text if kind is str or "://" in text else Path(text)
+    return Path(text)
+
+
+def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) < 10
+    if not is_number or not lowest <= int(text) <= highest:
+        raise ValueError(f"{variable}: must be a whole number from {lowest} to {highest}, not {text[:40]!r}")
+    return int(text)
 
 
 def _base_url(url: str) -> str:
@@ -125,8 +139,8 @@ def _base_url(url: str) -> str:
         )
     if OWN_PATH.search(match[3]):
         raise ValueError(
-            "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not begin "
-            f"with /v1, /docs or /settings, or end in /v1, /metrics, /healthz or /openapi.json, as in {url[:80]!r}"
+            "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not begin with "
+            f"/v1, /docs, /images or /settings, or end in /v1, /metrics, /healthz or /openapi.json, as in {url[:80]!r}"
         )
     return url
 

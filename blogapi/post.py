@@ -1,7 +1,6 @@
 """Posts: their fields, and the rules for valid ones."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -9,14 +8,19 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
+from blogapi.params import MergePatch, ParamsError, check_params
+from blogapi.text import CONTROL, CONTROL_OR_BREAK, WHITE_SPACE, fold, is_visible
+
 STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
 # The fields of a post, in the order in which they are written: those in every list, and all; and those in every post
 LISTED = ("id", "title", "status")
-FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", "published_at", "created_at", "updated_at")
-REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at"}
+# `params` is last in a document, so that names in it are never taken for fields (see storage/documents.py).
+TIMES = ("published_at", "created_at", "updated_at")
+FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params")
+REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at", "params"}
 MAX_NAME = 60  # characters of a field's name in a message
 
 ID = "[1-9][0-9]{0,18}"
@@ -32,24 +36,8 @@ TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f
 TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
-# Unpaired surrogates, and category Cc except tab, LF and CR: re has no \p{Cc}.
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-CONTROL_OR_BREAK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# What Unicode calls white space; str.strip() would also take some control characters, U+001C to U+001F.
-WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
+SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
 NOT_NULL = {"null": "must not be null"}
-
-
-def fold(name: str) -> str:
-    """Return the name by which tags are compared: NFC of the case-folded NFC."""
-    if name.isascii():
-        return name.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-
-
-def is_visible(character: str) -> bool:
-    """Return whether a character is neither white space nor of category Z, Cc or Cf."""
-    return not character.isspace() and unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def is_slug(text: str) -> bool:
@@ -58,14 +46,12 @@ def is_slug(text: str) -> bool:
 
 
 def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Yield each field that is wrong, and "field: what would be right", with "tags[2]: …" for an item."""
+    """Yield each place that is wrong, such as `tags[2]` or `params.author`, and "place: what would be right"."""
     for field, found in error.normalized_messages().items():
-        name = field[: MAX_NAME + 2]
-        places = {name: found}
-        if isinstance(found, dict):
-            places = {f"{name}[{index}]": said for index, said in found.items()}
+        places = found if isinstance(found, dict) else {"": found}
         for place, said in places.items():
-            yield field, f"{place}: {', '.join(said)}"
+            where = f"{field}[{place}]" if isinstance(place, int) else f"{field}{place}"
+            yield where, f"{where[: MAX_NAME + 2]}: {', '.join(said)}"
 
 
 def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
@@ -103,15 +89,15 @@ class Text(fields.String):
         "invalid": "must be a string",
         "characters": "must not contain control characters or unpaired surrogates",
     }
-    refused = CONTROL
+    forbidden = CONTROL
 
     def __init__(self, length: Length, *validators: Callable[[str], Any], **kwargs: Any):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
 
     def _validate_characters(self, text: str) -> None:
         # Most texts are printable, which is known in a tenth of the time.
-        line = text.replace("\n", " ") if self.refused is CONTROL else text
-        if not line.isprintable() and self.refused.search(text):
+        line = text.replace("\n", " ") if self.forbidden is CONTROL else text
+        if not line.isprintable() and self.forbidden.search(text):
             raise self.make_error("characters")
 
     def _validate(self, value: str) -> None:
@@ -123,7 +109,7 @@ class Line(Text):
     """One line, with a visible character. White space at both ends is removed."""
 
     default_error_messages = {"characters": "must be one line without control characters or unpaired surrogates"}
-    refused = CONTROL_OR_BREAK
+    forbidden = CONTROL_OR_BREAK
 
     def __init__(self, maximum: int):
         bounds = f"One line of 1 to {maximum} characters, without the white space around it; at least one is visible."
@@ -182,10 +168,33 @@ class Time(fields.AwareDateTime):
         return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def choice(words: Sequence[str], description: str, **kwargs: Any) -> fields.String:
-    """Return a field for one of several words."""
+class Params(fields.Dict):
+    """An object of values of a site. With `merges`, it loads as a MergePatch, in which null removes a name."""
+
+    default_error_messages = NOT_NULL | {"invalid": "must be an object"}
+
+    def __init__(self, merges: bool = False):
+        bounds = (
+            "Values for the templates of a site, which are not interpreted: strings, numbers, booleans, arrays and "
+            "objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have 1 to 64 characters."
+        )
+        super().__init__(**about(bounds + (" They are merged at every level; null removes a name." if merges else "")))
+        self.merges = merges
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.make_error("invalid")
+        try:
+            check_params(value, allow_null=self.merges)
+        except ParamsError as error:
+            raise ValidationError({error.place: [error.reason]}) from None
+        return MergePatch(value) if self.merges else value
+
+
+def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
+    """Return a field for one of several words; if it has another one, the message ends with the hint."""
     messages = NOT_NULL | {"invalid": "must be a string"}
-    validate = OneOf(words, error="must be one of {choices}")
+    validate = OneOf(words, error=f"must be one of {{choices}}{hint}")
     return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
 
 
@@ -235,7 +244,7 @@ class PostInputSchema(StrictSchema):
             "If it is left out, a new post gets one from its title."
         ),
     )
-    status = choice(("published", "draft"), "`draft` if left out.", load_default="draft")
+    status = choice(("published", "draft"), "`draft` if left out.", f"; {SCHEDULING}", load_default="draft")
     tags = Distinct(
         Line(MAX_TAG),
         length(0, MAX_TAGS, "tags"),
@@ -250,23 +259,30 @@ class PostInputSchema(StrictSchema):
         )
     )
     cover_image = Url("The address of an image.", minimum=0)
+    params = Params()
 
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a post. "" in an optional field counts as left out: it is what an unset shell variable gives."""
+        """Load a post. "" in an optional field counts as left out: it is what an unset shell variable gives.
+
+        So does {} for params.
+        """
         optional = ("excerpt", "slug", "cover_image")
         if isinstance(data, dict):  # and not a list of posts
             data = {name: value for name, value in data.items() if value != "" or name not in optional}
+            if "params" in data and data["params"] == {}:
+                del data["params"]
         return super().load(data, **kwargs)
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change of a post (RFC 7396): what is left out stays, null clears excerpt, tags and cover_image."""
+    """A change of a post (RFC 7396): what is left out stays, null clears excerpt, tags, cover_image and params."""
 
     example = {"status": "archived"}
     status = choice(STATUSES, "Any status may follow any other.")
+    params = Params(merges=True)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.allow_none = field_name in ("excerpt", "tags", "cover_image")
+        field_obj.allow_none = field_name in ("excerpt", "tags", "cover_image", "params")
 
 
 class PutPostSchema(PostInputSchema):
@@ -288,7 +304,8 @@ class PostSchema(PostInputSchema):
         "slug": "three-days-at-the-lake",
         "excerpt": "Fog, wind, and then the sun.",
         "cover_image": "https://example.org/lake.jpg",
-        **dict.fromkeys(("published_at", "created_at", "updated_at"), "2026-11-20T10:10:00Z"),
+        **dict.fromkeys(TIMES, "2026-11-20T10:10:00Z"),
+        "params": {"author": "Ada", "math": True},
     }
     id = matching(ID, 1, 19, "The id, a number as text. It is never used again.")
     status = choice(STATUSES, "Whether it is published.")

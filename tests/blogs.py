@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 import pytest
 from slugify import slugify
 
-from blogapi.files.sources import Sources
+from blogapi.transfer.sources import Sources
 
 SAMPLES = Path(__file__).parent / "samples"
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z

@@ -23,6 +23,7 @@ from blogapi.config import Config
 from blogapi.storage import webhooks
 from blogapi.web.service import EXTENSION, Service
 from blogapi.webhooks.sender import Sender
+from tests.networks import SERVERS, forward, listen
 from tests.postgresql import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver
 from tests.service import Server, add_key
@@ -42,6 +43,7 @@ if SHARED_MEMORY.exists() and shutil.disk_usage(SHARED_MEMORY).free > 2**30:
 
 def pytest_addoption(parser):
     parser.addoption("--soak", action="store_true", help="run long tests in full, not a hundredth of them")
+    parser.addoption("--over", choices=SERVERS, help="send the requests of tests of the application over a server")
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +92,17 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
 
+def pytest_collection_modifyitems(config, items):
+    """Over another server, leave out the tests that look into the application's thread or need our server."""
+    if config.getoption("--over"):
+        looks_inside = {"statements", "plan"}
+        items[:] = [
+            each
+            for each in items
+            if not (looks_inside.intersection(each.fixturenames) or each.get_closest_marker("in_process"))
+        ]
+
+
 @pytest.fixture(scope="session")
 def postgresql_server():
     if not PROGRAMS:
@@ -134,10 +147,15 @@ def application(cors_origins):
 
 
 @pytest.fixture
-def app(config, clock):
+def app(config, clock, request):
     app = application(config.cors_origins)
     app.extensions[EXTENSION] = service = Service.open(config, clock)
-    yield app
+    if over := request.config.getoption("--over"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app, "wsgi_app", forward(listen(app.wsgi_app, over)))
+            yield app
+    else:
+        yield app
     service.database.close()
 
 
@@ -285,7 +303,7 @@ def receiver():
 
 @pytest.fixture
 def sender(database, clock):
-    return Sender(database, clock, Config(webhook_private=True, webhook_seconds=1))
+    return Sender(database, clock, Config(webhook_private=True, webhook_seconds=1), monotonic=clock)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import psycopg
 
-from blogapi.post import fold
+from blogapi.storage.history import MAX_REVISIONS
 from blogapi.storage.models import MAX_ID
 from blogapi.storage.search import index
-from blogapi.storage.stored import MAX_REVISIONS
+from blogapi.text import fold
 
 
 def sound_posts(database):

@@ -18,9 +18,10 @@ from urllib.request import urlopen
 import click
 
 import blogapi
+from blogapi.clock import earlier
 from blogapi.config import Config
 from blogapi.server.start import OTHERS, SETTINGS, refuse_taken_address
-from blogapi.storage import engine_for, stored
+from blogapi.storage import engine_for, images, publication
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
 from blogapi.storage.engine import Database
@@ -117,6 +118,7 @@ def serve(host: str | None, port: str | None) -> None:
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     init.callback()
+    click.echo(f"The owner's page is {config.url}/settings: blogapi settings prints a link that opens it.", err=True)
     # In place of this process, as it has imported modules that gevent must patch first
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
@@ -220,6 +222,24 @@ def settings(end: bool) -> None:
                 raise
 
 
+@command_line.command("images")
+@click.option("--unused", is_flag=True, help="Only those that no post, revision or post in the trash shows, a day old.")
+@click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
+def list_images(unused: bool, deletes: bool) -> None:
+    """List the images: the id, the bytes, the time of the upload, and the name."""
+    if deletes and not unused:
+        raise click.UsageError("--delete needs --unused")
+    with opened() as database:
+        used = images.shown(database) if unused else ()
+        before_today = earlier(database.now, images.UPLOAD_TIME)
+        for image in images.every(database):
+            if unused and (image.id in used or image.created_at > before_today):
+                continue
+            click.echo(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}")
+            if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
+                images.delete_upload(database.write, database.write(images.delete, image.id))
+
+
 @command_line.command()
 def openapi() -> None:
     """Print the description of the API (OpenAPI 3.1)."""
@@ -271,9 +291,17 @@ def _space(config: Config) -> str:
 
 def _clock(config: Config) -> str:
     with opened() as database:
-        if latest := stored.later_than_now(database):
+        if latest := publication.later_than_now(database):
             raise ValueError(f"it is {database.now}, but a post is from {latest}")
         return database.now
+
+
+def _images(config: Config) -> str:
+    with opened() as database:
+        used = images.total_bytes(database) / 1024**2
+    if used > config.images_mb * 0.95 and config.images_mb:
+        raise ValueError(f"{used:,.0f} of {config.images_mb:,} MiB are used; raise BLOGAPI_IMAGES_MB")
+    return f"{used:,.0f} of {config.images_mb:,} MiB are used"
 
 
 def _url(config: Config) -> str:
@@ -296,4 +324,4 @@ def _proxies(config: Config) -> str:
 
 
 FILE_CHECKS = {"permissions": _permissions, "free space": _space}
-CHECKS = {"database": _database, "clock": _clock, "BLOGAPI_URL": _url, "proxies": _proxies}
+CHECKS = {"database": _database, "clock": _clock, "images": _images, "BLOGAPI_URL": _url, "proxies": _proxies}

@@ -1,1 +1,1 @@
-"""Posts as files: Markdown, imports from other programs, and the export."""
+"""A post as a Markdown file."""

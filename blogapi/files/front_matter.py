@@ -1,4 +1,4 @@
-"""Front matter in YAML or TOML. Every scalar is its text as written."""
+"""Front matter in YAML or TOML. Every scalar is its text as written; `typed` gives its value."""
 
 import re
 import tomllib
@@ -12,6 +12,7 @@ import yaml
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
+MAX_DIGITS = 400  # of a number in YAML
 MAX_VALUES = 2000  # names, and the ends of lists, count as well
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
@@ -32,6 +33,13 @@ HINTS = {
     "that cannot start any token": "put the text in quotes, and spaces instead of tabs",
     "Invalid value": "text must be in quotes",
 }
+
+# Scalars of YAML's core schema (YAML 1.2, 10.3.2) that are not text
+NULL = re.compile("|null|Null|NULL|~")
+BOOLEAN = re.compile("(true|True|TRUE)|false|False|FALSE")
+INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
 # Text and comments in TOML. Those without an end go on to that of the line or of all, and so are searched for once.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
@@ -73,6 +81,40 @@ class MarkdownError(Exception):
         super().__init__(f"line {line}: {reason}" if line else reason)
         self.reason = reason
         self.line = line
+
+
+class Plain(str):
+    """The text of a scalar that is not quoted."""
+
+    @property
+    def value(self) -> Any:
+        """The value of the scalar in YAML's core schema."""
+        if NULL.fullmatch(self):
+            return None
+        if match := BOOLEAN.fullmatch(self):
+            return match[1] is not None
+        if INTEGER.fullmatch(self):
+            digits = self.replace("0o", "0", 1) if self.startswith("0o") else self
+            base = 8 if self.startswith("0o") else 16 if self.startswith("0x") else 10
+            return int(digits, base) if len(self) < MAX_DIGITS else 10**MAX_DIGITS
+        if NUMBER.fullmatch(self) or NOT_FINITE.fullmatch(self):
+            return float(self.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        return str(self)
+
+
+class TomlScalar(Plain):
+    """The text of a number or boolean in TOML, with its value."""
+
+    value: Any = None
+
+
+def typed(value: Any) -> Any:
+    """Return the value of front matter: texts, numbers, booleans, lists and mappings, without null."""
+    if isinstance(value, dict):
+        return {name: each for name, part in value.items() if (each := typed(part)) is not None}
+    if isinstance(value, list):
+        return [each for part in value if (each := typed(part)) is not None]
+    return value.value if isinstance(value, Plain) else value
 
 
 def split(data: bytes) -> tuple[bytes, str, str, int]:
@@ -128,7 +170,7 @@ class YamlReader:
         event = self.next()
         values = self._node(event, 0)
         if not isinstance(values, dict):
-            raise self._error("the front matter must be names with values, such as `title: Hello`", event)
+            raise self._error("must be names with values, such as `title: Hello`", event)
         self.next()  # the document ends
         if not isinstance(event := self.next(), yaml.StreamEndEvent):
             raise self._error("the front matter must be one document", event)
@@ -145,7 +187,7 @@ class YamlReader:
         if depth > MAX_DEPTH:
             raise self._error(f"must be nested at most {MAX_DEPTH} deep", event)
         if isinstance(event, yaml.ScalarEvent):
-            return event.value
+            return Plain(event.value) if event.implicit[0] else event.value
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(depth + 1)
         items = []
@@ -156,9 +198,9 @@ class YamlReader:
     def _mapping(self, depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
         while not isinstance(event := self.next(), yaml.MappingEndEvent):
-            name = self._node(event, depth)
-            if not isinstance(name, str):
+            if not isinstance(name := self._node(event, depth), str):
                 raise self._error("a name must be text", event)
+            name = str(name)
             if name in values:
                 raise self._error(f"{shortened(name)} is given twice", event)
             values[name] = self._node(self.next(), depth)
@@ -198,8 +240,8 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     if sum(map(without_text.count, ",[{\n")) > MAX_VALUES:
         raise MarkdownError(TOO_MANY, 1)
     try:
-        tomllib.loads(text)
-        values = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
+        values = tomllib.loads(text)
+        texts = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
         line = re.match(r"line (\d+)", place)
@@ -209,7 +251,19 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
     lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
-    return values, {name: lines.get(name, 2) for name in values}
+    return _with_values(texts, values), {name: lines.get(name, 2) for name in values}
+
+
+def _with_values(text: Any, value: Any) -> Any:
+    """Return a text of TOML, or those in a list or table, each number and boolean with its value."""
+    if isinstance(value, dict):
+        return {name: _with_values(text[name], each) for name, each in value.items()}
+    if isinstance(value, list):
+        return list(map(_with_values, text, value))
+    if isinstance(value, bool | int | float):
+        text = TomlScalar(text)
+        text.value = value
+    return text
 
 
 def rfc3339_of(text: str) -> str:

@@ -1,22 +1,18 @@
-"""A post as a Markdown file: read, written, and exported to a folder of them."""
+"""A post as a Markdown file: read and written."""
 
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from pathlib import Path
-from stat import S_ISREG
 from typing import Any, NamedTuple
 
-from blogapi.files.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split
-from blogapi.post import CONTROL, ID, is_slug, is_visible
+from blogapi.files.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
+from blogapi.post import ID
+from blogapi.text import CONTROL, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
-MAX_KEPT = 1024  # characters of front matter that is remembered, once read
+CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
@@ -30,26 +26,29 @@ HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 # Front matter that is not read: JSON, and the headers of Pelican.
 NOT_READ = re.compile(r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]')
 
-WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "id")
+WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "params", "id")
 # Words that YAML 1.1 or 1.2 does not take for text.
 WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some parser of YAML does not read within quotes.
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+EXPONENT = re.compile("^(-?[0-9]+)(e)")  # of a number without a point, which YAML 1.1 takes for text
 
 
-class Document(NamedTuple):
+class MarkdownFile(NamedTuple):
     """A parsed Markdown file."""
 
     fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
     created_at: str | None = None  # RFC 3339
     number: int = 0  # the former `id`; 0 if it has none
-    unknown: Mapping[str, Any] = {}  # the values of other names: texts, and lists and mappings of them
+    others: Mapping[str, Any] = {}  # the values of other names, as they are written; `fields` has them in `params`
     sources: Mapping[str, str] = {}  # the name that stands for each field
     lines: Mapping[str, int] = {}  # the lines of all names
     content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field, if it is known; of the content, that of its first control character."""
+        field, _, place = field.partition(".")
+        field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
         if field != "content" or not self.content_line:
             return self.lines.get(self.sources.get(field, field))
         content = self.fields["content"]
@@ -62,33 +61,39 @@ class Document(NamedTuple):
         return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
-def parse(data: bytes, *, strict: bool = False) -> Document:
-    """Read a Markdown file. Raise MarkdownError; if it is `strict`, for an unknown name, too.
+def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False) -> MarkdownFile:
+    """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
 
-    Otherwise the first of several images counts, and front matter of other forms is refused.
+    With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
+    the first of several images or excerpts counts, and front matter of other forms is an error.
     """
     marks, text, content, line = split(data)
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML between lines of ---, or TOML between lines of +++", 1)
-    document = (_read if len(text) <= MAX_KEPT else _read.__wrapped__)(marks, text, strict)
-    for name in document.unknown if strict else ():
-        known = f"{', '.join(NAMES)}, and `id` and `created_at`, which are ignored"
-        raise MarkdownError(f"{shortened(name)} is unknown; there are {known}", document.lines[name])
-    fields = {**document.fields, "content": content}
+    read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
+    file = read(marks, text, strict, keeps_others or not strict)
+    fields = {**file.fields, "content": content}
     if "title" not in fields and (title := _heading(content)):
         fields["title"] = title
-    return document._replace(fields=fields, content_line=line)
+    return file._replace(fields=fields, content_line=line)
 
 
 @lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
-def _read(marks: bytes, text: str, strict: bool) -> Document:
+def _read(marks: bytes, text: str, strict: bool, keeps_others: bool) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name in [name for name in KNOWN if name in values and not (strict and name in IGNORED)]:
-        field, value = _field(name, values[name], lines[name])
+    others = {name: value for name, value in values.items() if name not in (*FIELD_READERS, *IGNORED)}
+    for name in others if not keeps_others else ():
+        names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
+        ways_out = "put it into `params`, or add ?unknown=params to the address"
+        raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
+    for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:
+        if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
+            others[name] = values[name]  # A field has only the address.
+        field, value = _read_field(name, values[name], lines[name], strict)
         if not value:
             continue
         source = sources.setdefault(field, name)
@@ -97,46 +102,54 @@ def _read(marks: bytes, text: str, strict: bool) -> Document:
         elif fields.setdefault(field, value) != value:
             if strict or field not in ("excerpt", "cover_image"):
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
-            values[f"{name} (not the {source})"] = value
+            others[name] = values[name]
+    if keeps_others and (params := _with_others(fields.get("params", {}), others, lines)):
+        fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
-    unknown = {name: value for name, value in values.items() if name not in (*KNOWN, *IGNORED)}
     created_at = fields.pop("created_at", None)
-    return Document(fields, created_at, int(number[0]) if number else 0, unknown, sources, lines)
+    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, sources, lines)
+
+
+def _with_others(params: dict[str, Any], others: dict[str, Any], lines: dict[str, int]) -> dict[str, Any]:
+    """Return params after the values of other names. Raise MarkdownError for a name in both."""
+    for name in others.keys() & params.keys():
+        raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
+    return typed(others) | params
 
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
     """Return front matter of other programs as ours: Hugo's names have no case, and Zola groups tags."""
     if isinstance(groups := values.get("taxonomies"), dict):
-        lines = dict.fromkeys(groups, lines["taxonomies"]) | lines
-        values = groups | {name: value for name, value in values.items() if name != "taxonomies"}
-    names = {name: LOWER.get(name.lower(), name) for name in values}
-    values = {names[name]: value for name, value in values.items()}
-    for name in [name for name in IMAGE_NAMES if isinstance(values.get(name), list)]:
-        first, *others = values[name] or [""]
-        values |= {name: first} | ({f"further {name}": others} if others else {})
-    return values, {names[name]: lines[name] for name in names}
+        ours = {name: value for name, value in groups.items() if name.lower() in BY_LOWER_CASE}
+        left = {name: value for name, value in groups.items() if name not in ours}
+        lines = dict.fromkeys(ours, lines["taxonomies"]) | lines
+        values = ours | {name: value for name, value in values.items() if name != "taxonomies"}
+        values |= {"taxonomies": left} if left else {}
+    names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
+    return {names[name]: value for name, value in values.items()}, {names[name]: lines[name] for name in names}
 
 
-def _field(name: str, value: Any, line: int) -> tuple[str, Any]:
+def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, Any]:
     """Return the field that a name stands for, and its value."""
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
-    field, convert = KNOWN["published_at" if is_day else name]
+    field, convert = FIELD_READERS["published_at" if is_day else name]
+    if isinstance(value, list) and name in IMAGE_NAMES and not strict:
+        value = value[0] if value else ""
     try:
         return field, convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
 
 
-def read_other_names(unknown: Mapping[str, Any]) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Read the paths and older paths that other programs write; return them, and the names that are left."""
-    values = {name.lower(): value for name, value in unknown.items()}
+def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the paths and older paths of a post that other programs write in front matter."""
+    values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
-    aliases: dict[str, list[str]] = {}
-    for name in ALIAS_NAMES:
-        found = values.get(name) if isinstance(values.get(name), list) else [values.get(name)]
-        aliases[name] = [path for value in found if "/" in (path := path_of(value))]  # Those of Obsidian are names.
-    left = tuple(name for name in unknown if name.lower() not in PATH_NAMES and not aliases.get(name.lower()))
-    return paths, [path for found in aliases.values() for path in found], left
+    aliases: list[str] = []
+    for found in map(values.get, ALIAS_NAMES):
+        found = map(path_of, found if isinstance(found, list) else [found])
+        aliases += [path for path in found if "/" in path]  # Those of Obsidian are names.
+    return paths, aliases
 
 
 def path_of(value: Any) -> str:
@@ -147,17 +160,53 @@ def path_of(value: Any) -> str:
     return "" if re.search("(^|/|-):[a-z]", path) else path
 
 
-def render(post: Mapping[str, Any]) -> bytes:
-    """Write a post as a Markdown file; reading it gives the same post."""
+def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
+    """Write a post as a Markdown file; reading it gives the same post.
+
+    If it is `flat`, names in `params` are at the top level, except those that mean something else there.
+    """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
-    lines = [f"{name}: {value if name.endswith('_at') else _written(value)}\n" for name, value in values.items()]
+    params = values.get("params", {})
+    at_top = {name: value for name, value in params.items() if flat and name.lower() not in BY_LOWER_CASE}
+    if at_top:
+        values["params"] = {name: value for name, value in params.items() if name not in at_top}
+    lines = []
+    for name, value in values.items():
+        if name == "params":
+            lines += [block(at_top), block({name: value}) if value else ""]
+        else:
+            lines.append(f"{name}: {value if name.endswith('_at') else _written(value)}\n")
     return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
+
+
+def block(values: Mapping[str, Any], indent: str = "") -> str:
+    """Write values as block mappings and sequences of YAML, which parsers of YAML 1.1 and 1.2 read the same."""
+    return "".join(_entry(f"{indent}{_written(name)}:", value, indent) for name, value in values.items())
+
+
+def read_block(text: str) -> dict[str, Any]:
+    """Read what `block` writes. Raise MarkdownError, with the line in the text."""
+    try:
+        return typed(read_yaml(text)[0])
+    except MarkdownError as error:
+        raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None  # It counts a line of marks.
+
+
+def _entry(start: str, value: Any, indent: str) -> str:
+    if isinstance(value, dict) and value:
+        return f"{start}\n{block(value, f'{indent}  ')}"
+    if isinstance(value, list) and value:
+        return f"{start}\n" + "".join(_entry(f"{indent}  -", each, f"{indent}  ") for each in value)
+    if isinstance(value, str):
+        return f"{start} {_written(value)}\n"
+    number = EXPONENT.sub(r"\1.0\2", json.dumps(value))
+    return f"{start} {number}\n"
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a single text")
-    return value
+    return str(value)
 
 
 def _time(value: Any) -> str:
@@ -168,7 +217,7 @@ def _tags(value: Any) -> list[str]:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("must be a list of texts, or one text with commas")
-    return [name.strip() if isinstance(value, str) else name for name in names if name.strip()]
+    return [name.strip() if isinstance(value, str) else str(name) for name in names if name.strip()]
 
 
 def _address(value: Any) -> str:
@@ -177,6 +226,12 @@ def _address(value: Any) -> str:
         if value is None:
             raise ValueError("must be a URL, or have a `url` or `src`")
     return _text(value)
+
+
+def _params(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) and value != "":
+        raise ValueError("must be names with values")
+    return typed(value or {})
 
 
 def _status(if_true: str, if_false: str, value: Any) -> str:
@@ -188,7 +243,7 @@ def _status(if_true: str, if_false: str, value: Any) -> str:
 
 
 # The field that a name stands for, and the function that reads its value. A field's own name comes first.
-KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
+FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, _text) for name in ("title", "slug", "status")},
     "draft": ("status", partial(_status, "draft", "published")),
     "published": ("status", partial(_status, "published", "draft")),
@@ -197,10 +252,12 @@ KNOWN: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),
     **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),
     "created_at": ("created_at", _time),
+    "params": ("params", _params),
 }
 IGNORED = ("id", "created_at")  # in a request
-NAMES = tuple(dict.fromkeys(field for field, _ in KNOWN.values() if field not in IGNORED))
-LOWER = {name.lower(): name for name in (*KNOWN, *IGNORED)}
+FIELD_NAMES = tuple(dict.fromkeys(field for field, _ in FIELD_READERS.values() if field not in IGNORED))
+# The names that mean something at the top level, without case
+BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxonomies")}
 
 
 def _heading(content: str) -> str:
@@ -217,63 +274,7 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
-    is_text = value[0].isalpha() and value.isprintable() and value.lower() not in WORDS
+    is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in WORDS
     if is_text and value[-1] not in " :" and not any(map(value.__contains__, (": ", " #", *also_special))):
         return value
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
-
-
-def export(posts: Iterable[Mapping[str, Any]], folder: Path, *, delete: bool = False) -> dict[Path, str]:
-    """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
-
-    Return whether each file was written, unchanged, deleted or kept, or why it could not be. With `delete`, remove the
-    files of posts that are gone: regular files SLUG.md whose front matter has that slug and all that an export writes.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"cannot create the folder {folder}: {error.strerror}") from error
-    results = {(path := folder / f"{post['slug']}.md"): _attempt("write", _write, path, post) for post in posts}
-    if delete:
-        left = [path for path in sorted(folder.iterdir()) if path not in results]
-        results |= {path: _attempt("remove", _remove, path) for path in left}
-    return results
-
-
-def _attempt(verb: str, function: Callable[..., str], path: Path, *arguments: Any) -> str:
-    try:
-        return function(path, *arguments)
-    except OSError as error:
-        return f"cannot {verb} {path}: {error.strerror}"
-
-
-def _write(path: Path, post: Mapping[str, Any]) -> str:
-    """Replace a file atomically, unless it is a regular one with the same bytes. A link is not followed."""
-    data = render(post)
-    with suppress(OSError):
-        state = path.lstat()
-        if S_ISREG(state.st_mode) and state.st_size == len(data) and path.read_bytes() == data:
-            return "unchanged"
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)  # of an export that was killed
-    seconds = datetime.fromisoformat(post.get("published_at") or post["created_at"]).timestamp()
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-        os.utime(part, (seconds, seconds))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return "written"
-
-
-def _remove(path: Path) -> str:
-    """Remove an exported file; keep any other."""
-    slug, state = path.name.removesuffix(".md"), path.lstat()
-    if path.suffix == ".md" and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
-        with suppress(MarkdownError):
-            document = parse(path.read_bytes())
-            if document.is_exported and document.fields.get("slug") == slug:
-                path.unlink()
-                return "deleted"
-    return "kept"

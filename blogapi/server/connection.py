@@ -18,9 +18,9 @@ MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # of a message, which need no reservation
 BYTES_A_SECOND = 16 * 1024  # the lowest speed of sending a body and of reading a response, after the first seconds
 HEADER_BYTES = 64 * 1024
-BODY_BYTES = 8 * MB  # twice the largest body, as chunks have an overhead
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
+MAX_STREAMS = 512  # responses that are sent in pieces, at a time
 STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
 KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
 NEVER = float("inf")
@@ -53,10 +53,10 @@ class ClientConnection:
         self._is_first = True  # Nothing was read yet.
         self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
-    def expect_body(self) -> None:
+    def expect_body(self, max_bytes: int) -> None:
         """Start the deadline of the body, which moves with the bytes that arrive."""
         self._is_first = False
-        self._expect(self.shared.body_seconds, BODY_BYTES)
+        self._expect(self.shared.body_seconds, 2 * max_bytes)  # as chunks have an overhead
 
     def _expect(self, seconds: float, size: int, moving: bool = True) -> None:
         self._slack = seconds  # The deadline is never further away than this.
@@ -152,16 +152,19 @@ class ClientConnection:
 
     def _send_rest(self, data: bytes, sent: int) -> None:
         rest = memoryview(data)[sent:]
-        if not self.shared.sending.reserve(self, data):
+        is_streamed = self in self.shared.streams.waiting
+        budget = self.shared.streams if is_streamed else self.shared.sending
+        if not budget.reserve(self, data):
             raise TimeoutError("too many clients do not take their responses")
         try:
             while rest:
                 sent = self.sock.send(rest)
                 rest = rest[sent:]
-                self.shared.sending.progress(self)
+                budget.progress(self)
                 self.until = min(self.until + sent / BYTES_A_SECOND, time.monotonic() + self.shared.body_seconds)
         finally:
-            self.shared.sending.release(self)
+            if not is_streamed:
+                budget.release(self)
 
     def stop_reading(self) -> None:
         """End the connection if it is waiting for the client: its read then ends."""
@@ -206,6 +209,7 @@ class Shared:
         self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
         self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
         self.sending = SendBudget(64 * MB)
+        self.streams = SendBudget(MAX_STREAMS)  # each counts one: only a piece of it is in memory
         # Connections that wait for their clients, without a key and with one; the one that waits longest is first
         self.waiting: tuple[dict[ClientConnection, None], dict[ClientConnection, None]] = {}, {}
         self.keys: set[str] = set()

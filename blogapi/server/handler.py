@@ -5,7 +5,8 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, nullcontext
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -20,7 +21,7 @@ from gunicorn.util import unquote_to_wsgi_str
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
-from blogapi.storage.errors import RETRY_SECONDS
+from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.web.errors import error_body, with_id
 from blogapi.web.request import READS, REQUEST
 from blogapi.web.responses import cors_headers, is_covered
@@ -124,7 +125,8 @@ class Handler:
         started = time.perf_counter()
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
-        status, headers, content = *response, b"".join(chunks)  # A single one is not copied.
+        # A single chunk is not copied. What is no list is sent in pieces.
+        status, headers, content = *response, b"".join(chunks) if type(chunks) is list else chunks
         known = environ[REQUEST]
         if known.key:
             self.shared.keys.add(key)
@@ -132,7 +134,12 @@ class Handler:
             self.shared.keys.discard(key)
         keep = request.is_persistent and not self.closing
         environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
-        if len(content) > KEPT_BYTES:
+        if content is chunks:
+            if not self.shared.streams.reserve(request.connection, [content]):
+                known.cause = BUSY[1]
+                status, headers, content = refused(BUSY[0], with_id(BUSY[1]), ())
+                keep = False
+        elif len(content) > KEPT_BYTES:
             # A client must learn that its change was committed.
             needed = known.is_known and request.method not in READS
             if not self.shared.sending.reserve(request.connection, content, needed):
@@ -171,13 +178,19 @@ class Handler:
         option = "keep-alive" if keep else "close"
         lines = [f"HTTP/1.1 {status}\r\nDate: {format_date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]
+        size = 0
+        head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
         try:
-            connection.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n", content)
+            for piece in [content] if isinstance(content, bytes) else self.pieces(connection, content, known):
+                connection.send(head, piece)
+                head = b""
+                size += len(piece)
         except OSError:
             known.cause = known.cause or "the client did not take it"
             raise
         finally:
             self.shared.sending.release(connection)
+            self.shared.streams.release(connection)
             seconds = time.perf_counter() - started
             self.service.metrics.count(known.endpoint, status[:3], seconds)
             key = known.key.name.replace(" ", "_").replace('"', "_") if known.key else "-"
@@ -185,9 +198,24 @@ class Handler:
             cause = f" ({known.cause})" if known.cause else ""
             sys.stderr.write(
                 f'{timestamp(time.time())} {request.remote_addr[0]} {key} "{target}" '
-                f"{status[:3]} {len(content)} {seconds * 1000:.1f}ms{cause}\n"
+                f"{status[:3]} {size} {seconds * 1000:.1f}ms{cause}\n"
             )
         return keep
+
+    def pieces(self, connection: ClientConnection, content: Iterable[bytes], known: Any) -> Iterator[bytes]:
+        """Yield the pieces of a response, and let other requests run in between. Raises ConnectionAbortedError."""
+        sent = False
+        with closing(content) if hasattr(content, "close") else nullcontext():
+            try:
+                for piece in content:
+                    yield piece
+                    sent = True
+                    connection.wait_turn()
+            except Unavailable as error:
+                known.cause = str(error)
+                raise ConnectionAbortedError from error
+        if not sent:
+            yield b""
 
 
 def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:

@@ -15,7 +15,7 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeou
 from blogapi.config import Networks
 from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.request import MAX_BODY_BYTES, REQUEST
+from blogapi.web.request import BODY_BYTES, MAX_BODY_BYTES, REQUEST
 
 # Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
 PARSER_SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})
@@ -69,15 +69,16 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
     """Reads a chunked body; refuses it as soon as a size announces too much."""
 
     announced = 0  # bytes
+    max_bytes = MAX_BODY_BYTES
 
     def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
         """Return the size of the next chunk, and those of its bytes that were read already."""
         size, rest = super().parse_chunk_size(unreader, data)
-        if self.announced <= KEPT_BYTES < self.announced + size <= MAX_BODY_BYTES:
+        if self.announced <= KEPT_BYTES < self.announced + size <= self.max_bytes == MAX_BODY_BYTES:
             reserve(unreader.sock, MAX_BODY_BYTES)
         self.announced += size
-        if self.announced > MAX_BODY_BYTES:
-            raise RequestEntityTooLarge(f"body: must be at most {MAX_BODY_BYTES:,} bytes")
+        if self.announced > self.max_bytes:
+            raise RequestEntityTooLarge(f"body: must be at most {self.max_bytes:,} bytes")
         return size, rest
 
 
@@ -111,7 +112,10 @@ class HttpRequest(message.Request):
         try:
             if not self.asked:
                 self._ask()
-            return self.reader.read(size)  # gunicorn's own `body` would copy it three times.
+            data = self.reader.read(size)  # gunicorn's own `body` would copy it three times.
+            if BODY_BYTES in self.environ:  # The application keeps no more than this piece.
+                self.connection.release()
+            return data
         except TimeoutError:
             raise RequestTimeout("body: did not arrive in time") from None
         except errors.ParseException:
@@ -128,9 +132,12 @@ class HttpRequest(message.Request):
             self.connection.shared.keys.add(self.key)
         self.connection.identify(self.key, known.is_known)
         length = getattr(self.reader, "length", 0)
-        if length > KEPT_BYTES:
+        if max_bytes := self.environ.get(BODY_BYTES):
+            self.reader.max_bytes = max_bytes
+            self.unreader.max_body_chunk = KEPT_BYTES
+        elif length > KEPT_BYTES:
             reserve(self.connection, length)
-        self.connection.expect_body()
+        self.connection.expect_body(max_bytes or MAX_BODY_BYTES)
         if self._expected_100_continue:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 

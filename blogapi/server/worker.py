@@ -218,6 +218,7 @@ class Places(Queue):
 class EventLoop:
     """Waits as `blogapi.storage.Loop` does, while other greenlets run."""
 
+    is_cooperative = True
     places = Places
     timeout = partial(gevent.Timeout, exception=TimeoutError)
 

@@ -18,6 +18,7 @@ CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
 class Loop:
     """Waiting in a process that may block. A server's event loop has its own implementation (`server.worker`)."""
 
+    is_cooperative = False  # whether requests run in one thread, and waiting lets others run
     wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events once they are there
     places = threading.Semaphore  # (size): in a server, clients take turns at it
     timeout = nullcontext  # (seconds): in a server, raises TimeoutError in a block that takes longer

@@ -22,12 +22,12 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.query import Statement
 
 PREPARED = 500  # statements, after which a connection is replaced
-WAIT_SECONDS = 2.0  # for a connection, while all are in use
+CONNECTION_SECONDS = 2.0  # for a connection, while all are in use
 LOOK_UP_SECONDS = 5.0  # for finding out the result of a COMMIT whose answer was lost
-POLL_SECONDS = 0.05
+STATUS_POLL_SECONDS = 0.05
 FETCHED_ROWS = 20  # of a copy at a time: a post can have 4 MB
-STATEMENT_SECONDS = 2.2  # after which a query that others wait for is cancelled
-LOCK_SECONDS = 2.0  # for the lock of the writer
+STATEMENT_TIMEOUT_SECONDS = 2.2  # after which a query that others wait for is cancelled
+LOCK_TIMEOUT_SECONDS = 2.0  # for the lock of the writer
 DEFAULTS = {  # of the address, which can override them
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
@@ -39,8 +39,8 @@ DEFAULTS = {  # of the address, which can override them
 }
 # Without statistics, a plan could scan or sort all rows: these make each query use its index.
 SETTINGS = f"""
-    SET statement_timeout = {round(1000 * STATEMENT_SECONDS)};
-    SET lock_timeout = {round(1000 * LOCK_SECONDS)};
+    SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT_SECONDS)};
+    SET lock_timeout = {round(1000 * LOCK_TIMEOUT_SECONDS)};
     SET default_transaction_isolation = 'read committed';
     SET idle_in_transaction_session_timeout = '3s';
     SET tcp_keepalives_idle = 1;
@@ -163,6 +163,7 @@ class PostgresConnection(psycopg.Connection):
     # For copies
 
     LAST_IDS = "SELECT last, name FROM counter"
+    TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     SET_LAST_ID = "UPDATE counter SET last = %s WHERE name = %s"
 
     def rows(self, query: str) -> Iterator[tuple]:
@@ -210,7 +211,7 @@ class Connections:
 
     def take(self) -> PostgresConnection:
         """Take a connection, which `give` gives back. Raises Unavailable."""
-        if not self._free.acquire(timeout=WAIT_SECONDS):
+        if not self._free.acquire(timeout=CONNECTION_SECONDS):
             raise Busy
         try:
             return self._idle.pop() if self._idle else self.connect()
@@ -240,7 +241,7 @@ class Connections:
                 (status,) = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id]).fetchone()
                 if status != "in progress":
                     return {"committed": True, "aborted": False}.get(status)
-            time.sleep(POLL_SECONDS)
+            time.sleep(STATUS_POLL_SECONDS)
         return None
 
     def close(self) -> None:

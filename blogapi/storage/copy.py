@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +17,12 @@ from blogapi.storage.search import index
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 1  # as in both schemas
+VERSION = 2  # as in both schemas
+# What each version has added to the one before: an upgrade runs those statements of the schema that name it.
+ADDED = {2: ("image", "image_created", "image_part")}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
+OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
 
 
@@ -28,7 +32,8 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
     `progress(rows, count)` yields the rows. Raises Unavailable, and OSError for files.
     """
     with source.snapshot() as snapshot, target.filling() as filling:
-        for model in BaseModel.__subclasses__():
+        found = {table for (table,) in snapshot.rows(snapshot.TABLES)}  # A database of an older version has fewer.
+        for model in [model for model in BaseModel.__subclasses__() if model._meta.table_name in found]:
             table, columns = model._meta.table_name, [field.column_name for field in model._meta.sorted_fields]
             rows = snapshot.rows(f"SELECT {', '.join(columns)} FROM {table}")
             if progress:
@@ -48,23 +53,30 @@ def check_version(version: int, is_released: bool) -> None:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
 
 
+def upgrade(schema: str, version: int) -> Iterator[str]:
+    """Yield the statements of a schema that bring a database of an older version to this one."""
+    added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
+    statement = re.compile(rf"^(CREATE (TABLE|INDEX)|ALTER TABLE) ({added}) ", re.MULTILINE)
+    return filter(statement.search, schema.split("\n\n")) if added else iter(())
+
+
 # SQLite
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
-    """Set a SQLite database up if it is empty, and index its words if another Python did; return whether it was empty.
+    """Set a SQLite database up if it is empty, upgrade it, and index its words if another Python did.
 
-    Raises Unavailable if it is not ours, has another version, or needs a change without `create`.
+    Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     tables = "SELECT 1 FROM sqlite_master"
     if application_id == APPLICATION_ID and version:
         query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
-        if index.is_made(connection):
+        if version == VERSION and index.is_made(connection):
             return False
         if not create:
-            raise Unavailable(OTHER_PYTHON)
+            raise Unavailable(OTHER_PYTHON if version == VERSION else OLDER)
     elif application_id or version or connection.execute(tables).fetchone():
         raise Unavailable("it belongs to another program")
     elif not create:
@@ -72,9 +84,11 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         is_empty = not connection.execute(tables).fetchone()  # checked again: another process may have been faster
-        if is_empty:
-            for statement in (SCHEMAS / "schema.sql").read_text().split("\n\n"):
-                connection.execute(statement)
+        schema = (SCHEMAS / "schema.sql").read_text()
+        ((version,),) = connection.execute("PRAGMA user_version")  # likewise
+        for statement in schema.split("\n\n") if is_empty else upgrade(schema, version):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
         if not index.is_made(connection):
             index.make(connection)
     return is_empty
@@ -87,6 +101,7 @@ class SqliteContents(sqlite3.Connection):
     LAST_IDS = """
         SELECT iif(name = 'post', max(seq, (SELECT ifnull(max(id), 0) FROM post)), seq), name FROM sqlite_sequence
     """
+    TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
     SET_LAST_ID = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
 
     rows = sqlite3.Connection.execute
@@ -183,12 +198,19 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
     found = set(connection.execute(query))
     if found and ("blogapi", "version") not in found:
         raise Unavailable("it belongs to another program")
+    schema = (SCHEMAS / "schema.postgresql.sql").read_text()
     if not found:
         if not create:
             raise Unavailable(EMPTY)
-        connection.execute((SCHEMAS / "schema.postgresql.sql").read_bytes())
+        connection.execute(schema)
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version, is_released=not found or ("post_tag", "name") in found)
+    if version < VERSION:
+        if not create:
+            raise Unavailable(OLDER)
+        for statement in upgrade(schema, version):
+            connection.execute(statement)
+        connection.execute("UPDATE blogapi SET version = %s", [VERSION])
     if unicode != index.UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)

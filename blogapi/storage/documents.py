@@ -1,7 +1,8 @@
 """The documents of posts: the JSON of a post as it is stored and answered.
 
-They are compact, and quotes inside their strings are escaped: a quoted name with a colon after it appears only at the
-field of this name. So a value is found without parsing a megabyte of content.
+They are compact, and quotes inside their strings are escaped: a quoted name with a colon after it appears only at a
+name. So a value is found without parsing a megabyte of content. The names in `params` can be those of fields: it comes
+last, and no search for another field goes past its start.
 """
 
 import hashlib
@@ -9,25 +10,31 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from blogapi import params
 from blogapi.post import FIELDS, REQUIRED
 from blogapi.storage.errors import Damaged
 
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'
 PUBLISHED_AT = b'"published_at":"'
-UPDATED_AT = '"updated_at":"'
+UPDATED_AT = b'"updated_at":"'
+PARAMS = b'"params":'
 TAGS = '"tags":'
 TIME_LENGTH = len("2026-11-20T10:10:00Z")
+EXCERPT_BYTES = 8192  # the longest excerpt with its name
 DECODER = json.JSONDecoder()
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
-HEAD = FIELDS[: FIELDS.index("content") + 1]  # found from the start; others from the end, without searching the content
-Name = tuple[bytes, Callable[[bytes, bytes], int]]  # of a field, as it stands in a document; and what finds it there
+# These are found from the start, others from the end or from `params`: the content is not searched.
+HEAD = FIELDS[: FIELDS.index("content") + 1]
+# Of a field: its name as it stands in a document, what finds it there, and whether it follows the content
+Name = tuple[bytes, Callable[[bytes, bytes, int, int], int], bool]
 # For each field: its name, whether every post has it, and the names that can follow, up to one that every post has
 PLACES: dict[str, tuple[Name, bool, list[Name]]] = {}
 _followers: list[Name] = []
-for _field in reversed(FIELDS):
-    _name = f'"{_field}":'.encode(), bytes.find if _field in HEAD else bytes.rfind
+for _field in reversed(FIELDS[:-1]):  # all but params
+    _is_head = _field in HEAD
+    _name = f'"{_field}":'.encode(), bytes.find if _is_head else bytes.rfind, not _is_head
     PLACES[_field] = _name, _field in REQUIRED, _followers
     _followers = [_name] if _field in REQUIRED else [_name, *_followers]
 
@@ -60,12 +67,25 @@ def with_tags(document: str, change: Callable[[list[str]], list[str]], now: str)
     """Return a document with its tags changed, and updated `now` if they differ. Raises ValueError if it is damaged."""
     names, start, end = tags(document)
     changed = change(names)
-    return document if changed == names else _updated(document[:start] + dump(changed) + document[end:], now)
+    if changed == names:
+        return document
+    data = f"{document[:start]}{dump(changed)}{document[end:]}".encode()
+    start, end = _updated_at(data)
+    return (data[:start] + now.encode() + data[end:]).decode()
 
 
-def _updated(document: str, now: str) -> str:
-    start = document.rindex(UPDATED_AT) + len(UPDATED_AT)
-    return document[:start] + now + document[start + TIME_LENGTH :]
+def _updated_at(document: bytes) -> tuple[int, int]:
+    """Return where the time of the last change starts and ends. Raises ValueError."""
+    start = document.rindex(UPDATED_AT, 0, params_start(document)) + len(UPDATED_AT)
+    return start, start + TIME_LENGTH
+
+
+def params_start(document: bytes) -> int:
+    """Return where the name `params` begins, which is the first of this name near the end; or the length."""
+    if not document.endswith(b"}}"):  # Without params, a document ends with a time.
+        return len(document)
+    start = document.find(PARAMS, max(0, len(document) - params.MAX_BYTES - len(PARAMS) - 1))
+    return start if start >= 0 else len(document)
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
@@ -76,28 +96,33 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
         return document
     try:
         start = document.index(PUBLISHED_AT) + len(PUBLISHED_AT)
-        published_at = document[start : start + TIME_LENGTH].decode()
-        if published_at > now:
+        published_at = document[start : start + TIME_LENGTH]
+        if published_at.decode() > now:
             return document
-        text = document.replace(SCHEDULED, PUBLISHED, 1).decode()
-        start = text.rindex(UPDATED_AT) + len(UPDATED_AT)
-        return _updated(text, max(published_at, text[start : start + TIME_LENGTH])).encode()
+        data = document.replace(SCHEDULED, PUBLISHED, 1)
+        start, end = _updated_at(data)
+        return data[:start] + max(published_at, data[start:end]) + data[end:]
     except ValueError as error:
         raise Damaged from error
 
 
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
     """Return a document with these fields only, which must be in order. Raises Damaged."""
+    last = params_start(document)
+    tail = max(0, document.rfind(b'"tags":', 0, last) - EXCERPT_BYTES)  # Behind it, only the end of the content stands.
     parts = []
     for field in fields:
-        (name, find), needed, followers = PLACES[field]
-        start = find(document, name)
+        if field == "params":
+            parts += filter(None, [document[last:-1]])
+            continue
+        (name, find, is_tail), needed, followers = PLACES[field]
+        start = find(document, name, tail * is_tail, last)
         if start >= 0:
-            for follower, find_follower in followers:
-                if (end := find_follower(document, follower)) > start:
+            for follower, find_follower, is_tail in followers:
+                if (end := find_follower(document, follower, tail * is_tail, last)) > start:
                     break
             else:
-                end = len(document)
+                end = last
             parts.append(document[start : end - 1])
         elif needed:
             raise Damaged

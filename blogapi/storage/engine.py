@@ -3,9 +3,11 @@
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.clock import rfc3339
@@ -14,7 +16,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.query import Query
 
 BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
-POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
+LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
 GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
 
@@ -49,18 +51,16 @@ class Reader:
         return self.engine.rows(query, values)
 
 
-class Transaction(Reader):
+class Transaction(Reader, ABC):
     """Runs the queries of operations, atomically. An operation must not yield to the event loop.
 
     Its time is when it got the lock. With `in_thread` it may take longer than 100 ms. Each engine has a subclass;
     errors are NotUnique, for a unique constraint, or Unavailable.
-
-    The subclasses also have `commit()`, `recover(error)` to roll back, `is_fatal(error)`, whether an error concerns the
-    database and not the operation that raised it, and `changes`, a number that grows with each change.
     """
 
     in_thread = False
     now = ""  # the time at its beginning
+    changes = 0  # grows with each change
 
     def __init__(self, engine: Any, clock: Clock):
         super().__init__(engine, clock)
@@ -73,18 +73,33 @@ class Transaction(Reader):
             self._known[query] = list(self.rows(query))
         return self._known[query]
 
+    @abstractmethod
     def execute(self, query: Query, **values: Any) -> int:
         """Run a statement; return how many rows it changed."""
 
+    @abstractmethod
     def insert(self, query: Query, **values: Any) -> int:
         """Run an INSERT; return the id of the new row."""
 
+    @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run a statement once for each of `rows`, at the latest before the next one that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement whose result nobody needs, as `execute_many` does."""
         self.execute_many(query, [values])
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Commit. Raises Unavailable."""
+
+    @abstractmethod
+    def recover(self, error: BaseException) -> None:
+        """Roll back after an error."""
+
+    @abstractmethod
+    def is_fatal(self, error: Exception) -> bool:
+        """Return whether an error concerns the database, and not only the operation that raised it."""
 
 
 class Database(Reader):
@@ -102,10 +117,10 @@ class Database(Reader):
 
         Nothing is kept if it raises. One that turns out to be slow is run again in a thread.
         """
-        try:
+        with suppress(NeedsThread):
             return self._group.run(lambda tx: operation(tx, *args, **kwargs))
-        except NeedsThread:
-            return self.write_in_thread(operation, *args, **kwargs)
+        # Here, no traceback keeps what the operation has read.
+        return self.write_in_thread(operation, *args, **kwargs)
 
     def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
@@ -128,7 +143,7 @@ class Database(Reader):
             engine.shrink()
             return result
 
-        with _held(self._writing, time.monotonic() + BUSY_SECONDS):
+        with _locked(self._writing, time.monotonic() + BUSY_SECONDS):
             time.sleep(max(0.0, self._next_write - time.monotonic()))
             return self._in_thread(commit, self.engine.loop.run_in_thread)
 
@@ -147,7 +162,7 @@ class Database(Reader):
             with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
                 return operation(Reader(engine, self._clock), *args, **kwargs)
 
-        with _held(self._turns[client], until), _held(self._reading, until):
+        with _locked(self._turns[client], until), _locked(self._reading, until):
             if self.engine.waits_cooperatively:
                 return operation(self, *args, **kwargs)
             goes_on.set()
@@ -190,7 +205,7 @@ class Database(Reader):
 
 
 @contextmanager
-def _held(lock: threading.Lock, until: float) -> Iterator[None]:
+def _locked(lock: threading.Lock, until: float) -> Iterator[None]:
     """Hold a lock; raise Busy if it is not free by then."""
     if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
         raise Busy
@@ -200,7 +215,7 @@ def _held(lock: threading.Lock, until: float) -> Iterator[None]:
         lock.release()
 
 
-class HalfDone(Exception):
+class PartlyApplied(Exception):
     """An operation of a shared transaction has changed something before its error."""
 
 
@@ -211,7 +226,7 @@ class Part:
     error: BaseException | None = None
     is_done = False  # or its request has ended
     is_alone = False  # It gets a transaction of its own.
-    leads = False  # Its request runs the next transaction.
+    is_leader = False  # Its request runs the next transaction.
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
@@ -242,10 +257,10 @@ class GroupCommit:
         part = Part(operation)
         with self._mutex:
             self.waiting.append(part)
-            part.leads = not self._has_leader
+            part.is_leader = not self._has_leader
             self._has_leader = True
         try:
-            if not part.leads:
+            if not part.is_leader:
                 part.called.wait()
             while not part.is_done:
                 self._gather()
@@ -265,10 +280,10 @@ class GroupCommit:
             part.is_done = True
             if part in self.waiting:
                 self.waiting.remove(part)
-            if part.leads:
+            if part.is_leader:
                 self._has_leader = bool(self.waiting)
                 for following in self.waiting[:1]:
-                    following.leads = True
+                    following.is_leader = True
                     following.called.set()
 
     def _gather(self) -> None:
@@ -288,7 +303,7 @@ class GroupCommit:
             self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
             commits = True
             tx.commit()
-        except HalfDone as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
+        except PartlyApplied as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
             for part in taken:
                 part.is_alone, part.error = True, None
             with self._mutex:
@@ -310,7 +325,7 @@ class GroupCommit:
             while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
                 if time.monotonic() > deadline:
                     raise Busy
-                time.sleep(POLL_SECONDS)
+                time.sleep(LOCK_POLL_SECONDS)
             return tx
         except Busy:
             raise
@@ -334,7 +349,8 @@ class GroupCommit:
                 if count == 1 or tx.is_fatal(error):
                     raise
                 if tx.changes != changes:
-                    raise HalfDone from error
+                    raise PartlyApplied from error
+                clear_frames(error.__traceback__)  # Many errors must not keep as many large posts.
                 part.error = error
 
 

@@ -8,17 +8,25 @@ class NotFound(Exception):
 
     def __init__(self, kind: str):
         super().__init__(f"no such {kind}")
+        self.kind = kind
 
 
-class Conflict(Exception):
-    """A valid value of a field conflicts with what is stored."""
+class Rejected(Exception):
+    """A valid value of a field does not fit what is stored, or the time."""
 
     def __init__(self, field: str, reason: str):
         super().__init__(f"{field}: {reason}")
         self.field = field
 
 
-class SlugTaken(Conflict):
+class InFuture(Rejected):
+    """A post that is not scheduled cannot have a date in the future."""
+
+    def __init__(self) -> None:
+        super().__init__("published_at", "must not be in the future unless the status is scheduled")
+
+
+class SlugTaken(Rejected):
     """Another post has the slug."""
 
     def __init__(self) -> None:

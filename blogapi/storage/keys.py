@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Conflict, KeyName, NotFound, NotUnique
+from blogapi.storage.errors import KeyName, NotFound, NotUnique, Rejected
 from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, Session
 from blogapi.storage.query import Param, Prepared
 
@@ -102,7 +102,7 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
 
 
 def add_once(tx: Transaction, name: str, key: str, scope: str) -> None:
-    """Store the key of a form; storing it again changes nothing. Raises KeyName, Conflict."""
+    """Store the key of a form; storing it again changes nothing. Raises KeyName, Rejected."""
     if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
         check_form(tx, key)
         add(tx, name, key, scope)
@@ -172,7 +172,7 @@ def is_valid(reader: Reader, kind: str, token: str) -> bool:
 
 
 def check_form(tx: Transaction, secret: str) -> None:
-    """Note that a form gave this secret. Raises Conflict if it did before: what was revoked stays so.
+    """Note that a form gave this secret. Raises Rejected if it did before: what was revoked stays so.
 
     It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
     """
@@ -180,7 +180,7 @@ def check_form(tx: Transaction, secret: str) -> None:
     try:
         tx.execute(Idempotency.insert(noted))
     except NotUnique:
-        raise Conflict("Idempotency-Key", "what it created is gone") from None
+        raise Rejected("Idempotency-Key", "what it created is gone") from None
 
 
 def end_session(tx: Transaction, token: str) -> None:

@@ -93,6 +93,30 @@ class Tag(BaseModel):
         primary_key = CompositeKey("tag", "status")
 
 
+class Image(BaseModel):
+    """An image, without its bytes."""
+
+    id = TextField(primary_key=True)
+    upload = TextField()
+    name = TextField()
+    type = TextField()
+    bytes = IntegerField()
+    width = IntegerField()
+    height = IntegerField()
+    created_at = TextField()
+
+
+class ImagePart(BaseModel):
+    """A part of the bytes of an image, or of an upload."""
+
+    upload = TextField()
+    number = IntegerField()
+    content = BlobField()
+
+    class Meta:
+        primary_key = CompositeKey("upload", "number")
+
+
 Search = Table("search")  # no model: each engine has its own columns, which FTS5 hides
 Recent = Table("recent")  # no model: a copy of a database indexes all posts again
 

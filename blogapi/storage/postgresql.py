@@ -14,10 +14,19 @@ import psycopg
 from peewee import SQL, PostgresqlDatabase
 
 from blogapi.storage import PLAIN, Loop, webhooks
-from blogapi.storage.connections import LOCK_SECONDS, UNLIMITED, Connections, Found, NoRow, PostgresConnection, reason
+from blogapi.storage.connections import (
+    LOCK_TIMEOUT_SECONDS,
+    UNLIMITED,
+    Connections,
+    Found,
+    NoRow,
+    PostgresConnection,
+    reason,
+)
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.models import BaseModel
 from blogapi.storage.query import Dialect, Prepared, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
@@ -29,12 +38,27 @@ LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 
 
+class ServerDatabase(PostgresqlDatabase):
+    """Peewee's database of a server, whose connections are those of an engine."""
+
+    def __init__(self, connections: Connections, thread_safe: bool):
+        super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
+        self._connections = connections
+
+    def _connect(self) -> PostgresConnection:
+        return self._connections.take()
+
+    def _close(self, conn: PostgresConnection) -> None:
+        self._connections.give(conn)
+
+
 class Postgresql:
     """A database of PostgreSQL, and a few kept connections to it."""
 
     dialect = "postgresql"
     readers = 3  # searches at a time: other requests need connections, too
     waits_cooperatively = True
+    folder = None  # where an upload is kept while it arrives: in that for temporary files
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):
         self.url = url
@@ -42,13 +66,15 @@ class Postgresql:
         self.connections = Connections(url, connections, loop, is_limited=not wait_seconds)
         self.name = self.connections.name  # without a password
         as_bytes = "convert_to(", ", 'UTF8')"
-        self.statement = Dialect("postgresql", PostgresqlDatabase(None), as_bytes=as_bytes).statement
+        self.peewee = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
+        self.statement = Dialect("postgresql", self.peewee, as_bytes=as_bytes).statement
         self._wait_seconds = wait_seconds
         self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
 
     def open(self, create: bool = True) -> bool:
         """Connect; return whether the database was empty, and was set up. Raises Unavailable."""
         with self._setting_up("use", create) as (_, was_empty):
+            self.peewee.bind(BaseModel.__subclasses__())
             return was_empty
 
     def another(self, wait_seconds: float) -> Self:
@@ -57,6 +83,7 @@ class Postgresql:
 
     def close(self) -> None:
         """Close all connections that are not in use."""
+        self.peewee.close()
         self.connections.close()
         if self._leader is not None:
             self._leader.close()
@@ -80,7 +107,7 @@ class Postgresql:
         """Begin a transaction that writes; return None if the lock is not free in time. Raises Unavailable."""
         seconds = max(wait_seconds, self._wait_seconds)
         statements = [BEGIN, LIMIT, LOCK, webhooks.ACTIVE]
-        if seconds > LOCK_SECONDS * 0.9:
+        if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
             statements.remove(LIMIT)  # It is as the connection has it.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
@@ -207,7 +234,9 @@ class PostgresTransaction(Transaction):
     def insert(self, query: Query, **values: Any) -> int:
         self.changes += 1
         statement = self.engine.statement(query)
-        return self._run(statement._replace(text=f"{statement.text} RETURNING id"), values).rows[0][0]
+        if " RETURNING " not in statement.text:  # Peewee adds it if the model is bound when the query is built.
+            statement = statement._replace(text=f"{statement.text} RETURNING id")
+        return self._run(statement, values).rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         self.changes += 1

@@ -1,43 +1,40 @@
-"""Posts: finding, creating, changing, replacing and deleting them."""
+"""Posts: finding, creating, changing, replacing and deleting them.
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from itertools import chain, islice, takewhile
+The row of a post has its document, the JSON that is answered. Its tags, its time of publication and its words have rows
+of their own, which change in the same transaction. The earlier versions are in `history`.
+"""
+
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from peewee import fn
-from slugify import slugify
-
-from blogapi.clock import earlier
+from blogapi.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.post import FIELDS
-from blogapi.storage import documents, stored, tags, webhooks
-from blogapi.storage.engine import Database, Reader, Transaction
-from blogapi.storage.errors import Conflict, Damaged, NotFound, SlugTaken, Unavailable
-from blogapi.storage.models import DOCUMENT, Idempotency, Post, Schedule
-from blogapi.storage.query import Param, Prepared
+from blogapi.storage import documents, history, publication, search, slugs, tags, webhooks
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
+from blogapi.storage.models import DOCUMENT, Post
+from blogapi.storage.publication import is_due
+from blogapi.storage.query import Param, Prepared, params
 from blogapi.storage.search import index
-from blogapi.storage.stored import Fields, PostRef, StoredPost
 
-KEPT = timedelta(hours=24)  # an Idempotency-Key
-BUSY_SECONDS = 60.0  # the longest wait of many writes for others
+PUBLISHED_POSTS = 20  # at most, in one transaction
+PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, as others wait for it
+COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
-# Titles are not HTML, and "it's" is one word.
-SLUG_OPTIONS = {
-    "algorithm": "modern",
-    "backend": "text-unidecode",
-    "max_length": 80,
-    "word_boundary": True,
-    "save_order": True,
-    "entities": False,
-    "decimal": False,
-    "hexadecimal": False,
-    "replacements": [("'", "")],
-}
 
-Write = Callable[[Transaction, Any], Any]
+PostRef = int | str  # the id of a post, or its slug
+Fields = dict[str, Any]
 Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
 Outcome = Literal["created", "updated", "unchanged"]
+
+
+class StoredPost(NamedTuple):
+    """A post: its id, its JSON, and the number of its version."""
+
+    id: int
+    document: bytes
+    version: int
 
 
 class Put(NamedTuple):
@@ -47,20 +44,16 @@ class Put(NamedTuple):
     outcome: Outcome
 
 
-class IdempotencyKey(NamedTuple):
-    """The name that a client gave to a request."""
-
-    api_key: bytes  # its digest
-    name: str
-    request: bytes  # SHA-256 of the body
+def accept(document: bytes | None) -> None:
+    """Accept every state of a post."""
 
 
-# Read
+# Find
 
 
 def find(reader: Reader, ref: PostRef) -> bytes:
     """Return the document of a post. Raises NotFound."""
-    _, _, status, document = stored.find(reader, ref)
+    _, _, status, document = _find(reader, ref)
     return documents.as_of(reader.now, status, document)
 
 
@@ -84,10 +77,29 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
     return documents.as_of(now, *found)
 
 
-_due_itself = Schedule.select(Schedule.post_id).where(
-    Schedule.post_id == Post.id, Schedule.published_at <= Param("now")
-)
-_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | fn.EXISTS(_due_itself))
+def current(tx: Transaction, ref: PostRef) -> StoredPost:
+    """Return a post, which is published first if its time has come. Raises NotFound, Damaged."""
+    post_id, version, status, document = _find(tx, ref)
+    shown = documents.as_of(tx.now, status, document)
+    if shown is not document:
+        old, new = documents.load(document), documents.load(shown)
+        _update(tx, old, new, shown.decode())
+        webhooks.record(tx, {"post": new}, "post.published")
+    return StoredPost(post_id, shown, version)
+
+
+def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
+    """Return the id, version, status in the database and document of a post. Raises NotFound."""
+    found = reader.row(_with_slug if isinstance(ref, str) else _with_id, ref=ref)
+    if found is None:
+        raise NotFound("post")
+    return found
+
+
+_posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
+_with_id = Prepared(_posts.where(Post.id == Param("ref")))
+_with_slug = Prepared(_posts.where(Post.slug == Param("ref")))
+_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | is_due)
 _published_with_id = Prepared(_published.where(Post.id == Param("ref")))
 _published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
 
@@ -96,133 +108,108 @@ _published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
 
 
 def add(
-    tx: Transaction, fields: Fields, created_at: str | None = None, with_events: bool = True, by: str = ""
+    tx: Transaction, fields: Fields, author: str, created_at: str | None = None, with_events: bool = True
 ) -> StoredPost:
     """Create a post of validated fields, and its slug from the title if none is given.
 
-    It is created now unless `created_at` is given. Raises Conflict.
+    It is created now unless `created_at` is given. Raises Rejected.
     """
-    published = published_at({}, fields, tx.now)  # first: an id that was asked for is used up
+    published = publication.published_at({}, fields, tx.now)  # first: an id that was asked for is used up
     index.check_size(tx, {}, fields)
-    post_id, slug = _new(tx, fields)
-    created = {
-        "id": str(post_id),
-        "slug": slug,
-        "published_at": published,
-        "created_at": created_at or tx.now,
-        "updated_at": tx.now,
-    }
-    return stored.write(tx, {}, documents.in_order(fields | created), "post.created" if with_events else None, by)
+    post_id, slug = slugs.new(tx, fields)
+    own = {"id": str(post_id), "slug": slug, "published_at": published}
+    times = {"created_at": created_at or tx.now, "updated_at": tx.now}
+    return insert(tx, documents.in_order(fields | own | times), author, with_events=with_events)
 
 
-def add_once(tx: Transaction, fields: Fields, key: IdempotencyKey | None, by: str = "") -> StoredPost:
-    """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
-
-    Raises Conflict if that request was different, or if its post is deleted.
-    """
-    if key is None:
-        return add(tx, fields, by=by)
-    used = (Idempotency.digest == key.api_key) & (Idempotency.name == key.name)
-    is_valid = Idempotency.created_at > earlier(tx.now, KEPT)
-    known = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
-    if known is None:
-        post = add(tx, fields, by=by)
-        forget_idempotency_keys(tx)
-        row = {"digest": key.api_key, "name": key.name, "request": key.request}
-        tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
-        return post
-    request, post_id = known
-    if request != key.request:
-        raise Conflict("Idempotency-Key", "was used for another body within the last 24 hours")
-    try:
-        return StoredPost(post_id, find(tx, post_id))
-    except NotFound:
-        raise Conflict("Idempotency-Key", "the post that it created was deleted") from None
+def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
+    """Write a complete post that does not exist."""
+    post_id, document = int(post["id"]), documents.dump(post)
+    copies = {name: post.get(name) for name in COPIES}
+    tx.defer(_insert, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
+    tags.attach(tx, post)
+    publication.reschedule(tx, post_id, {}, post)
+    search.reindex(tx, post_id, {}, post)
+    if with_events:
+        is_published = post["status"] == "published"
+        webhooks.record(tx, {"post": post}, "post.created", *(["post.published"] if is_published else []))
+    return StoredPost(post_id, document.encode(), version)
 
 
-def forget_idempotency_keys(tx: Transaction) -> None:
-    """Delete those that are older than a day."""
-    tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, KEPT)))
-
-
-def _new(tx: Transaction, fields: Fields) -> tuple[int, str]:
-    """Return the id and the slug of a new post. Raises SlugTaken."""
-    slug = fields.get("slug") or slug_of(fields["title"])
-    post_id, is_taken = tx.row(_next, slug=slug, needed=bool(fields.get("slug")))
-    if is_taken and fields.get("slug"):
-        raise SlugTaken
-    return post_id, stored.free_slug(tx, slug) if is_taken else slug
-
-
-# The id after the greatest one ever used, and whether a slug is taken
-_is_taken = "EXISTS (SELECT 1 FROM post WHERE slug = :slug)"
-_last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post'))"
-_next = Prepared(
-    sqlite=f"SELECT {_last_id} + 1, {_is_taken}",
-    postgresql=f"SELECT CASE WHEN {_is_taken} AND :needed THEN 0 ELSE next_id('post') END, {_is_taken}",
-)
-
-
-def slug_of(title: str) -> str:
-    """Return a slug for a title."""
-    return slugify(title, **SLUG_OPTIONS) or "untitled"
+_insert = Prepared(Post.insert(params(Post)))
 
 
 # Change
 
 
-def change(tx: Transaction, ref: PostRef, changes: Fields, check: Check, by: str = "") -> bytes:
-    """Change a post as RFC 7396 says: None clears a field. Returns its document.
+def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept) -> bytes:
+    """Change a post: None clears a field, and params can be a MergePatch. Returns its document.
 
-    `by` names who changes it; "" keeps no revision of it.
-
-    Raises NotFound, Conflict.
+    Raises NotFound, Rejected.
     """
-    post = stored.current(tx, ref)
+    post = current(tx, ref)
     check(post.document)
     old = documents.load(post.document)
-    changes = changes | {"published_at": published_at(old, changes, tx.now)}
+    changes = changes | {"published_at": publication.published_at(old, changes, tx.now)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
-    return _replace(tx, post, old, documents.in_order(old | changes), "post.updated", by).document
+    if isinstance(changes.get("params"), MergePatch):
+        changes["params"] = _merged(old.get("params"), changes["params"])
+    new = documents.in_order(old | changes)
+    if is_same(old, new):
+        webhooks.record(tx, {"post": new}, "post.updated")
+        return post.document
+    return replace(tx, post, old, new, author).document
+
+
+def _merged(params: Fields | None, patch: MergePatch) -> Fields | None:
+    """Return params after a merge patch; None if none are left. Raises Rejected."""
+    try:
+        check_params(merged := merge(params, patch))
+    except ParamsError as error:
+        raise Rejected(f"params{error.place}", error.reason) from None
+    return merged or None
+
+
+def is_same(old: Fields, new: Fields) -> bool:
+    """Return whether two versions of a post are the same in JSON."""
+    return old == new and equal(old.get("params"), new.get("params"))
 
 
 def put(
     tx: Transaction,
     slug: str,
     fields: Fields,
-    check: Check | None = None,
+    author: str,
+    check: Check = accept,
     created_at: str | None = None,
     with_events: bool = True,
-    by: str = "",
 ) -> Put:
-    """Replace the post with this slug, or create it as `add` does. Raises Conflict.
+    """Replace the post with this slug, or create it as `add` does. Raises Rejected.
 
     Fields that are left out are cleared, except status and published_at. An identical post is not written.
     """
     try:
-        post = stored.current(tx, slug)
+        post = current(tx, slug)
     except NotFound:
-        if check:
-            check(None)
-        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, created_at, with_events, by), "created")
-    if check:
-        check(post.document)
+        check(None)
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
+    check(post.document)
     old = documents.load(post.document)
     new = _as_put(old, fields, tx.now)
-    if new == old:
+    if is_same(old, new):
         return Put(post, "unchanged")
-    return Put(_replace(tx, post, old, new, "post.updated" if with_events else None, by), "updated")
+    return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
 
 
 def would_put(reader: Reader, slug: str, fields: Fields) -> Outcome:
-    """Return the outcome that `put` would have. Raises Conflict."""
+    """Return the outcome that `put` would have. Raises Rejected."""
     try:
         old = documents.load(find(reader, slug))
     except NotFound:
-        published_at({}, {"status": "draft"} | fields, reader.now)
+        publication.published_at({}, {"status": "draft"} | fields, reader.now)
         return "created"
-    return "unchanged" if _as_put(old, fields, reader.now) == old else "updated"
+    return "unchanged" if is_same(old, _as_put(old, fields, reader.now)) else "updated"
 
 
 def find_same(reader: Reader, slug: str, fields: Fields) -> bytes | None:
@@ -236,7 +223,7 @@ def find_same(reader: Reader, slug: str, fields: Fields) -> bytes | None:
         return None
     post = {name: value for name, value in documents.load(document).items() if name in PUT_FIELDS}
     kept = {name: post[name] for name in ("slug", "status", "published_at") if name in post}
-    return document if {"tags": []} | kept | fields == post else None
+    return document if is_same({"tags": []} | kept | fields, post) else None
 
 
 def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
@@ -248,86 +235,103 @@ def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
     if has_come and fields.get("published_at", old["published_at"]) == old["published_at"]:
         fields = fields | {"status": "published"}
     kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
-    return documents.in_order(kept | fields | {"published_at": published_at(old, fields, now)})
+    return documents.in_order(kept | fields | {"published_at": publication.published_at(old, fields, now)})
 
 
-def _replace(tx: Transaction, post: StoredPost, old: Fields, new: Fields, event: str | None, by: str) -> StoredPost:
-    if new["slug"] != old["slug"] and stored.is_taken(tx, new["slug"]):
+def replace(
+    tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
+) -> StoredPost:
+    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken."""
+    if new["slug"] != old["slug"] and slugs.is_taken(tx, new["slug"]):
         raise SlugTaken
-    if new == old:
-        if event:
-            webhooks.record(tx, {"post": new}, event)
-        return post
-    return stored.write(tx, old, new | {"updated_at": tx.now}, event, by, post.version)
+    new = new | {"updated_at": tx.now}
+    index.check_size(tx, old, new)
+    document = documents.dump(new)
+    history.keep(tx, post.id, post.version, author, "replaced")
+    _update(tx, old, new, document, author)
+    if with_events:
+        is_published = new["status"] == "published" != old["status"]
+        webhooks.record(tx, {"post": new}, "post.updated", *(["post.published"] if is_published else []))
+    return StoredPost(post.id, document.encode(), post.version + 1)
 
 
-def delete(tx: Transaction, ref: PostRef, check: Check, by: str = "") -> None:
-    """Delete a post. It is in the trash, or gone with its revisions if `by` is "". Raises NotFound."""
+def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:
+    """Write what differs of a post. With an author it is a new version."""
+    post_id = int(new["id"])
+    changed = [name for name in COPIES if old.get(name) != new.get(name)]
+    values = {name: new.get(name) for name in changed}
+    if author is not None:
+        values |= {"since": tx.now, "author": author}
+    tx.defer(_set(*changed, is_version=author is not None), id=post_id, document=document, **values)
+    if old["tags"] != new["tags"] or "status" in changed or "published_at" in changed:
+        tags.detach(tx, old)
+        tags.attach(tx, new)
+    publication.reschedule(tx, post_id, old, new)
+    search.reindex(tx, post_id, old, new)
+
+
+@cache
+def _set(*columns: str, is_version: bool) -> Prepared:
+    """Return the statement that changes a document and these columns: only their indexes are written."""
+    values = params(Post, "document", *columns)
+    if is_version:
+        values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
+    return Prepared(Post.update(values).where(Post.id == Param("id")))
+
+
+# Delete
+
+
+def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *, permanent: bool = False) -> None:
+    """Delete a post. It is in the trash or, if permanent, gone with its history. Raises NotFound."""
     try:
-        document = stored.current(tx, ref).document
-        check(document)
-        post = documents.load(document)
+        post = current(tx, ref)
+        check(post.document)
+        old = documents.load(post.document)
     except Damaged:
-        _delete_damaged(tx, stored.find(tx, ref)[0])
+        _delete_damaged(tx, _find(tx, ref)[0])
         return
-    stored.write(tx, post, {}, "post.deleted", by)
+    index.check_size(tx, old, {})
+    if permanent:
+        history.forget(tx, post.id)
+    else:
+        history.keep(tx, post.id, post.version, author, "deleted")
+    tx.defer(_delete, id=post.id)
+    tags.detach(tx, old)
+    publication.reschedule(tx, post.id, old, {})
+    search.reindex(tx, post.id, old, {})
+    webhooks.record(tx, {"post": old}, "post.deleted")
+
+
+_delete = Prepared(Post.delete().where(Post.id == Param("id")))
 
 
 def _delete_damaged(tx: Transaction, post_id: int) -> None:
-    tx.execute(Post.delete().where(Post.id == post_id))
-    tx.execute(Schedule.delete().where(Schedule.post_id == post_id))
+    """Delete a post that cannot be read, with its history: it could not be restored."""
+    history.forget(tx, post_id)
+    tx.defer(_delete, id=post_id)
+    publication.unschedule(tx, post_id)
     tags.detach_all(tx, post_id)
 
 
-def published_at(old: Fields, changes: Fields, now: str) -> str | None:
-    """Return the published_at of a post after some changes. Raises Conflict if it cannot have one.
+# Publish
 
-    Times in RFC 3339 UTC, whole seconds, compare as text.
+
+def publish_due(tx: Transaction) -> dict[int, bool]:
+    """Publish some of the posts that are due; return their ids, and whether each is published.
+
+    A damaged post cannot be published; it is no longer scheduled.
     """
-    status = changes.get("status") or old["status"]
-    given = changes.get("published_at")
-    stored = None if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
-    if status == "scheduled":
-        time = given or stored
-        if not time or time <= now:
-            raise Conflict("published_at", "must be given, and in the future, for a scheduled post")
-        return time
-    if given and given > now:
-        raise Conflict("published_at", 'must not be in the future unless a change sets "status" to "scheduled"')
-    if given:
-        return given
-    # The clock may have been set back since a post was published.
-    kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
-    return kept or (now if status == "published" else None)
-
-
-# Many posts
-
-
-def write_each(
-    database: Database, write: Write, items: Sequence[Any], seconds: float, pause: Callable[[], None]
-) -> Iterator[Any]:
-    """Write items in transactions that take no more of them after `seconds`, with a pause after each transaction.
-
-    Each result is yielded once it is on disk. Waits BUSY_SECONDS for others that write, then raises Unavailable.
-    """
-    done = 0
-
-    def write_some(tx: Transaction) -> list[Any]:
-        until = time.monotonic() + seconds
-        others = takewhile(lambda _: time.monotonic() <= until, islice(items, done + 1, None))
-        return [write(tx, item) for item in chain([items[done]], others)]
-
-    deadline = time.monotonic() + BUSY_SECONDS
-    while done < len(items):
+    published: dict[int, bool] = {}
+    size = 0
+    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES:
+        post_id = publication.next_due(tx)
+        if post_id is None:
+            break
         try:
-            results = database.write(write_some)
-        except Unavailable as error:
-            if error.retry_after is None or time.monotonic() > deadline:
-                raise
-            time.sleep(error.retry_after)
-        else:
-            pause()
-            done += len(results)
-            yield from results
-            deadline = time.monotonic() + BUSY_SECONDS
+            size += len(current(tx, post_id).document)
+            published[post_id] = True
+        except (Damaged, NotFound):
+            published[post_id] = False
+            publication.unschedule(tx, post_id)  # The next one must get its turn.
+    return published

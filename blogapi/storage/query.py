@@ -76,7 +76,7 @@ class Dialect:
 
     def __init__(self, engine: str, database: Database, **options: Any):
         self._engine = engine
-        self._database = database  # never connected
+        self._database = database
         self._options = options
         self._statements: dict[Prepared, Statement] = {}
 

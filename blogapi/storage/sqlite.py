@@ -16,6 +16,7 @@ from blogapi.storage import PLAIN, Loop
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
+from blogapi.storage.models import BaseModel
 from blogapi.storage.query import Dialect, Query
 
 PRAGMAS = {
@@ -42,13 +43,24 @@ NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMAR
 ERRORS = (sqlite3.Error, MemoryError)  # SQLITE_NOMEM is raised as a MemoryError
 CONNECT_SECONDS = 1.0  # for another program that locks the database while it closes it
 LOOK_STEPS = 10_000  # of SQLite's virtual machine, about a millisecond, between two checks whether to continue
-ROOM_BYTES = 256 * 1024  # free on the disk; with less it counts as full
+MIN_FREE_BYTES = 256 * 1024  # free on the disk; with less it counts as full
 
 log = logging.getLogger(__name__)
 
 
+class FileDatabase(SqliteDatabase):
+    """Peewee's database of a file, whose connections an engine opens."""
+
+    def __init__(self, engine: "Sqlite", thread_safe: bool):
+        super().__init__(str(engine.path), thread_safe=thread_safe)
+        self._open = engine.open_connection
+
+    def _connect(self) -> sqlite3.Connection:
+        return self._open()
+
+
 class Sqlite:
-    """A database file, and one kept connection to it.
+    """A database file, and one kept connection to it, or one for each thread if requests run in threads.
 
     Waiting for a lock in SQLite would stop the whole process, so it waits for `wait_seconds` only, and the caller of
     `begin` waits.
@@ -62,9 +74,9 @@ class Sqlite:
         self.path = path.absolute()
         self.name = str(self.path)
         self.loop = loop
-        self.connection: sqlite3.Connection | None = None
+        self.peewee = FileDatabase(self, thread_safe=not loop.is_cooperative)
         self.write_failed = False
-        self.statement = Dialect("sqlite", SqliteDatabase(None)).statement
+        self.statement = Dialect("sqlite", self.peewee).statement
         self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite puts it next to the file itself, not next to a link.
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
@@ -83,7 +95,8 @@ class Sqlite:
             with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
                 created = set_up(connection, create)
             self._files = {self.path: _identity(self.path)}
-            self._connect()
+            self.peewee.connect()
+            self.peewee.bind(BaseModel.__subclasses__())
         except FileNotFoundError as error:
             if create:
                 raise Unavailable(f"cannot set up the database {self.path}: its folder is missing") from error
@@ -101,14 +114,22 @@ class Sqlite:
         """
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
-        other._connect()
+        other.peewee.connect()
         return other
+
+    @property
+    def folder(self) -> Path:
+        """Where an upload is kept while it arrives: on the disk that it will be written to."""
+        return self.path.resolve().parent
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """Peewee's connection, which is opened if there is none. Raises Unavailable."""
+        return self.peewee.connection()
 
     def close(self) -> None:
         """Close the connection; the last one of all leaves no -wal."""
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
+        if self.peewee.close():
             self._files.pop(self._wal, None)
 
     # Queries
@@ -117,7 +138,7 @@ class Sqlite:
         """Run a query; return its cursor. Raises NotUnique or Unavailable."""
         statement = self.statement(query)
         try:
-            return (self.connection or self._connect()).execute(statement.text, values or statement.values)
+            return self.connection.execute(statement.text, values or statement.values)
         except ERRORS as error:
             raise self.failure(error) from error
 
@@ -141,7 +162,7 @@ class Sqlite:
         """Begin a transaction that writes; return None if another program holds the lock. Raises Unavailable."""
         try:
             self._check_files()
-            (self.connection or self._connect()).execute("BEGIN IMMEDIATE")
+            self.connection.execute("BEGIN IMMEDIATE")
         except ERRORS as error:
             if _code(error) == sqlite3.SQLITE_BUSY:
                 return None
@@ -179,7 +200,7 @@ class Sqlite:
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
         failure = Unavailable(str(error) or "out of memory", RETRY_SECONDS if _code(error) in PASSING else None)
-        if self.connection is None or not self.connection.in_transaction:  # otherwise its transaction does that
+        if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise its transaction does that
             failure.__cause__ = error
             self.recover(failure)
         return failure
@@ -189,12 +210,12 @@ class Sqlite:
         code = _code(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
-            if self.connection is not None and self.connection.in_transaction:
+            if not self.peewee.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if code in DISTRUSTED:
                 self._check_files()  # Without its file, an old connection is better than none.
                 self.close()
-                self._connect()
+                self.peewee.connect()
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
 
@@ -204,7 +225,7 @@ class Sqlite:
         Raises Unavailable if the database cannot be read, its file is not in its place, or the disk is full.
         """
         self._check_files()
-        if shutil.disk_usage(self.path).free < ROOM_BYTES:
+        if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
             raise Unavailable("the disk is full")
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
         return not self.write_failed
@@ -239,7 +260,8 @@ class Sqlite:
         """Set up a new database, and fill it. Raises Unavailable, OSError."""
         return fill_file(self.path)
 
-    def _connect(self) -> sqlite3.Connection:
+    def open_connection(self) -> sqlite3.Connection:
+        """Open a connection with our pragmas. Raises Unavailable."""
         self._check_files()  # SQLite would create a missing file, and take another one for ours.
         try:
             # No two threads use it at the same time, which Python cannot know.
@@ -256,7 +278,6 @@ class Sqlite:
                 stack.pop_all()
         except (OSError, *ERRORS) as error:
             raise Unavailable(error) from error
-        self.connection = connection
         return connection
 
     def _check_files(self) -> None:
@@ -283,7 +304,7 @@ class Sqlite:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         log.error("the -wal of the database was deleted; its contents were written into the database")
         self.close()
-        self._connect()
+        self.peewee.connect()
 
 
 class SqliteTransaction(Transaction):

@@ -1,20 +1,21 @@
 """Tags: the posts that carry them, their number and their spelling."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import EXCLUDED, SQL, Case, Field, Node, Select, fn
 
-from blogapi.post import STATUSES, fold
+from blogapi.post import STATUSES
 from blogapi.storage import documents, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Conflict, NotFound
+from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared, params
+from blogapi.text import fold
 
 FIRST, LAST = "\x01", "\U0010ffff"  # before and after all characters of tags
 
@@ -104,10 +105,10 @@ _any_due = Prepared(Schedule.select(Schedule.post_id).where(_is_due).limit(1))
 # The tags of one post
 
 
-def attach(tx: Transaction, post_id: int, status: str, names: Iterable[str], published_at: str | None) -> None:
+def attach(tx: Transaction, post: dict[str, Any]) -> None:
     """Give a post its tags."""
-    post = {"status": status, "post_id": post_id, "published_at": published_at}
-    rows = [{"tag": fold(name), "name": name} | post for name in names]
+    own = {"status": post["status"], "post_id": int(post["id"]), "published_at": post.get("published_at")}
+    rows = [{"tag": fold(name), "name": name} | own for name in post["tags"]]
     tx.execute_many(_attach, rows)
     tx.execute_many(_count_up, rows)
 
@@ -127,17 +128,21 @@ _count_up = Prepared(
 )
 
 
-def detach(tx: Transaction, post_id: int, status: str, tags: list[str]) -> None:
-    """Remove its tags, folded, from a post. The newest of the other posts spells them now."""
-    rows = [{"tag": tag, "status": status, "post_id": post_id} for tag in tags]
-    for statement in (_count_down, _detach, _forget):
-        tx.execute_many(statement, rows)
+def detach(tx: Transaction, post: dict[str, Any]) -> None:
+    """Remove its tags from a post. The newest of the other posts spells them now."""
+    _detach_each(tx, int(post["id"]), [(fold(name), post["status"]) for name in post["tags"]])
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
     """Remove all tags from a post, regardless of its document. Reads the tags of all posts."""
-    for tag, status in list(tx.rows(PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id))):
-        detach(tx, post_id, status, [tag])
+    of_post = PostTag.select(PostTag.tag, PostTag.status).where(PostTag.post_id == post_id)
+    _detach_each(tx, post_id, list(tx.rows(of_post)))
+
+
+def _detach_each(tx: Transaction, post_id: int, tags: list[tuple[str, str]]) -> None:
+    rows = [{"tag": tag, "status": status, "post_id": post_id} for tag, status in tags]
+    for statement in (_count_down, _detach, _forget):
+        tx.execute_many(statement, rows)
 
 
 _in_status = (Tag.tag == Param("tag")) & (Tag.status == Param("status"))
@@ -165,12 +170,12 @@ _forget = Prepared(Tag.delete().where(_in_status, Tag.posts == 0))
 def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     """Rename a tag, folded, in every post that carries it; return the tag.
 
-    Raises NotFound if no post carries it, Conflict if another tag has the name and `merge` is false.
+    Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
     """
     before = find(tx, old)
     new = fold(name)
     if new != old and not merge and tx.row(Tag.select(Tag.tag).where(Tag.tag == new)):
-        raise Conflict("name", 'another tag has this name; "merge": true merges the two')
+        raise Rejected("name", 'another tag has this name; "merge": true merges the two')
     changed = _rewrite(tx, old, partial(_renamed, old, name))
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)

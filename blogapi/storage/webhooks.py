@@ -18,7 +18,7 @@ from peewee import Case, Expression, fn
 from blogapi.clock import earlier
 from blogapi.storage import documents, keys
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Conflict, NotFound
+from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Delivery, Event, Webhook
 from blogapi.storage.query import AsBytes, Param, Prepared, params
 
@@ -106,9 +106,9 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = None) -> tuple[KnownWebhook, str]:
-    """Create a webhook; return it and its secret as text. Raises Conflict if there are too many.
+    """Create a webhook; return it and its secret as text. Raises Rejected if there are too many.
 
-    The `secret` of a form creates one webhook, which is returned again. Raises Conflict once it is deleted.
+    The `secret` of a form creates one webhook, which is returned again. Raises Rejected once it is deleted.
     """
     text = "whsec_" + b64encode(secret or secrets.token_bytes(32)).decode()
     if secret:
@@ -116,7 +116,7 @@ def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = Non
             return _known(found), text
         keys.check_form(tx, text)
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
-        raise Conflict("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
+        raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
     row = {"url": url, "events": json.dumps(events), "active": 1, "secret": text, "created_at": tx.now}
     return find(tx, tx.insert(Webhook.insert(row))), text
 
@@ -183,21 +183,21 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Conflict."""
+    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Rejected."""
     if not find(tx, webhook_id).active:
-        raise Conflict(*INACTIVE)
+        raise Rejected(*INACTIVE)
     _record(tx, "ping", {}, [webhook_id])
     return deliveries(tx, webhook_id, 1)[0]
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again, in any state. Raises NotFound, Conflict."""
+    """Send an event to a webhook again, in any state. Raises NotFound, Rejected."""
     active = find(tx, webhook_id).active
     found = tx.row(_deliveries.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:
         raise NotFound("delivery")
     if not active:
-        raise Conflict(*INACTIVE)
+        raise Rejected(*INACTIVE)
     again = {"state": "pending", "next_attempt_at": ""}
     of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == found[-1])
     tx.execute(Delivery.update(again | {"repeats": Delivery.repeats + 1}).where(of_both))

@@ -31,6 +31,7 @@ PUBLIC = {
     "/settings/owner.css",
     "/settings/owner.js",
 }
+PUBLIC_IMAGES = "/images/"  # the beginning of their paths
 OWNER = "api.owner"  # the blueprint that demands a session instead of a key
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
@@ -49,7 +50,8 @@ def guard() -> Response | None:
     if request.method == "OPTIONS" and is_preflight(request):
         return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.
-    if request.path not in PUBLIC and request.blueprint != OWNER:
+    path = request.path
+    if path not in PUBLIC and request.blueprint != OWNER and not path.startswith(PUBLIC_IMAGES):
         check_key(request)
     return None
 
@@ -77,10 +79,14 @@ def key_required(view: Callable) -> Callable:
 
 def why_refused(authorization: str) -> str:
     """Return what is wrong with an Authorization header that has no valid key."""
-    if not authorization:
+    scheme, _, key = authorization.partition(" ")
+    if not scheme:
         return "missing; must be 'Bearer' and an API key"
-    is_bearer = authorization.partition(" ")[0].lower() == "bearer"
-    return "the API key is unknown or revoked" if is_bearer else "the scheme must be Bearer, followed by an API key"
+    if scheme.lower() != "bearer":
+        return "the scheme must be Bearer, followed by an API key"
+    if not key.strip():
+        return "the API key is empty; perhaps the variable that has it is not set in this terminal"
+    return "the API key is unknown or revoked"
 
 
 def rate_limited(view: Callable) -> Callable:
@@ -112,7 +118,7 @@ def check_key(request: Request) -> None:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
         raise NotFound from None
-    start = BEFORE_ENCODED_SLASH.match(request.environ["RAW_URI"])
+    start = BEFORE_ENCODED_SLASH.match(request.environ.get("RAW_URI", ""))
     if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAG_PATHS):
         raise NotFound
 

@@ -2,17 +2,21 @@
 
 import logging
 import secrets
+from contextlib import suppress
+from difflib import get_close_matches
 
+from flask import current_app
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.post import is_slug, sentences
-from blogapi.storage import errors
+from blogapi.post import SCHEDULING, is_slug, sentences
+from blogapi.storage import errors, revisions
 from blogapi.storage.documents import dump
 from blogapi.web.request import JSON, Request, current_request
 from blogapi.web.responses import POSTS, Response, respond
 
 MAX_MESSAGE = 500
+RESOURCES = ("posts", "tags", "trash", "images", "webhooks")
 MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
 
 log = logging.getLogger(__name__)
@@ -41,6 +45,8 @@ def error_response(error: exceptions.HTTPException) -> Response:
 def message_for(request: Request, error: exceptions.HTTPException) -> str:
     """Return the message for an error of the router."""
     name = request.path.removeprefix(POSTS)
+    if error.code == 404 and (path := meant_path(request)):
+        return f"no such path; did you mean {request.address(path)}?"
     if error.code == 404 and request.path != name and is_slug(name) and not name.isdigit():
         address = request.address(f"{POSTS}by-slug/{name}")
         return f"no such path: a post's id is a number; by its slug, a post is at {address}"
@@ -48,6 +54,19 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
         error.valid_methods = sorted(error.valid_methods)  # in the same order in each process, also in Allow
         return f"this path allows {', '.join(error.valid_methods)}"
     return MESSAGES.get(error.code, error.name)
+
+
+def meant_path(request: Request) -> str:
+    """Return the path of an operation that a path almost is: without /v1, in singular, or with a slash at its end."""
+    first, *others = request.path.strip("/").removeprefix("v1/").split("/")
+    for resource in get_close_matches(first[:20].lower(), RESOURCES, n=1, cutoff=0.75):
+        path = "/".join(["/v1", resource, *others])
+        try:
+            if path != request.path and current_app.routes.match(path, request.method):
+                return path
+        except exceptions.HTTPException:
+            pass
+    return ""
 
 
 def with_id(message: str) -> str:
@@ -62,10 +81,24 @@ def invalid(error: ValidationError) -> Response:
     return error_response(exceptions.BadRequest("; ".join(said)))
 
 
-def refused(error: errors.Conflict | errors.KeyName | errors.NotFound) -> Response:
+def refused(error: errors.Rejected | errors.KeyName | errors.NotFound) -> Response:
     """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
-    kind = exceptions.NotFound if isinstance(error, errors.NotFound) else exceptions.BadRequest
-    return error_response(kind(str(error) + line_of(getattr(error, "field", ""))))
+    if isinstance(error, errors.NotFound):
+        return error_response(exceptions.NotFound(f"{error}{where_it_is(error)}"))
+    hint = f"; {SCHEDULING}" if isinstance(error, errors.InFuture) and current_request().method == "POST" else ""
+    return error_response(exceptions.BadRequest(f"{error}{hint}{line_of(getattr(error, 'field', ''))}"))
+
+
+def where_it_is(error: errors.NotFound) -> str:
+    """Return where a post is that is not found, in words, if it is in the trash and the key may know it."""
+    request = current_request()
+    post_id = (request.view_args or {}).get("post")
+    if error.kind != "post" or not isinstance(post_id, int) or not request.key or request.published_only:
+        return ""
+    with suppress(errors.NotFound, errors.Unavailable):
+        revisions.find_in_trash(request.database, post_id)
+        return f": it is in the trash, at {request.address(f'/v1/trash/{post_id}')}"
+    return ""
 
 
 def line_of(field: str) -> str:
@@ -104,7 +137,7 @@ def crash(error: Exception) -> Response:
 HANDLERS = {
     exceptions.HTTPException: error_response,
     ValidationError: invalid,
-    errors.Conflict: refused,
+    errors.Rejected: refused,
     errors.KeyName: refused,
     errors.NotFound: refused,
     errors.Unavailable: unavailable,

@@ -1,5 +1,6 @@
 """The description of the API (OpenAPI 3.1), from the routes and the declarations at their views."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from inspect import getdoc
@@ -19,7 +20,10 @@ from blogapi.post import LISTED, STATUSES, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS
 from blogapi.web.operations import Operation
 from blogapi.web.request import MARKDOWN
+from blogapi.web.schemas import FieldNames
 
+# The statuses of errors that any operation may answer with
+ERRORS = ("400", "401", "403", "404", "405", "408", "413", "414", "415", "417", "429", "431", "500", "501", "503")
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 # Enumerations that several schemas use, by name: their words, and a description
@@ -28,6 +32,7 @@ SHAPES = {
     "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
 }
 MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
+REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
 
@@ -49,15 +54,16 @@ class SchemaConverter(OpenAPIConverter):
         return described
 
 
-def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
-    """Return the description of the application's operations; their addresses begin with `prefix`."""
+def describe(app: Flask, server: str = "") -> dict[str, Any]:
+    """Return the description of the application's operations; their addresses begin with `server`."""
     plugin = MarshmallowPlugin()
     plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())
     known = base.pop("x-parameters")
-    servers = [{"url": prefix or "/", "description": "this server"}]
+    servers = [{"url": server or "/", "description": "this server"}]
     title, version = base["info"]["title"], base["info"]["version"]
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
+    plugin.converter.add_parameter_attribute_function(parameter_attributes)
     for name, (words, description) in SHAPES.items():
         spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
@@ -65,7 +71,24 @@ def describe(app: Flask, prefix: str = "") -> dict[str, Any]:
         if hasattr(view, "operation"):
             operations = {view.operation.method.lower(): describe_operation(rule, view, known)}
             spec.path(PLACE.sub(r"{\2}", rule.rule), operations=operations)
-    return spec.to_dict()
+    return with_open_answers(spec.to_dict())
+
+
+def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
+    """Return a description in which bodies are closed and answers are open: new versions add fields to them."""
+    operations = [operation for path in described["paths"].values() for operation in path.values()]
+    bodies = {*REFERENCE.findall(json.dumps([operation.get("requestBody") for operation in operations]))}
+    for name, schema in described["components"]["schemas"].items():
+        if name not in bodies:
+            schema.pop("additionalProperties", None)
+    return described
+
+
+def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: dict[str, Any]) -> dict[str, Any]:
+    """Return what else a parameter has: its example, and how a list of names is written."""
+    example = ret["schema"].pop("example", None)
+    names = {"style": "form", "explode": False} if isinstance(field, FieldNames) else {}
+    return names | ({} if example is None else {"example": example})
 
 
 def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +133,7 @@ def has_validator(operation: Operation) -> bool:
 
 def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    found: dict[str, Any] = {"4XX": "Error", "5XX": "Error"}
+    found: dict[str, Any] = dict.fromkeys(ERRORS, "Error")
     if rule.arguments:
         found["404"] = "404"
     if "If-Match" in operation.request_headers:

@@ -9,8 +9,10 @@ from flask import Blueprint, Response
 from marshmallow import Schema
 from werkzeug.routing import BaseConverter
 
-from blogapi.post import CONTROL_OR_BREAK, ID, WHITE_SPACE, fold
+from blogapi.post import ID
+from blogapi.storage.images import IMAGE_ID
 from blogapi.storage.models import FULL, MAX_ID
+from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 from blogapi.web.request import JSON, current_request, load_query
 from blogapi.web.schemas import parameters
 
@@ -36,8 +38,20 @@ class TagConverter(BaseConverter):
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
+class ImageConverter(BaseConverter):
+    """The id of an image."""
+
+    regex = IMAGE_ID
+
+
 # Nothing has a slug or an id of a delivery of another form.
-CONVERTERS = {"id": IdConverter, "tag": TagConverter, "slug": BaseConverter, "delivery_id": BaseConverter}
+CONVERTERS = {
+    "id": IdConverter,
+    "tag": TagConverter,
+    "slug": BaseConverter,
+    "image": ImageConverter,
+    "delivery_id": BaseConverter,
+}
 blueprint = Blueprint("api", __name__)  # the views outside the owner's page
 blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
 
@@ -87,7 +101,7 @@ def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable]
         def view_of_operation(**arguments: Any) -> Response:
             request = current_request()
             request.operation = operation
-            request.query = load_query(operation.query, request.environ["QUERY_STRING"])
+            request.query = load_query(operation.query, request.environ.get("QUERY_STRING", ""))
             return view(request, **arguments)
 
         view_of_operation.operation = operation

@@ -17,12 +17,12 @@ from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import Document, parse, render
+from blogapi.files.markdown import MarkdownFile, parse, render
 from blogapi.storage.documents import etag
 from blogapi.storage.engine import Database
+from blogapi.storage.idempotency import IdempotencyKey
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
-from blogapi.storage.posts import IdempotencyKey
 from blogapi.web.limiter import Quota
 from blogapi.web.service import Service
 
@@ -31,8 +31,10 @@ POST_TYPES = (JSON, MARKDOWN)  # of a post
 PATCH_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READS = ("GET", "HEAD")
 REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
+BODY_BYTES = "blogapi.body_bytes"  # in it, if the body is read in pieces: how many bytes it may have
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
+MAX_SHOWN = 80  # characters of a header in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_addr", "shallow")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -49,7 +51,7 @@ class Request(flask.Request):
     session = ""  # the token of its valid session of the owner's page
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
-    file: Document | None = None  # the Markdown file in the body
+    file: MarkdownFile | None = None  # the Markdown file in the body
     cause = ""  # of an error, for the log
 
     def __init__(self, environ: dict[str, Any], service: Service):
@@ -62,8 +64,8 @@ class Request(flask.Request):
 
     def __getattr__(self, name: str) -> Any:
         """Have Werkzeug parse the rest the first time that something of it is asked for: few requests need it."""
-        if name not in PARSED:
-            raise AttributeError(f"a request has no {name}")
+        if name not in PARSED or name in self.__dict__:
+            return super().__getattribute__(name)  # raises the AttributeError, also one from inside a property
         super().__init__(self.environ)
         return getattr(self, name)
 
@@ -84,7 +86,8 @@ class Request(flask.Request):
     @property
     def author(self) -> str:
         """The client's name in the history, for the owner's page "settings"; "" if no history is kept."""
-        return self.service.config.author(self.key.name if self.key else "settings")
+        name = self.key.name if self.key else "settings"
+        return name if self.service.config.history_enabled else ""
 
     @property
     def is_known(self) -> bool:
@@ -157,10 +160,13 @@ def parse_body(request: Request) -> dict[str, Any]:
     """Return the fields of the body, JSON or Markdown, not yet validated; raise an HTTP error."""
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
+    keeps_others = "unknown" in request.query
     if mimetype != MARKDOWN:
+        if keeps_others:
+            raise ValidationError("is for text/markdown only", "unknown")
         return parse_json(request.body)
     try:
-        request.file = parse(request.body, strict=True)
+        request.file = parse(request.body, strict=True, keeps_others=keeps_others)
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
     return request.file.fields
@@ -185,7 +191,10 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
         header = "Accept-Patch" if request.method == "PATCH" else "Accept"
-        raise Unsupported(f"Content-Type: must be {' or '.join(content_types)}", header, ", ".join(content_types))
+        sent = environ.get("CONTENT_TYPE", "")[:MAX_SHOWN] or "missing"
+        hint = "; curl sends JSON with --json" if JSON in content_types else ""
+        message = f"Content-Type: must be {' or '.join(content_types)}, and is {sent}{hint}"
+        raise Unsupported(message, header, ", ".join(content_types))
     if environ.get("HTTP_CONTENT_ENCODING", "").lower() not in ("", "identity"):
         raise Unsupported("Content-Encoding: must be left out", "Accept-Encoding", "identity")
     return request.mimetype
@@ -193,8 +202,10 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
 
 def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
-    length = int(request.environ.get("CONTENT_LENGTH") or -1)  # -1: it comes in chunks
-    body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
+    environ = request.environ
+    ends_by_itself = environ.get("wsgi.input_terminated", False)  # Other servers do not end a body without a length.
+    length = int(environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))  # -1: it comes in chunks
+    body = b"" if length > max_bytes else environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
     if max(length, len(body)) > max_bytes:
         raise exceptions.RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
     if len(body) < length:
@@ -258,13 +269,22 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
 
     def check(document: bytes | None) -> None:
         if match is not None and (document is None or not any(map(match.contains, etags(document)))):
-            why = "there is no such post" if document is None else "the post has been changed since; get it again"
+            why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
             raise exceptions.PreconditionFailed(f"If-Match: {why}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
             there = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
             raise exceptions.PreconditionFailed(f"If-None-Match: {there}")
 
     return check
+
+
+def why_no_match(if_match: str) -> str:
+    """Return why no entity tag in If-Match is that of a post (RFC 9110, section 13.1.1)."""
+    if if_match.startswith("W/"):
+        return "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"
+    if '"' not in if_match:
+        return "must be an ETag with its quotes"
+    return "the post has been changed since; get it again"
 
 
 def etags(document: bytes) -> Iterator[str]:
@@ -281,4 +301,5 @@ def idempotency_key(request: Request) -> IdempotencyKey | None:
         return None
     if not IDEMPOTENCY_KEY.fullmatch(name):
         raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
-    return IdempotencyKey(request.digest, name, hashlib.sha256(request.body).digest())
+    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
+    return IdempotencyKey(request.digest, name, hashlib.sha256(sent).digest())

@@ -9,14 +9,15 @@ from marshmallow import ValidationError, fields, validates_schema
 from marshmallow.validate import Range
 
 from blogapi import post as rules
-from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, fold, length, matching
+from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, length, matching
+from blogapi.storage.lists import Cursor
 from blogapi.storage.models import MAX_ID
-from blogapi.storage.pages import Cursor
 from blogapi.storage.search.index import words
+from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 MAX_PAGE_SIZE = 1000  # posts, or tags
-FIELD_NAMES = "|".join(rules.FIELDS)
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
+MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
@@ -58,10 +59,10 @@ def parse_page_size(text: str) -> int:
 
 def parse_tag(text: str) -> str:
     """Return the folded name of a tag; "" for one that no post can carry."""
-    name = text.strip(rules.WHITE_SPACE)
+    name = text.strip(WHITE_SPACE)
     if not name:
         raise ValidationError("must not be empty")
-    return "" if rules.CONTROL_OR_BREAK.search(name) else fold(name)
+    return "" if CONTROL_OR_BREAK.search(name) else fold(name)
 
 
 def parse_id(text: str, what: str = "a post's id") -> int:
@@ -98,14 +99,19 @@ class Before(fields.String):
         return parse_cursor(value, f"sort={sort}") if sort in ("published_at", "relevance") else parse_id(value)
 
 
-class DateOrTime(Time):
-    """A date, which stands for its midnight in UTC, or a time in RFC 3339. Loads as text: the time in UTC."""
+class FieldNames(fields.List):
+    """Names of fields, separated by commas."""
 
-    default_error_messages = {"invalid": "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z"}
+    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> str:
+        return parse_names(value)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        is_date = re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value)
-        return super()._deserialize(f"{value}T00:00:00Z" if is_date else value, attr, data, **kwargs)
+
+def parse_moment(text: str) -> str:
+    """Return a time in UTC, given as a date, which stands for its midnight, or a time in RFC 3339."""
+    try:
+        return Time().deserialize(f"{text}T00:00:00Z" if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
+    except ValidationError:
+        raise ValidationError("must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z") from None
 
 
 def has_words(text: str) -> None:
@@ -130,11 +136,14 @@ class ListQuerySchema(QuerySchema):
 
     limit = page_size("posts")
     status = choice(rules.STATUSES, "Only posts of this status.")
-    tag = parsed(parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S")
+    tag = parsed(
+        parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S", example="Travel"
+    )
     before = Before(
         **about(
             "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
             pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
+            example="7",
         )
     )
     sort = choice(
@@ -142,12 +151,20 @@ class ListQuerySchema(QuerySchema):
         "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the posts whose title "
         "alone has all words. Left out: newest first.",
     )
-    published_after = DateOrTime(**about(f"Only posts published then or later. {OF_PUBLICATION}"))
-    published_before = DateOrTime(**about(f"Only posts published before then. {OF_PUBLICATION}"))
-    fields = parsed(
-        parse_names,
-        "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
-        pattern=f"^({FIELD_NAMES})(,({FIELD_NAMES}))*$",
+    published_after = parsed(
+        parse_moment, f"Only posts published then or later. {OF_PUBLICATION}", pattern=MOMENT, example="2026-11-20"
+    )
+    published_before = parsed(
+        parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
+    )
+    fields = FieldNames(
+        choice(rules.FIELDS, "A field."),
+        **about(
+            "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
+            minItems=1,
+            uniqueItems=True,
+            example=["slug", "tags"],
+        ),
     )
     q = Text(
         length(1, 200),

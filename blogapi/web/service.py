@@ -15,7 +15,8 @@ from prometheus_client.registry import Collector
 from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop, engine_for, webhooks
 from blogapi.storage.engine import Database
-from blogapi.web.limiter import FixedWindow
+from blogapi.storage.images import total_bytes
+from blogapi.web.limiter import FixedWindow, Uploads
 
 EXTENSION = "blogapi"  # the key of a Service in `app.extensions`
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
@@ -58,7 +59,8 @@ class Metrics(Collector):
         limit = GaugeMetricFamily("blogapi_rate_limit", "Requests a minute for each key.", self._rate_limit)
         size = self._database.engine.size()
         bytes_on_disk = GaugeMetricFamily("blogapi_database_size_bytes", "Bytes of the database on disk.", size)
-        return [requests, durations, limit, self._deliveries(), bytes_on_disk]
+        images_bytes = GaugeMetricFamily("blogapi_images_bytes", "Bytes of all images.", total_bytes(self._database))
+        return [requests, durations, limit, self._deliveries(), bytes_on_disk, images_bytes]
 
     def _deliveries(self) -> Metric:
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
@@ -86,6 +88,7 @@ class Service:
     limiter: FixedWindow
     metrics: Metrics
     loop: Loop
+    uploads: Uploads
 
     @classmethod
     def open(cls, config: Config, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Self:
@@ -94,4 +97,4 @@ class Service:
         engine.open()
         database = Database(engine, clock)
         limiter = FixedWindow(config.rate_limit, clock=clock)
-        return cls(config, clock, database, limiter, Metrics(database, config.rate_limit), loop)
+        return cls(config, clock, database, limiter, Metrics(database, config.rate_limit), loop, Uploads())

@@ -8,11 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
-from blogapi.clock import rfc3339
+from blogapi.clock import ClockWatch, rfc3339
 from blogapi.config import Config
-from blogapi.storage import PLAIN, Loop, history, posts, search, stored, webhooks
+from blogapi.storage import PLAIN, Loop, history, idempotency, images, posts, publication, search, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.webhooks import GONE, Attempt, Message
@@ -26,7 +25,9 @@ PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the 
 BATCH = 10  # messages read at once for a webhook
 BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
 SETTLE_SECONDS = 2.0  # after which words are in the search index: until then, each search scans them
-FAULT_SECONDS = 2.0  # to wait after a failure of the database
+STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
+FAULT_SECONDS = 2.0  # after which a step that failed is taken again
+EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
 STOP_SECONDS = 2.0  # for the attempts under way
 
 log = logging.getLogger(__name__)
@@ -35,9 +36,18 @@ log = logging.getLogger(__name__)
 class Sender:
     """Sends messages one by one to each webhook, each in a thread; the thread of `run` alone uses the database."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], config: Config, loop: Loop = PLAIN):
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        config: Config,
+        loop: Loop = PLAIN,
+        monotonic: Callable[[], float] = time.monotonic,
+    ):
         self.database = database
         self.clock = clock  # Unix time
+        self.monotonic = monotonic
+        self.watch = ClockWatch(clock, monotonic)
         self.config = config
         self.timeout = loop.timeout
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -47,7 +57,10 @@ class Sender:
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
-        self.next_at: dict[Callable, float] = {}  # Unix time of work that is done regularly
+        # The steps of a turn, with the seconds between two of the same
+        self.steps = {self.publish: 0, self.prune: MINUTE, self.deliver: 0, self.settle: SETTLE_SECONDS}
+        self.next_at = dict.fromkeys(self.steps, -math.inf)  # by the monotonic clock
+        self.until = math.inf  # when the present step ends, likewise
 
     def stop(self) -> None:
         """Begin no more attempts. Those under way have STOP_SECONDS; until then `thread` is alive."""
@@ -62,11 +75,8 @@ class Sender:
                     self.turn()
                 self.wake.wait(POLL_SECONDS)
                 self.wake.clear()
-            except Unavailable as error:
-                log.warning("webhooks wait for the database: %s", error)
-                self.stopping.wait(FAULT_SECONDS)
-            except Exception:
-                log.exception("unexpected error in the sender of webhooks")
+            except Exception as error:
+                report(error)
                 self.stopping.wait(FAULT_SECONDS)
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self.sending.values():
@@ -75,11 +85,30 @@ class Sender:
             self.save()
 
     def turn(self) -> None:
-        """Record the results of attempts, publish the posts that are due, and begin to send."""
+        """Take the steps that are due. One that fails or takes long keeps no other back."""
+        failures: dict[str, Exception] = {}
+        for step, seconds in self.steps.items():
+            begun = self.monotonic()
+            if begun < self.next_at[step]:
+                continue
+            self.until = begun + STEP_SECONDS
+            try:
+                step()
+                self.next_at[step] = begun if self.is_over() else begun + seconds
+            except Exception as error:
+                self.next_at[step] = begun + FAULT_SECONDS
+                failures[str(error)] = error
+        for error in failures.values():
+            report(error)
+
+    def is_over(self) -> bool:
+        """Return whether the present step must end."""
+        return self.stopping.is_set() or self.monotonic() > self.until
+
+    def deliver(self) -> None:
+        """Record the results of attempts, and begin to send what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first: a message whose result is not recorded would be sent again
-        self.publish()
-        self.every(MINUTE, self.prune)
         for webhook_id, url, secret in webhooks.due_webhooks(self.database):
             if webhook_id not in self.sending:
                 messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
@@ -87,7 +116,6 @@ class Sender:
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()
-        self.every(SETTLE_SECONDS, search.settle, self.database)  # last: a failure keeps no message back
 
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
@@ -97,19 +125,15 @@ class Sender:
 
     def publish(self) -> None:
         """Publish the posts that are due, some at a time: others write in between."""
-        while not self.stopping.is_set() and stored.next_due(self.database) is not None:
-            for post_id, published in self.database.write(stored.publish_due).items():
+        while publication.next_due(self.database) is not None:
+            for post_id, published in self.database.write(posts.publish_due).items():
                 if published:
                     log.info("post %s is published as scheduled", post_id)
                 else:
                     log.error("post %s is damaged, and cannot be published", post_id)
+            if self.is_over():
+                break
             time.sleep(0)
-
-    def every(self, seconds: float, work: Callable[..., None], *arguments: Any) -> None:
-        """Do some work unless it was done in the last `seconds`."""
-        if not 0 < self.next_at.get(work, 0.0) - self.clock() <= seconds:  # more if the clock was set back
-            work(*arguments)
-            self.next_at[work] = self.clock() + seconds
 
     def prune(self) -> None:
         """Delete expired rows, and drop the pending deliveries that are too many."""
@@ -117,14 +141,22 @@ class Sender:
             if dropped := self.repeat(webhooks.drop, each.id):
                 log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
             self.repeat(webhooks.prune, each.id)
-        self.database.write(posts.forget_idempotency_keys)
-        self.repeat(history.prune, self.config.keep_days)
+        self.database.write(idempotency.forget_old)
+        self.repeat(images.prune)
+        if not self.config.history_enabled or self.watch.even_seconds() >= EVEN_SECONDS:
+            self.repeat(history.prune, self.config.keep_days)
+
+    def settle(self) -> None:
+        """Move new words to the search index."""
+        search.settle(self.database)
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
         """Run an operation until it finds no more rows, others in between; return the number of rows."""
         total = 0
-        while not self.stopping.is_set() and (count := self.database.write(operation, *arguments)):
+        while count := self.database.write(operation, *arguments):
             total += count
+            if self.is_over():
+                break
             time.sleep(0)
         return total
 
@@ -160,3 +192,11 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
         return "failed", None
     seconds = RETRIES[attempts] * random.uniform(1, 1 + JITTER)
     return "pending", rfc3339(math.ceil(now + max(seconds, min(result.retry_after, DAY))))
+
+
+def report(error: Exception) -> None:
+    """Log a failure of the sender."""
+    if isinstance(error, Unavailable):
+        log.warning("webhooks wait for the database: %s", error)
+    else:
+        log.error("unexpected error in the sender of webhooks", exc_info=error)

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.storage import pages
+from blogapi.storage import lists
 from blogapi.storage.engine import Database
 from blogapi.storage.sqlite import Sqlite
 
@@ -56,7 +56,7 @@ def folder(tmp_path):
 
 def stored(database):
     """All posts by their slugs, newest first."""
-    return {post["slug"]: post for post in pages.every(database)}
+    return {post["slug"]: post for post in lists.every(database)}
 
 
 def many(folder, count):

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.cli import transfer
-from blogapi.storage import pages, posts, tags, webhooks
+from blogapi.storage import lists, tags, webhooks
 from blogapi.storage.models import Event
+from blogapi.transfer import importer
+from blogapi.transfer.sources import Item
 from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually
@@ -73,10 +74,10 @@ def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
 
 
 def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
-    monkeypatch.setattr(transfer, "TRANSACTION_SECONDS", 0)
-    items = [transfer.Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
+    monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
+    items = [Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        for number, (outcome, _) in enumerate(transfer.store(storage, items, events=False, by="import"), 1):
+        for number, (outcome, _) in enumerate(importer.store(storage, items, events=False, author="import"), 1):
             assert outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)
@@ -89,9 +90,9 @@ def test_large_posts_are_not_all_held_in_memory():
     def items():
         for number in range(10):
             read.append(number)
-            yield transfer.Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
+            yield Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
 
-    next(transfer._batches(items()))
+    next(importer._batches(items()))
     assert read == [0, 1]
 
 
@@ -118,7 +119,7 @@ def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, path,
     assert 20 < made < 4000
     if number == signal.SIGINT:
         counted = int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0\n", output)[1])
-        assert made - transfer.BATCH_POSTS <= counted <= made  # It may end between a transaction and its count.
+        assert made - importer.BATCH_POSTS <= counted <= made  # It may end between a transaction and its count.
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
     assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
@@ -137,7 +138,7 @@ def test_a_busy_database_is_waited_for(folder, path):
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
-    monkeypatch.setattr(posts, "BUSY_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.batches.WAIT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])
@@ -208,9 +209,9 @@ def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_pat
 def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):
     fields = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}
     client.put("/v1/posts/by-slug/a", json=fields)
-    assert [post["status"] for post in pages.every(database)] == ["scheduled"]
+    assert [post["status"] for post in lists.every(database)] == ["scheduled"]
     clock.now += 3600
-    assert list(pages.every(database)) == client.get("/v1/posts").json
+    assert list(lists.every(database)) == client.get("/v1/posts").json
 
 
 def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):

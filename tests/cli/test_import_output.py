@@ -14,6 +14,7 @@ from tests.blogs import SAMPLES
 from tests.cli.conftest import many, stored
 from tests.service import BIN
 
+NOT_FOUND = "not found; --static DIR finds those of the site's root, --base-url URL makes them absolute"
 NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
 
 
@@ -24,26 +25,28 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "jekyll",
             3,
             [
-                "dropped: layout 3, image 1",
+                "images: new 0, known 0, missing 1",
+                "params: layout 3, permalink 1",
+                "dropped: image 1",
                 "shortcodes 1 (only the old site knows them: replace them): "
                 "{}/_posts/2019-05-04-rye-starter.markdown:12",
             ],
         ),
-        ("hugo", 2, ["left out: page of a section 1", "dropped: lastmod 1, params 1"]),
+        ("hugo", 2, ["left out: page of a section 1", "params: lastmod 1, cover 1, math 1"]),
         (
             "eleventy",
             3,
             [
-                "dropped: eleventyExcludeFromCollections 1",
+                "params: permalink 2, eleventyExcludeFromCollections 1",
                 "old addresses 1 (--redirects FILE lists them): {}/content/blog/moved/moved.md",
             ],
         ),
         (
             "astro",
             2,
-            ["dropped: heroImage 1", "HTML 1 (it stays in the Markdown): {}/src/content/blog/using-mdx.mdx:10"],
+            ["params: image 1, heroImage 1", "HTML 1 (it stays in the Markdown): {}/src/content/blog/using-mdx.mdx:10"],
         ),
-        ("zola", 1, ["dropped: extra 1", "old addresses 1 (--redirects FILE lists them): {}/content/pizza.md"]),
+        ("zola", 1, ["params: path 1, extra 1", "old addresses 1 (--redirects FILE lists them): {}/content/pizza.md"]),
         ("exports/wordpress.xml", 5, None),
         ("exports/ghost.json", 3, None),
     ],
@@ -98,9 +101,9 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run
 
 
 def test_the_text_of_a_file_cannot_control_the_terminal(run, folder):
-    top = folder(a='---\n"\\e[2J": 1\n---\nA', b='---\n"\\e[2J": 1\n"\\e[2J": 2\n---\nA')
+    top = folder(a='---\n"\\u202eA": 1\n---\nA', b='---\n"\\e[2J": 1\n"\\e[2J": 2\n---\nA')
     _, output, error = run("import", top)
-    assert output[1] == "dropped: \ufffd[2J 1"
+    assert output[1] == "params: \ufffdA 1"
     assert "\x1b" not in error[0]
 
 
@@ -114,10 +117,10 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
     assert sorted(output) == [
         f"{top}/a.md: would be unchanged: a",
         f"{top}/b.md: would be updated: b",
-        f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; drops layout; HTML in line 6",
+        f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; params layout; HTML in line 6",
         f"{top}/e.md: would be created: e; draft",
         "HTML 1 (it stays in the Markdown): " + f"{top}/c.md:6",
-        "would be dropped: layout 1",
+        "params: layout 1",
         "would be made 2, changed 1, unchanged 1, refused 1",
     ]
     assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
@@ -165,15 +168,16 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
         0,
         [
             "made 4, changed 0, unchanged 0, refused 0",
-            "dropped: layout 4",
-            f"relative images 4 (--base-url URL makes them absolute): {', '.join(places)}, …",
+            "images: new 0, known 0, missing 4",
+            "params: layout 4",
+            f"relative images 4 ({NOT_FOUND}): {', '.join(places)}, …",
             f"other slugs 4 (--redirects FILE lists the old ones): {top}/a.md:2, {top}/b.md:2, {top}/c.md:2, …",
         ],
     )
     redirects = tmp_path / "redirects"
     _, output, _ = run("import", "--base-url", "https://a.example", "--redirects", redirects, top)
     assert output[0] == "made 0, changed 4, unchanged 0, refused 0"
-    assert not any("images" in line for line in output)
+    assert not any("relative images" in line for line in output)
     assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
 
 

@@ -28,11 +28,11 @@ def at(path):
 
 def add(database, title, by="good"):
     new = {"title": title, "content": "one", "status": "draft", "tags": []}
-    return database.write(posts.add, new, by=by).id
+    return database.write(posts.add, new, by).id
 
 
 def change(database, post_id, content, by):
-    database.write(posts.change, post_id, {"content": content}, lambda document: None, by)
+    database.write(posts.change, post_id, {"content": content}, by)
 
 
 def words(database):
@@ -46,7 +46,7 @@ def accident(at):
     before = words(at(3))
     for post_id in (overwritten, edited):
         change(at(1), post_id, "overwritten", "bad")
-    at(1).write(posts.delete, deleted, lambda document: None, "bad")
+    at(1).write(posts.delete, deleted, "bad")
     add(at(1), "Spam", by="bad")
     change(at(0.5), edited, "edited", "good")
     return before

@@ -62,7 +62,7 @@ def test_a_written_post_is_read():
     kept = {name: value for name, value in POST.items() if name not in ("id", "created_at", "updated_at")}
     assert document.fields == kept
     assert document.created_at == POST["created_at"]
-    assert document.unknown == {}
+    assert document.others == {}
 
 
 def test_fields_without_a_value_are_left_out():
@@ -275,13 +275,14 @@ def test_a_title_comes_before_a_heading():
 
 
 def test_other_names_are_given_back_with_their_lines():
-    document = parse(front("layout: post\ntitle: A\nextra:\n  a: [1, {b: c}]\ncontent: X"))
-    assert document.unknown == {"layout": "post", "extra": {"a": ["1", {"b": "c"}]}, "content": "X"}
-    assert document.lines == {"layout": 2, "title": 3, "extra": 4, "content": 6}
-    assert document.fields == {"title": "A", "content": "Words."}
+    document = parse(front("layout: post\ntitle: A\nextra:\n  a: [1, {b: c}]\nempty:\ncontent: X"))
+    assert document.others == {"layout": "post", "extra": {"a": ["1", {"b": "c"}]}, "empty": "", "content": "X"}
+    assert document.lines == {"layout": 2, "title": 3, "extra": 4, "empty": 6, "content": 7}
+    params = {"layout": "post", "extra": {"a": [1, {"b": "c"}]}, "content": "X"}
+    assert document.fields == {"title": "A", "content": "Words.", "params": params}
 
 
 def test_other_names_of_toml_are_given_back_with_their_lines():
     document = parse(front("title = 'A'\nweight = 1\n\n[extra]\na = [1, {b = 2.50}]\n[[more]]\n", mark="+++"))
-    assert document.unknown == {"weight": "1", "extra": {"a": ["1", {"b": "2.50"}]}, "more": [{}]}
+    assert document.others == {"weight": "1", "extra": {"a": ["1", {"b": "2.50"}]}, "more": [{}]}
     assert [document.lines[name] for name in ("title", "weight", "extra", "more")] == [2, 3, 5, 7]

@@ -15,7 +15,8 @@ NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-2
 NO_MAPPING = "mapping values are not allowed in this context: put the text in quotes"
 NO_TOKEN = "found character that cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
-    "is unknown; there are title, slug, status, tags, excerpt, cover_image, published_at, "
+    "is unknown: put it into `params`, or add ?unknown=params to the address; "
+    "there are title, slug, status, tags, excerpt, cover_image, published_at, params, "
     "and `id` and `created_at`, which are ignored"
 )
 
@@ -56,9 +57,9 @@ def error(data):
         ('title: "A\u2029B"\r\nslug: b: c', f"line 3: not valid YAML: {NO_MAPPING}"),
         ("title: A\nslug: \x08", "line 3: control characters are not allowed"),
         ("title: \uffff", "line 2: control characters are not allowed"),
-        ("just text", "line 2: the front matter must be names with values, such as `title: Hello`"),
-        ("- title", "line 2: the front matter must be names with values, such as `title: Hello`"),
-        ("--- a", "line 2: the front matter must be names with values, such as `title: Hello`"),
+        ("just text", "line 2: must be names with values, such as `title: Hello`"),
+        ("- title", "line 2: must be names with values, such as `title: Hello`"),
+        ("--- a", "line 2: must be names with values, such as `title: Hello`"),
         ("title: A\n--- {slug: a}", "line 3: the front matter must be one document"),
         ("title: [A]", "line 2: `title` must be a single text"),
         ("slug: {a: b}", "line 2: `slug` must be a single text"),

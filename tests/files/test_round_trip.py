@@ -5,16 +5,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogapi import create_app
-from blogapi.cli.transfer import store
 from blogapi.config import Config
-from blogapi.files.markdown import export
-from blogapi.post import is_visible
-from blogapi.storage import pages
-from blogapi.storage.posts import slug_of
+from blogapi.files.markdown import block, read_block
+from blogapi.storage import lists
+from blogapi.storage.slugs import slug_of
+from blogapi.text import is_visible
+from blogapi.transfer.folder import export
+from blogapi.transfer.importer import store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
 from tests.service import add_key
@@ -66,12 +68,19 @@ STATUSES = st.sampled_from(
         {"status": "scheduled", "published_at": "9999-12-31T23:59:59Z"},
     ]
 )
+SCALARS = st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | text(50)
+VALUES = st.recursive(
+    SCALARS,
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(visible(text(64, LINE)), values, max_size=4),
+    max_leaves=8,
+)
 FIELDS = st.fixed_dictionaries(
     {"title": visible(text(255, LINE)), "content": visible(text(1000))},
     optional={
         "excerpt": text(1000),
         "tags": st.lists(visible(text(64, LINE)), max_size=4),
         "cover_image": st.sampled_from(["https://a.example/b.png?c=d#e", "HTTP://ä.example/'\"{}:#\U0001f30d", ""]),
+        "params": st.dictionaries(visible(text(64, LINE)), VALUES, max_size=4),
     },
 )
 POSTS = st.dictionaries(
@@ -104,8 +113,8 @@ def fill(client, clock, fields_by_slug):
 def load(database, folder, clock):
     """Import a folder; return what came of each file."""
     with open_sources(folder, now=clock.now, slug_of=slug_of) as sources:
-        results = list(store(database, sources, events=False, by="import"))
-    assert [checked for outcome, checked in results if outcome == "refused"] == []
+        results = list(store(database, sources, events=False, author="import"))
+    assert [checked for outcome, checked in results if outcome == "failed"] == []
     return [outcome for outcome, _ in results]
 
 
@@ -114,14 +123,14 @@ def listed(client, *without):
 
 
 @settings(deadline=None)
-@given(POSTS)
-def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug):
+@given(POSTS, st.booleans())
+def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug, flat):
     clock = Clock(NOON)
     with TemporaryDirectory() as folder:
         top = Path(folder)
         with blog(top / "old.db", clock) as (old, client), blog(top / "new.db", clock) as (new, new_client):
             fill(client, clock, fields_by_slug)
-            export(pages.every(old), top / "posts")
+            export(lists.every(old), top / "posts", flat=flat)
             assert set(load(new, top / "posts", clock)) == {"created"}
             assert listed(new_client, "id", "updated_at") == listed(client, "id", "updated_at")
             before = listed(new_client)
@@ -129,6 +138,12 @@ def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug):
             assert set(load(new, top / "posts", clock)) == {"unchanged"}
             assert listed(new_client) == before
             assert set(load(old, top / "posts", clock)) == {"unchanged"}
+
+
+@given(st.dictionaries(visible(text(64, LINE)), VALUES, min_size=1, max_size=4))
+def test_other_parsers_read_the_same_params(params):
+    assert repr(yaml.safe_load(block(params))) == repr(params)  # YAML 1.1, and 1 is not True
+    assert repr(read_block(block(params))) == repr(params)
 
 
 @settings(deadline=None)

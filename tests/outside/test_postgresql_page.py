@@ -70,7 +70,7 @@ def test_moving_and_backups_work(shell, page_server, tmp_path):
     engine.open()
     database = Database(engine)
     add_key(database, "mine")
-    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]})
+    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]}, "first")
     database.close()
     page_server.execute("DROP DATABASE blogapi")
     run(MOVE)

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.blogs import SAMPLES
+from tests.images.pictures import jpeg
 from tests.pages import Page
 from tests.receiver import Receiver
 from tests.service import CHECKOUT, Server, eventually, free_port
@@ -26,6 +27,7 @@ README = Page("README.md")
 MAKE_RUN, CREATE = README.take("blogapi")
 (CREATED,) = README.take("blogapi", "json")
 SEND, SEND_ALL, GET = README.take("Posts as files")
+(UPLOAD,) = README.take("Images")
 UNDO, REVISIONS, TRASH, FOR_GOOD = README.take("Undoing mistakes")
 MOVE, DRY_RUN = README.take("Importing a blog")
 LISTING, BY_DATE, FIND = README.take("Reading posts")
@@ -49,6 +51,9 @@ WRAPPER = RUNNING.take("systemd", "")[1]
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
 (DOCTOR,) = RUNNING.take("If something does not work")
+
+IMAGES = Page("docs/images.md")
+UPLOADS = IMAGES.take("Images")
 
 BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
@@ -303,3 +308,18 @@ def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
 @pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING])
 def test_every_block_is_run(page):
     assert page.forgotten == []
+
+
+def test_an_image_is_uploaded(running, key, tmp_path):
+    _, environ = running
+    photo = tmp_path / "loaf.jpg"
+    photo.write_bytes(jpeg())
+    answers = [
+        shell(block.replace("@loaf", f"@{tmp_path}/loaf").replace("-T loaf", f"-T {tmp_path}/loaf"), environ, key)
+        for block in (UPLOAD, *UPLOADS)
+    ]
+    assert len(set(answers)) == 1
+    image = json.loads(answers[0])
+    (described,) = map(json.loads, IMAGES.take("Images", "json"))
+    assert (list(image), image["name"]) == (list(described), "loaf.jpg")
+    assert shell(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}", environ, key) == str(image["bytes"])

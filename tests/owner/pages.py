@@ -6,7 +6,7 @@ from werkzeug.test import encode_multipart
 from blogapi.storage import keys
 
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
-SECTIONS = ("/settings/posts", "/settings/keys", "/settings/webhooks")
+SECTIONS = ("/settings/posts", "/settings/images", "/settings/keys", "/settings/webhooks")
 
 
 class Page:
@@ -41,10 +41,11 @@ class Page:
 
     def form(self, label):
         """The form with this button: its address, and its fields as they stand."""
-        (button,) = [each for each in self.soup.select("form button") if " ".join(each.text.split()) == label]
-        form = button.find_parent("form")
+        buttons = self.soup.select("form button, button[form]")
+        (button,) = [each for each in buttons if " ".join(each.text.split()) == label]
+        form = self.soup.find(id=button["form"]) if button.has_attr("form") else button.find_parent("form")
         fields = {}
-        for each in form.select("input, textarea, select"):
+        for each in form.select("input:not([form]), textarea, select"):
             if each.name == "select":
                 chosen = each.select_one("option[selected]") or each.option
                 value = chosen.get("value", chosen.text)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from blogapi import create_app
-from blogapi.storage import keys, pages
+from blogapi.storage import keys, lists
 from blogapi.storage.models import Session
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
@@ -37,7 +37,7 @@ def test_a_link_works_once(app, database, stranger):
         page = view(stranger, f"/settings/open?link={link}")
         assert (page.status, page.form("Open")[1]["link"]) == (200, link)
     assert open_session(stranger, link).status_code == 303
-    assert [stranger.get(path).status_code for path in SECTIONS] == [200] * 3
+    assert [stranger.get(path).status_code for path in SECTIONS] == [200] * 4
     thief = app.test_client()
     for answer in (open_session(thief, link), thief.get(f"/settings/open?link={link}")):
         assert (answer.status_code, Page(thief, answer).said) == (404, [NO_LINK])
@@ -149,9 +149,9 @@ def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post):
         page = Page(owner, send(owner, "/settings/posts/1/delete", {"form_token": token}))
         assert (page.status, page.said[0]) == (403, "This form belongs to an earlier session. Nothing was changed.")
     assert owner.get("/settings/posts/1/delete").status_code == 404
-    assert pages.counts(database)["draft"] == 1
+    assert lists.counts(database)["draft"] == 1
     view(owner, "/settings/posts/1").press("Yes, delete")
-    assert pages.counts(database)["draft"] == 0
+    assert lists.counts(database)["draft"] == 0
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

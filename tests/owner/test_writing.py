@@ -17,6 +17,7 @@ FULL = {
     "slug": "hi",
     "cover_image": "https://example.org/a.jpg",
     "status": "draft",
+    "params": "author: Ada\nseries:\n  part: 2\n",
 }
 
 
@@ -36,6 +37,7 @@ def test_a_post_is_created_with_all_its_fields(owner, client):
     assert post == FULL | {
         "id": "1",
         "tags": ["One, two", "Three"],
+        "params": {"author": "Ada", "series": {"part": 2}},
         "created_at": "2026-11-20T12:00:00Z",
         "updated_at": "2026-11-20T12:00:00Z",
     }
@@ -95,6 +97,8 @@ def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_anothe
         ("published_at", "2027-01-01T00:00", "Must not be in the future"),
         ("tags", "\n".join(map(str, range(51))), "Must have at most 50 tags."),
         ("tags", "a\n" + "x" * 65, "Tag 2: must have 1 to 64 characters."),
+        ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
+        ("params", "a: [{b: .inf}]", "A[0].b: must be a finite number."),
     ],
 )
 def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, post, name, value, message):
@@ -116,9 +120,10 @@ def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, post
 
 
 def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, post):
-    before = post(title="Hello", content="\n\nWords.\n", excerpt="Short.", tags=["a", "b"], status="published")
+    text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "tags": ["a", "b"]}
+    before = post(**text, status="published", params={"a": 1, "b": {"c": True}})
     page = view(owner, "/settings/posts/1/edit")
-    assert shown(page) == {
+    expected = {
         "title": "Hello",
         "content": "\n\nWords.\n",
         "excerpt": "Short.",
@@ -127,17 +132,19 @@ def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, po
         "cover_image": "",
         "status": "published",
         "published_at": "2026-11-20T12:00:00",
+        "params": "a: 1\nb:\n  c: true\n",
     }
-    page = page.press("Save", title="Good day", tags="b\n\n c \n", excerpt="")
+    assert {name: value for name, value in shown(page).items() if name in expected} == expected
+    page = page.press("Save", title="Good day", tags="b\n\n c \n", excerpt="", params="b:\n  d: x")
     assert page.said[0] == "“Good day” was saved."
-    after = before | {"title": "Good day", "tags": ["b", "c"]}
+    after = before | {"title": "Good day", "tags": ["b", "c"], "params": {"b": {"d": "x"}}}
     del after["excerpt"]
     assert client.get("/v1/posts/1").json == after
 
 
 def test_saving_what_is_not_changed_changes_nothing(owner, client, post, clock):
     for content in ("a\nb", "a\r\nb\r\n", "a\r\nb\n", "a\rb"):
-        before = post(content=content, published_at="2020-01-01T00:00:07Z", excerpt="x", cover_image="http://a")
+        before = post(content=content, published_at="2020-01-01T00:00:07Z", excerpt="x", params={"a": "b\nc"})
         clock.now += 60
         view(owner, f"/settings/posts/{before['id']}/edit").press("Save")
         assert client.get(f"/v1/posts/{before['id']}").json == before

@@ -181,6 +181,6 @@ def test_hostile_requests_end_in_no_500_no_restart_and_no_more_memory(service, s
     assert max(memory for _, memory in ended) < MEGABYTES
     assert service.worker == worker
     tracebacks = re.findall("^Traceback", service.log, re.MULTILINE)
-    refusals = re.findall("^20.*failed with (?:NotFound|Conflict)$", service.log, re.MULTILINE)  # of gevent's threads
+    refusals = re.findall("^20.*failed with (?:NotFound|Rejected)$", service.log, re.MULTILINE)  # of gevent's threads
     assert len(tracebacks) == len(refusals)
     sound_posts(service.database)

@@ -30,13 +30,17 @@ ONE_WORKER = (
 @pytest.mark.parametrize(
     ("arguments", "environ", "line"),
     [
-        ([], {"BLOGAPI_RATE_LIMIT": "ten"}, "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1, not 'ten'"),
+        (
+            [],
+            {"BLOGAPI_RATE_LIMIT": "ten"},
+            "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1 to 999999999, not 'ten'",
+        ),
         (
             [],
             {"BLOGAPI_DATABSE": "blog.db"},
             "blogapi: BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?",
         ),
-        ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1, not 'http'"),
+        ([], {"PORT": "http"}, "blogapi: PORT: must be a whole number from 1 to 65535, not 'http'"),
         ([], {"HOST": "a..b"}, "no valid name of a host; set HOST or PORT"),
         ([], {"BLOGAPI_DATABASE": "/dev/null"}, "cannot use the database /dev/null: it is not a regular file"),
         ([], {"HOST": "192.0.2.1"}, "Cannot assign requested address; set HOST or PORT"),

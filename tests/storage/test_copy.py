@@ -27,7 +27,7 @@ def filled(url, tmp_path):
     database.write(webhooks.add, "http://127.0.0.1:1/", ["post.created"])
     for number in range(50):
         fields = {"title": f"Post {number}", "content": "Wörds " * number, "tags": [f"Tag {number % 7}", "all"]}
-        database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]})
+        database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]}, "mine")
     later = {
         "title": "Later",
         "content": "x",
@@ -35,11 +35,11 @@ def filled(url, tmp_path):
         "status": "scheduled",
         "published_at": "2030-01-01T00:00:00Z",
     }
-    database.write(posts.put, "later", later)
-    database.write(posts.delete, 50, lambda document: None)
-    database.write(posts.delete, 49, lambda document: None, "mine")
+    database.write(posts.put, "later", later, "mine")
+    database.write(posts.delete, 50, "mine", permanent=True)
+    database.write(posts.delete, 49, "mine")
     for content in ("one", "two"):
-        database.write(posts.change, 1, {"content": content}, lambda document: None, "mine")
+        database.write(posts.change, 1, {"content": content}, "mine")
     yield app, key
     database.close()
 
@@ -77,8 +77,8 @@ def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server
         source_database = other.extensions["blogapi"].database
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
         number += 1
-        assert source_database.write(posts.add, new).id == number
-        source_database.write(posts.delete, number, lambda document: None)
+        assert source_database.write(posts.add, new, "mine").id == number
+        source_database.write(posts.delete, number, "mine", permanent=True)
         before = answers(other, key)
         source = source_database.engine
     source.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.storage import stored
+from blogapi.storage import posts, publication
 
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
@@ -47,8 +47,8 @@ def test_it_can_be_deleted_and_its_tags_are_counted_down(client, damage, status,
 def test_one_that_is_due_is_named_and_the_others_are_published(client, damage, database, clock):
     damage("scheduled")
     clock.now += 3600
-    assert database.write(stored.publish_due) == {1: False, 2: True}
-    assert stored.next_due(database) is None
+    assert database.write(posts.publish_due) == {1: False, 2: True}
+    assert publication.next_due(database) is None
     assert [each["id"] for each in client.get("/v1/posts?status=published&tag=a&limit=1").json] == ["2"]
 
 

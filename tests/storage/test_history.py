@@ -6,19 +6,16 @@ import re
 import pytest
 from peewee import SQL
 
-from blogapi.storage import documents, history, posts, stored
+from blogapi.storage import documents, history, posts, revisions
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.lists import Cursor
 from blogapi.storage.models import Revision
-from blogapi.storage.pages import Cursor
 from blogapi.storage.query import Prepared
+from blogapi.storage.undo import undo
 from tests.conftest import NOON
 
 DAY = 24 * 3600
-
-
-def anyhow(document):
-    """No precondition."""
 
 
 @pytest.fixture
@@ -27,7 +24,7 @@ def add(database):
 
     def add(by="first", **fields):
         new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
-        return database.write(posts.add, new, by=by).id
+        return database.write(posts.add, new, by).id
 
     return add
 
@@ -35,14 +32,14 @@ def add(database):
 @pytest.fixture
 def change(database):
     def change(post_id, by="first", **changes):
-        return documents.load(database.write(posts.change, post_id, changes, anyhow, by))
+        return documents.load(database.write(posts.change, post_id, changes, by))
 
     return change
 
 
 @pytest.fixture
 def delete(database):
-    return lambda post_id, by="first": database.write(posts.delete, post_id, anyhow, by)
+    return lambda post_id, by="first", **options: database.write(posts.delete, post_id, by, **options)
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def kept(database):
     """The versions that are kept of a post, newest first, and who replaced each."""
 
     def kept(post_id, limit=100):
-        return [(each.version, each.by) for each in history.revisions(database, post_id, limit).posts]
+        return [(each.version, each.author) for each in revisions.page(database, post_id, limit).posts]
 
     return kept
 
@@ -68,11 +65,11 @@ def test_a_change_keeps_what_the_post_was(database, add, change, load, clock):
     before = load(post_id)
     clock.now += 60
     change(post_id, by="second", content="two", excerpt=None)
-    (revision,) = history.revisions(database, post_id, 100).posts
+    (revision,) = revisions.page(database, post_id, 100).posts
     assert revision[:4] == (post_id, 1, "2026-11-20T12:01:00Z", "second")
     assert json.loads(revision.post) == {name: value for name, value in before.items() if name != "content"}
-    assert documents.load(history.revision(database, post_id, 1)) == before
-    assert history.revision(database, before["slug"], 1) == documents.dump(before).encode()
+    assert documents.load(revisions.find(database, post_id, 1)) == before
+    assert revisions.find(database, before["slug"], 1) == documents.dump(before).encode()
 
 
 def test_a_change_that_changes_nothing_keeps_nothing(add, change, kept):
@@ -85,17 +82,17 @@ def test_without_a_name_nothing_is_kept(database, add, change, delete, kept):
     post_id = add()
     change(post_id, by="", content="two")
     assert kept(post_id) == []
-    delete(post_id, by="")
-    assert history.trash(database, 100).posts == []
+    delete(post_id, by="")  # no history is kept
+    assert revisions.trash(database, 100).posts == []
 
 
 def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, clock):
     post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
     clock.now += 60
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     assert kept(post_id) == []
     change(post_id, title="B")
-    assert documents.load(history.revision(database, post_id, 1))["status"] == "published"
+    assert documents.load(revisions.find(database, post_id, 1))["status"] == "published"
 
 
 def test_fifty_are_kept_and_the_oldest_goes_first(database, add, change, kept):
@@ -104,7 +101,7 @@ def test_fifty_are_kept_and_the_oldest_goes_first(database, add, change, kept):
         change(post_id, content=f"{number}")
     assert [version for version, _ in kept(post_id)] == list(range(60, 10, -1))
     with pytest.raises(NotFound):
-        history.revision(database, post_id, 10)
+        revisions.find(database, post_id, 10)
 
 
 def test_pages_visit_each_revision_once(database, add, change):
@@ -113,7 +110,7 @@ def test_pages_visit_each_revision_once(database, add, change):
         change(post_id, content=f"{number}")
     found, before = [], None
     while True:
-        page = history.revisions(database, post_id, 2, before)
+        page = revisions.page(database, post_id, 2, before)
         found += [each.version for each in page.posts]
         before = page.before
         if before is None:
@@ -125,7 +122,7 @@ def test_restoring_brings_the_words_back_and_leaves_slug_status_and_dates(databa
     post_id = add(excerpt="short")
     clock.now += 60
     new = change(post_id, by="second", title="B", content="two", slug="b", tags=["b"], status="published", excerpt=None)
-    database.write(history.restore, post_id, 1, "third")
+    database.write(revisions.restore, post_id, 1, "third")
     words = {"title": "A", "content": "one", "excerpt": "short", "tags": ["a"]}
     assert load(post_id) == new | words
     assert kept(post_id) == [(2, "third"), (1, "second")]
@@ -135,11 +132,11 @@ def test_restoring_brings_the_words_back_and_leaves_slug_status_and_dates(databa
 def test_a_revision_that_is_not_there_is_not_found(database, add, change, version):
     post_id = add()
     change(post_id, title="B")
-    for look in (lambda: history.revision(database, post_id, version), lambda: history.revision(database, 99, 1)):
+    for look in (lambda: revisions.find(database, post_id, version), lambda: revisions.find(database, 99, 1)):
         with pytest.raises(NotFound):
             look()
     with pytest.raises(NotFound):
-        database.write(history.restore, post_id, version, "first")
+        database.write(revisions.restore, post_id, version, "first")
 
 
 # The trash
@@ -149,9 +146,10 @@ def test_a_deleted_post_is_in_the_trash_and_nowhere_else(database, add, delete, 
     post_id = add()
     before = load(post_id)
     delete(post_id, by="second")
-    assert [each[:4] for each in history.trash(database, 100).posts] == [(post_id, 1, "2026-11-20T12:00:00Z", "second")]
-    assert history.trashed(database, post_id) == documents.dump(before).encode()
-    for look in (posts.find, lambda reader, ref: history.revisions(reader, ref, 100)):
+    (kept,) = revisions.trash(database, 100).posts
+    assert kept[:4] == (post_id, 1, "2026-11-20T12:00:00Z", "second")
+    assert revisions.find_in_trash(database, post_id) == documents.dump(before).encode()
+    for look in (posts.find, lambda reader, ref: revisions.page(reader, ref, 100)):
         with pytest.raises(NotFound):
             look(database, post_id)
 
@@ -167,12 +165,12 @@ def test_it_comes_back_as_it_was(database, add, change, delete, load, kept, cloc
     before = change(post_id, status="published")
     delete(post_id)
     clock.now += 60
-    database.write(history.restore_deleted, post_id, "first")
+    database.write(revisions.restore_deleted, post_id, "first")
     assert load(post_id) == before | {"updated_at": "2026-11-20T12:01:00Z"}
-    assert history.trash(database, 100).posts == []
+    assert revisions.trash(database, 100).posts == []
     assert kept(post_id) == [(1, "first")]
     with pytest.raises(NotFound):
-        database.write(history.restore_deleted, post_id, "first")
+        database.write(revisions.restore_deleted, post_id, "first")
 
 
 def test_it_gets_another_slug_if_its_own_is_taken(database, add, delete, load):
@@ -180,7 +178,7 @@ def test_it_gets_another_slug_if_its_own_is_taken(database, add, delete, load):
         post_id = add(slug=slug)
         delete(post_id)
         add(slug=slug)
-        database.write(history.restore_deleted, post_id, "first")
+        database.write(revisions.restore_deleted, post_id, "first")
         assert load(post_id)["slug"] == other
 
 
@@ -188,7 +186,7 @@ def test_it_is_a_draft_if_its_time_has_passed(database, add, delete, load, clock
     post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
     delete(post_id)
     clock.now += 60
-    database.write(history.restore_deleted, post_id, "first")
+    database.write(revisions.restore_deleted, post_id, "first")
     restored = load(post_id)
     assert (restored["status"], "published_at" in restored) == ("draft", False)
 
@@ -197,12 +195,12 @@ def test_what_is_deleted_for_good_takes_its_revisions_along(database, add, chang
     kept, gone, trashed = add(), add(), add()
     for post_id in (kept, gone, trashed):
         change(post_id, content="two")
-    delete(gone, by="")
+    delete(gone, permanent=True)
     delete(trashed)
-    database.write(history.forget, trashed)
+    database.write(revisions.delete_from_trash, trashed)
     assert count(Revision) == 1
     with pytest.raises(NotFound):
-        database.write(history.forget, trashed)
+        database.write(revisions.delete_from_trash, trashed)
 
 
 def test_the_latest_deleted_comes_first_on_pages_that_visit_each_once(database, add, delete, clock):
@@ -213,7 +211,7 @@ def test_the_latest_deleted_comes_first_on_pages_that_visit_each_once(database, 
     delete(ids[4])
     found, before = [], None
     while not found or before:
-        page = history.trash(database, 2, before)
+        page = revisions.trash(database, 2, before)
         found += [each.post_id for each in page.posts]
         before = page.before
         assert before is None or type(before) is Cursor
@@ -239,7 +237,7 @@ def test_a_damaged_version_hides_no_other_and_an_undo_names_it(database, add, ch
     damage_first()
     assert kept(damaged) == [(2, "first")]
     for dry_run in (True, False):
-        done = [each[1:] for each in history.undo(database, "2026-11-20T12:01:00Z", dry_run=dry_run)]
+        done = [each[1:] for each in undo(database, "2026-11-20T12:01:00Z", dry_run=dry_run)]
         assert done == [("A", "changed back", ""), ("A", "left", "it is damaged")]
 
 
@@ -249,14 +247,14 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
     for post_id in (damaged, first, last):
         delete(post_id)
     damage_first()
-    page = history.trash(database, 1)
+    page = revisions.trash(database, 1)
     assert [each.post_id for each in page.posts] == [last]
-    assert [each.post_id for each in history.trash(database, 2, page.before).posts] == [first]
+    assert [each.post_id for each in revisions.trash(database, 2, page.before).posts] == [first]
     with pytest.raises(Damaged):
-        database.write(history.restore_deleted, damaged, "first")
-    database.write(history.forget, damaged)
+        database.write(revisions.restore_deleted, damaged, "first")
+    database.write(revisions.delete_from_trash, damaged)
     with pytest.raises(NotFound):
-        history.trashed(database, damaged)
+        revisions.find_in_trash(database, damaged)
 
 
 # Time
@@ -266,7 +264,7 @@ def test_after_some_days_they_are_pruned(database, add, change, delete, kept, co
     old, restored, new = add(), add(), add()
     change(old, content="two")
     delete(restored)
-    database.write(history.restore_deleted, restored, "first")
+    database.write(revisions.restore_deleted, restored, "first")
     clock.now = NOON + 30 * DAY - 1
     change(new, content="two")
     delete(old)
@@ -274,7 +272,7 @@ def test_after_some_days_they_are_pruned(database, add, change, delete, kept, co
     clock.now += 1
     assert database.write(history.prune, 30) == 2
     assert (kept(new), count(Revision)) == ([(1, "first")], 2)
-    assert [each.post_id for each in history.trash(database, 100).posts] == [old]
+    assert [each.post_id for each in revisions.trash(database, 100).posts] == [old]
     assert database.write(history.prune, 0) == 2
     assert count(Revision) == 0
 
@@ -323,14 +321,14 @@ def steps(database):
 @pytest.mark.parametrize(
     ("operation", "arguments"),
     [
-        (history.revisions, (4, 10)),
-        (history.revisions, ("a", 10, 2)),
-        (history.revision, ("a", 1)),
-        (history.trash, (10,)),
-        (history.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
-        (history.trashed, (1,)),
+        (revisions.page, (4, 10)),
+        (revisions.page, ("a", 10, 2)),
+        (revisions.find, ("a", 1)),
+        (revisions.trash, (10,)),
+        (revisions.trash, (10, Cursor("2026-11-20T12:00:00Z", 2))),
+        (revisions.find_in_trash, (1,)),
         (history.prune, (0,)),
-        (lambda *arguments: list(history.undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
+        (lambda *arguments: list(undo(*arguments)), ("2026-11-20T12:00:00Z", "first", True)),
     ],
 )
 def test_nothing_scans_or_sorts(database, add, change, delete, steps, operation, arguments):

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from blogapi.post import STATUSES
-from blogapi.storage import documents, pages, search, stored
-from blogapi.storage.pages import Cursor
+from blogapi.storage import documents, lists, posts, search
+from blogapi.storage.lists import Cursor
 from tests.conftest import NOON
 
 
@@ -14,7 +14,7 @@ def walk(page, database, **query):
     """Return the titles on all pages, which are full but for the last."""
     titles, before = [], None
     while True:
-        found = page(database, pages.ListQuery(before=before, **query))
+        found = page(database, lists.ListQuery(before=before, **query))
         titles += [documents.load(document)["title"] for document in found.posts]
         if found.before is None:
             return titles
@@ -65,7 +65,7 @@ def test_a_due_post_has_its_place_in_each_order(client, database, clock):
         assert found("relevance", "fog") == ["Fog, and the Lakes", "Fog over the lake", "Lake", "Wind"]
         assert found("created_at", "fog lake") == ["Fog, and the Lakes", "Lake", "Wind", "Fog over the lake"]
         assert found("published_at", "fog lake")[:2] == ["Fog over the lake", "Fog, and the Lakes"]
-        database.write(stored.publish_due)
+        database.write(posts.publish_due)
 
 
 # Within a period
@@ -84,11 +84,11 @@ def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, dat
     for number in range(1, 25):
         client.patch(f"/v1/posts/{number}", json={"status": draw.choice(STATUSES)})
     filters = {name: value for name, value in (("status", status), ("tag", tag), ("q", q)) if value}
-    page = search.page if q else pages.page
+    page = search.page if q else lists.page
     posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
     for after, before in (("12:10:00", "12:20:00"), ("12:00:10", "12:00:10"), ("12:10:10", None), (None, "12:10:00")):
         bounds = [time and f"2026-11-20T{time}Z" for time in (after, before)]
-        period = {"published_after": bounds[0] or "", "published_before": bounds[1] or pages.LATEST}
+        period = {"published_after": bounds[0] or "", "published_before": bounds[1] or lists.LATEST}
         expected = [
             each["title"]
             for each in posts
@@ -100,8 +100,8 @@ def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, dat
 def test_a_cursor_before_a_period_gives_nothing(database, post):
     post(status="published")
     earlier = Cursor("2026-11-19T12:00:00Z", 9)
-    query = pages.ListQuery(10, before=earlier, sort="published_at", published_after="2026-11-20")
-    page = pages.page(database, query)
+    query = lists.ListQuery(10, before=earlier, sort="published_at", published_after="2026-11-20")
+    page = lists.page(database, query)
     assert page == ([], None)
 
 
@@ -124,7 +124,7 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
     every = sorted(client.get("/v1/posts").json, key=lambda each: (each["updated_at"], int(each["id"])), reverse=True)
     if q:
         every = [each for each in every if each["content"] == "Fog"]
-    page = search.page if q else pages.page
+    page = search.page if q else lists.page
     for status in (None, *STATUSES):
         expected = [each["title"] for each in every if status in (None, each["status"])]
         query = {"status": status} | ({"q": q} if q else {})
@@ -134,5 +134,5 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("of_second", [True, False])
 def test_no_list_by_latest_change_scans_or_sorts(plan, status, of_second):
-    steps = plan(pages._latest("updated_at", status, False, of_second))
+    steps = plan(lists._latest("updated_at", status, False, of_second))
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps

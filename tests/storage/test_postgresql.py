@@ -12,7 +12,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.post import STATUSES
-from blogapi.storage import engine_for, history, keys, pages, posts, search
+from blogapi.storage import engine_for, keys, lists, posts, revisions, search
 from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
@@ -149,10 +149,10 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
         for status in (None, *STATUSES):
             for by_tag in (True, False):
                 queries = [
-                    (pages._newest(status, by_tag), values),
-                    (pages._latest("published_at", status, by_tag, False), values),
+                    (lists._newest(status, by_tag), values),
+                    (lists._latest("published_at", status, by_tag, False), values),
                 ]
-                queries.append((pages._latest("published_at", status, by_tag, True), values | of_second))
+                queries.append((lists._latest("published_at", status, by_tag, True), values | of_second))
                 if analyzed:  # as PostgreSQL does within a minute
                     for query in (patterns._newest, partial(patterns._latest, "published_at")):
                         queries += [(query(1, None, status, by_tag), values | each) for each in words]
@@ -168,11 +168,11 @@ def test_the_words_of_changes_move_to_the_index(url, connection):
     pending = [f"SELECT pending_tuples FROM pgstatginindex('search_{name}')" for name in ("published", "others")]
     with closing(Database(engine_for(url))) as database:
         for status in ("published", "draft"):
-            database.write(posts.add, {"title": "A", "content": "fog", "status": status, "tags": []})
+            database.write(posts.add, {"title": "A", "content": "fog", "status": status, "tags": []}, "first")
         assert [connection.execute(query).fetchone() for query in pending] == [(1,), (1,)]
         search.settle(database)
         assert [connection.execute(query).fetchone() for query in pending] == [(0,), (0,)]
-        assert len(search.page(database, pages.ListQuery(9, q="fog")).posts) == 2
+        assert len(search.page(database, lists.ListQuery(9, q="fog")).posts) == 2
 
 
 def test_a_text_that_cannot_be_there_is_not_found(client):
@@ -205,15 +205,15 @@ def round_trips(url, tmp_path):
 
 def test_a_creation_takes_three_round_trips(round_trips):
     fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
-    counts = [round_trips(posts.add_once, fields | {"title": title}, None) for title in ("A", "B", "C")]
+    counts = [round_trips(posts.add, fields | {"title": title}, "first") for title in ("A", "B", "C")]
     assert counts[1:] == [3, 3]  # The first one prepares statements.
 
 
 def test_a_deletion_takes_three_round_trips_even_of_the_newest_post_with_a_tag(round_trips):
     fields = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b", "c", "d"]}
     for title in "ABCD":
-        round_trips(posts.add, fields | {"title": title})
-    counts = [round_trips(posts.delete, post_id, lambda document: None) for post_id in (1, 2, 4)]
+        round_trips(posts.add, fields | {"title": title}, "first")
+    counts = [round_trips(posts.delete, post_id, "first") for post_id in (1, 2, 4)]
     assert counts[1:] == [3, 3]
 
 
@@ -234,11 +234,11 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
             return iter(rows)
 
     database = Counting(engine_for(url))
-    page = history.trash(database, 100)
-    rest = history.trash(database, 100, page.before)
+    page = revisions.trash(database, 100)
+    rest = revisions.trash(database, 100, page.before)
     database.close()
     assert [each.post_id for each in page.posts + rest.posts] == list(range(60, 0, -1))
-    assert sizes[0] <= pages.READ_BYTES + 2_100_000
+    assert sizes[0] <= lists.READ_BYTES + 2_100_000
 
 
 def test_a_read_that_takes_long_is_ended(url):

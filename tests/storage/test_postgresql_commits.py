@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from peewee import SQL
 
-from blogapi.storage import engine_for, history, posts, webhooks
+from blogapi.storage import engine_for, posts, webhooks
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post, PostTag
@@ -75,13 +75,13 @@ def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(
     large = {"title": "A", "content": "ä" * index.LARGE, "status": "draft", "tags": []}
 
     def add(tx):
-        return posts.add(tx, large | {"content": "B"}).id, tx.row(SQL("SELECT pg_current_xact_id()::text"))
+        return posts.add(tx, large | {"content": "B"}, "first").id, tx.row(SQL("SELECT pg_current_xact_id()::text"))
 
     refused = [
         lambda tx: webhooks.change(tx, 1, {"active": 0}),
-        lambda tx: posts.delete(tx, 9, history.accept),
-        lambda tx: posts.add(tx, large | {"slug": "b-c"}).id,
-        lambda tx: posts.add(tx, large).id,
+        lambda tx: posts.delete(tx, 9, "first"),
+        lambda tx: posts.add(tx, large | {"slug": "b-c"}, "first").id,
+        lambda tx: posts.add(tx, large, "first").id,
     ]
     with closing(engine_for(url, 2)) as engine:
         outcomes = write_together(Database(engine), [add, *refused, add])

@@ -10,10 +10,10 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.post import STATUSES
-from blogapi.storage import Loop, posts, search, stored
+from blogapi.storage import Loop, posts, search
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Post
-from blogapi.storage.pages import ListQuery
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
@@ -83,7 +83,7 @@ def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, c
     clock.now += 10
     assert (ids(), ids(tag="a"), ids(before="3")) == (("21", "3"), ("2", "3"), ("21", ""))
     assert client.get("/v1/posts?q=due").json[0]["status"] == "published"
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     assert (ids(), ids(tag="a")) == (("21", "3"), ("2", "3"))
     sound_posts(config.database)
 
@@ -184,7 +184,7 @@ def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(data
     database.engine.loop.run_in_thread = lambda function, arguments: in_thread.append(1) or function(*arguments)
     for count in (length - 9, length + 9):
         fields = {"title": "A", "content": character * count, "status": "draft", "tags": []}
-        database.write(posts.add, fields)
+        database.write(posts.add, fields, "first")
     assert len(in_thread) == 1
     assert min(seconds(length) for _ in range(3)) < 0.025
 
@@ -201,7 +201,7 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
     assert search.is_quick(database, query)
     clock.now += 10
     assert not search.is_quick(database, query)
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     assert search.is_quick(database, query)
 
 
@@ -213,7 +213,7 @@ def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
 
     def look(reader):
         found = [search.page(reader, ListQuery(10, q="fog"))]
-        for operation, *arguments in ((search.settle, database), (database.write, posts.add, fields)):
+        for operation, *arguments in ((search.settle, database), (database.write, posts.add, fields, "first")):
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(operation, *arguments).result(10)
             found.append(search.page(reader, ListQuery(10, q="fog")))

@@ -6,8 +6,8 @@ import pytest
 from peewee import fn
 
 from blogapi.storage import posts, search
+from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Recent
-from blogapi.storage.pages import ListQuery
 from tests.invariants import sound_posts
 
 
@@ -31,10 +31,10 @@ def waiting(count, database):
 @pytest.mark.sqlite
 def test_words_wait_until_they_are_many(database, found, waiting, config):
     for number in range(1, 264):
-        database.write(posts.add, {"title": f"fog {number}", "content": "-", "status": "draft", "tags": []})
+        database.write(posts.add, {"title": f"fog {number}", "content": "-", "status": "draft", "tags": []}, "first")
         assert waiting() == number
     assert found("fog", limit=1) == "263"
-    database.write(posts.add, {"title": "fog 264", "content": "-", "status": "draft", "tags": []})
+    database.write(posts.add, {"title": "fog 264", "content": "-", "status": "draft", "tags": []}, "first")
     assert waiting() == 0
     assert found("fog", limit=1) == "264"
     sound_posts(config.database)

@@ -5,12 +5,11 @@ import threading
 
 import pytest
 
-from blogapi.storage import documents, history, pages, posts
-from blogapi.storage.history import undo
+from blogapi.storage import documents, lists, posts, revisions
+from blogapi.storage.undo import undo
 from tests.conftest import NOON
 from tests.invariants import sound_posts
 from tests.service import add_key
-from tests.storage.test_history import anyhow
 
 SINCE = "2026-11-20T12:10:00Z"
 
@@ -22,16 +21,16 @@ def blog(database, clock):
     class Blog:
         def add(self, by="good", **fields):
             new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
-            return self.done(database.write(posts.add, new, by=by).id)
+            return self.done(database.write(posts.add, new, by).id)
 
         def change(self, post_id, by="bad", **changes):
-            return self.done(database.write(posts.change, post_id, changes, anyhow, by))
+            return self.done(database.write(posts.change, post_id, changes, by))
 
         def delete(self, post_id, by="bad"):
-            return self.done(database.write(posts.delete, post_id, anyhow, by))
+            return self.done(database.write(posts.delete, post_id, by))
 
         def restore(self, post_id, by="bad"):
-            return self.done(database.write(history.restore_deleted, post_id, by))
+            return self.done(database.write(revisions.restore_deleted, post_id, by))
 
         def done(self, result):
             clock.now += 1
@@ -48,8 +47,8 @@ def blog(database, clock):
 
         def state(self):
             """All posts but for when they were updated, and those in the trash."""
-            shown = map(documents.load, pages.page(database, pages.ListQuery(1000)).posts)
-            trash = sorted(each.post_id for each in history.trash(database, 1000).posts)
+            shown = map(documents.load, lists.page(database, lists.ListQuery(1000)).posts)
+            trash = sorted(each.post_id for each in revisions.trash(database, 1000).posts)
             return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
 
     return Blog()
@@ -76,7 +75,7 @@ def test_what_was_changed_deleted_and_created_is_as_it_was(blog):
 def test_what_was_created_is_found_although_it_has_a_date_of_its_own(blog, database):
     blog.later()
     fields = {"title": "A", "content": "one", "tags": []}
-    imported = database.write(posts.put, "old", fields, created_at="2019-01-01T00:00:00Z", by="import").post.id
+    imported = database.write(posts.put, "old", fields, "import", created_at="2019-01-01T00:00:00Z").post.id
     assert blog.undo(key="good") == {}
     assert blog.undo(key="import") == {imported: DELETED}
 
@@ -203,9 +202,9 @@ def test_a_post_whose_slug_alone_is_taken_is_left(blog, database):
     blog.later()
     blog.change(changed, slug="c")
     blog.add(by="good", slug="a")
-    kept = history.revisions(database, changed, 50)
+    kept = revisions.page(database, changed, 50)
     assert blog.undo(key="bad") == {changed: ("left", "its slug a is taken, it has c")}
-    assert history.revisions(database, changed, 50) == kept
+    assert revisions.page(database, changed, 50) == kept
 
 
 def test_a_slug_that_is_taken_is_told(blog):

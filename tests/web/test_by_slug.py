@@ -10,7 +10,7 @@ MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B",
     ("created_at", "updated_at"), NOW
 )
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
-THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image"
+THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image, params"
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_null_is_refused(client, put, field):
         ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
         (
             {"status": "published", "published_at": LATER},
-            'published_at: must not be in the future unless a change sets "status" to "scheduled"',
+            "published_at: must not be in the future unless the status is scheduled",
         ),
     ],
 )
@@ -327,3 +327,18 @@ def test_if_match_only_replaces(client, put, count):
     assert put({"If-Match": tag}, title="C").json["title"] == "C"
     assert put({"If-Match": tag}, title="D").status_code == 412
     assert put({"If-Match": "*"}, title="D").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("tag", "why"),
+    [
+        ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"),
+        ("unquoted", "must be an ETag with its quotes"),
+        ('"other"', "the post has been changed since; get it again"),
+    ],
+)
+def test_an_if_match_that_never_matches_says_why(client, post, tag, why):
+    post(slug="a")
+    tag = tag.format(client.get("/v1/posts/1").headers["ETag"])
+    answer = client.patch("/v1/posts/by-slug/a", json={"title": "B"}, headers={"If-Match": tag})
+    assert message(answer, 412) == f"If-Match: {why}"

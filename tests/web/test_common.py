@@ -15,6 +15,7 @@ from tests.service import add_key
 
 MISSING_KEY = "Authorization: missing; must be 'Bearer' and an API key"
 OTHER_SCHEME = "Authorization: the scheme must be Bearer, followed by an API key"
+EMPTY_KEY = "Authorization: the API key is empty; perhaps the variable that has it is not set in this terminal"
 UNKNOWN_KEY = "Authorization: the API key is unknown or revoked"
 
 
@@ -29,6 +30,7 @@ def quota(answer):
 @pytest.mark.parametrize(
     "path", ["/v1/posts", "/v1/posts/1", "/v1", "/v1/", "/v1/nothing", "//v1/posts", "/V1/posts", "/x"]
 )
+@pytest.mark.in_process
 def test_without_a_key_everything_is_401(stranger, method, path):
     answer = stranger.open(path, method=method)
     assert answer.status_code == 401
@@ -42,22 +44,30 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
     routes = app.url_map.bind("localhost")
     public = set()
     for rule in app.url_map.iter_rules():
-        path = re.sub("<[^>]+>", "1", rule.rule)
+        path = re.sub("<[^>]+>", "1", rule.rule.replace("<image:image_id>", "0" * 32))
         for method in rule.methods:
             assert routes.match(path, method, return_rule=True)[0] == rule
             with stranger.open(path, method=method) as answer:
                 if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
     settings = {"/settings/open", "/settings/owner.css", "/settings/owner.js"}
-    assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/", *settings}
+    assert public == {
+        "/",
+        "/healthz",
+        "/openapi.json",
+        "/docs",
+        "/docs/",
+        "/images/<image:image_id>.<extension>",
+        *settings,
+    }
 
 
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
         ("", MISSING_KEY),
-        ("Bearer", UNKNOWN_KEY),
-        ("Bearer ", UNKNOWN_KEY),
+        ("Bearer", EMPTY_KEY),
+        ("Bearer ", EMPTY_KEY),
         ("Basic {key}", OTHER_SCHEME),
         ("{key}", OTHER_SCHEME),
         ("Bearer {key}x", UNKNOWN_KEY),
@@ -198,7 +208,29 @@ def test_an_unknown_path_is_404(client):
     assert quota(answer)[0] == 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/posts", "/v1/posts"),
+        ("/v1/post", "/v1/posts"),
+        ("/v1/posts/", "/v1/posts"),
+        ("/v1/Tag/a/b", "/v1/tags/a/b"),
+        ("/post/7", "/v1/posts/7"),
+        ("/v1/posts/7/", "/v1/posts/7"),
+        ("/v1/image", "/v1/images"),
+    ],
+)
+def test_a_path_that_is_almost_right_is_404_and_names_the_one_that_was_meant(client, path, meant):
+    assert message(client.get(path), 404) == f"no such path; did you mean {meant}?"
+
+
+@pytest.mark.parametrize("path", ["/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/" + "posts" * 1000, "/v1/trash/a/b"])
+def test_any_other_path_is_404_alone(client, path):
+    assert message(client.get(path), 404) == "no such path"
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "FOO", "DELETE"])
+@pytest.mark.in_process
 def test_a_wrong_method_is_405_with_allow(client, method):
     answer = client.open("/v1/posts", method=method)
     assert answer.status_code == 405
@@ -219,7 +251,7 @@ def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
     assert stranger.post("/v1/posts", data=b"{").status_code == 401
     assert client.post("/v1/nothing?x=1", data=b"{").status_code == 404
     assert client.put("/v1/posts?x=1", data=b"{").status_code == 405
-    assert client.post("/v1/posts?x=1", data=b"{").json["message"] == '"x": unknown parameter; there are none'
+    assert client.post("/v1/posts?x=1", data=b"{").json["message"] == '"x": unknown parameter; there is unknown'
 
 
 def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog, monkeypatch):

@@ -5,9 +5,10 @@ import unicodedata
 
 import pytest
 
+from blogapi.post import SCHEDULING
 from blogapi.storage.models import Post
 
-THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image"
+THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image, params"
 
 
 def refused(client, count, fields):
@@ -72,8 +73,8 @@ def test_every_field_is_kept(client):
         ({"slug": "-a"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
         ({"slug": "a--b"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
         ({"slug": "Ä"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
-        ({"status": "scheduled"}, "status: must be one of published, draft"),
-        ({"status": ""}, "status: must be one of published, draft"),
+        ({"status": "scheduled"}, f"status: must be one of published, draft; {SCHEDULING}"),
+        ({"status": ""}, f"status: must be one of published, draft; {SCHEDULING}"),
         ({"status": ["draft"]}, "status: must be a string"),
         ({"tags": "a"}, "tags: must be an array of strings"),
         ({"tags": None}, "tags: must not be null"),
@@ -256,11 +257,13 @@ def test_only_json_is_taken(client, headers, status):
         header = (
             "Content-Encoding: must be left out"
             if len(headers) == 2
-            else "Content-Type: must be application/json or text/markdown"
+            else "Content-Type: must be application/json or text/markdown, "
+            f"and is {headers.get('Content-Type', 'missing')}; curl sends JSON with --json"
         )
         assert answer.json == {"error": 415, "message": header}
 
 
+@pytest.mark.in_process
 def test_a_body_of_4_mib_is_read_and_one_byte_more_is_413(client):
     body = json.dumps({"title": "A", "content": "B"})
     assert client.post("/v1/posts", data=body.ljust(4 * 2**20), content_type="application/json").status_code == 201

@@ -2,7 +2,8 @@
 
 import pytest
 
-from blogapi.storage import stored
+from blogapi.post import SCHEDULING
+from blogapi.storage import posts
 from blogapi.storage.models import Post
 from tests.conftest import NOON, message
 
@@ -57,7 +58,7 @@ def test_updated_at_is_the_time_of_a_publication_also_before_it_is_written(clien
     clock.now += 3600
     before = client.get("/v1/posts/1")
     assert before.json["updated_at"] == "2026-11-20T12:30:00Z"
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     assert client.get("/v1/posts/1").data == before.data
     assert client.get("/v1/posts").json == [before.json]
 
@@ -75,5 +76,5 @@ def test_a_post_can_be_created_with_an_earlier_date(client, post, status):
 @pytest.mark.parametrize("status", ["draft", "published"])
 def test_a_post_cannot_be_created_with_a_future_date(client, status, count):
     answer = client.post("/v1/posts", json={"title": "A", "content": "B", "status": status, "published_at": LATER})
-    wrong = 'published_at: must not be in the future unless a change sets "status" to "scheduled"'
+    wrong = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
     assert (message(answer), count(Post)) == (wrong, 0)

@@ -13,11 +13,14 @@ def test_a_post_is_deleted_once(client, post, count):
     assert (count(Post), count(PostTag)) == (0, 0)
 
 
+IN_TRASH = "no such post: it is in the trash, at /v1/trash/1"
+
+
 def test_a_second_delete_is_404(client, post):
     post()
     client.delete("/v1/posts/1")
     answer = client.delete("/v1/posts/1")
-    assert (answer.status_code, answer.json) == (404, {"error": 404, "message": "no such post"})
+    assert (answer.status_code, answer.json) == (404, {"error": 404, "message": IN_TRASH})
 
 
 def test_no_id_is_used_again_in_any_order_of_deletions(client, post):

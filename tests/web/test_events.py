@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.storage import stored, tags, webhooks
+from blogapi.storage import posts, tags, webhooks
 from blogapi.storage.models import EVENTS, Delivery, Event
 from tests.conftest import NOON
 
@@ -71,7 +71,7 @@ def test_a_scheduled_publication_is_recorded_once(client, database, subscribe, p
         elif write == "delete":
             client.delete("/v1/posts/1")
         else:
-            database.write(stored.publish_due)
+            database.write(posts.publish_due)
     assert types() == ["post.published"]
     published = recorded()[0][1]["data"]["post"]
     assert (published["status"], published["published_at"]) == ("published", "2026-11-20T13:00:00Z")
@@ -198,7 +198,7 @@ def test_an_event_is_written_in_the_transaction_of_the_change(
         elif write == "delete":
             client.delete("/v1/posts/1")
         else:
-            database.write(stored.publish_due)
+            database.write(posts.publish_due)
     words = [" ".join(statement.replace('"', "").split()[:3]) for statement in collected]
     change = {"create": "INSERT INTO post", "delete": "DELETE FROM post"}.get(write, "UPDATE post SET")
     begin, commit = words.index("BEGIN IMMEDIATE"), words.index("COMMIT")

@@ -1,8 +1,8 @@
 """The fields of a post, which several packages name, are the same in all of them."""
 
-from blogapi.files.markdown import IGNORED, NAMES, WRITTEN
+from blogapi.files.markdown import FIELD_NAMES, IGNORED, WRITTEN
 from blogapi.post import FIELDS, PostInputSchema, PostSchema, PutPostSchema
-from blogapi.storage.history import RESTORED
+from blogapi.storage.revisions import RESTORED
 from blogapi.web.owner import posts
 
 SET_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
@@ -19,7 +19,7 @@ def test_clients_can_set_every_field_that_the_service_does_not_set():
 
 def test_a_file_has_every_field_except_updated_at():
     assert set(WRITTEN) | {"content"} == set(FIELDS) - {"updated_at"}
-    assert set(NAMES) | set(IGNORED) | {"content"} == set(FIELDS) - {"updated_at"}
+    assert set(FIELD_NAMES) | set(IGNORED) | {"content"} == set(FIELDS) - {"updated_at"}
 
 
 def test_restoring_a_revision_restores_every_field_except_slug_status_and_date():

@@ -118,6 +118,7 @@ def test_any_query_as_bytes(client, judge, raw):
 
 @FUZZ
 @given(path=ids)
+@pytest.mark.in_process
 def test_any_id(client, judge, path):
     path = path.encode(errors="replace").decode()
     post = client.post("/v1/posts", json={"title": "A", "content": "B"}).json
@@ -130,6 +131,7 @@ def test_any_id(client, judge, path):
 
 @FUZZ
 @given(header=texts)
+@pytest.mark.in_process
 def test_any_authorization(stranger, judge, header):
     header = header.encode(errors="replace").decode("latin-1")
     judge(stranger.get("/v1/posts", environ_overrides={"HTTP_AUTHORIZATION": header}), 401)
@@ -175,6 +177,7 @@ def test_any_changes(client, config, judge, bodies, match):
     body=st.fixed_dictionaries({"name": words})
     | st.fixed_dictionaries({"name": texts | values}, optional={"merge": st.booleans() | values}),
 )
+@pytest.mark.in_process
 def test_any_tag(client, config, judge, name, body):
     post = client.post(
         "/v1/posts", data=json.dumps({"title": "A", "content": "B", "tags": [name]}), content_type="application/json"

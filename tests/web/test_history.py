@@ -176,3 +176,14 @@ def test_a_published_only_key_cannot_tell_that_there_is_a_history(app, client, c
         for method in ("GET", "POST"):
             restored, nothing = (visitor.open(each, method=method) for each in (f"{path}/restore", "/v1/nothing"))
             assert (restored.status_code, restored.data) == (nothing.status_code, nothing.data)
+
+
+def test_a_post_in_the_trash_is_404_and_the_message_says_where_it_is(app, client, post):
+    post(status="published")
+    client.delete("/v1/posts/1")
+    for method in ("GET", "PATCH", "DELETE"):
+        answer = client.open("/v1/posts/1", method=method, json={"title": "B"} if method == "PATCH" else None)
+        assert message(answer, 404) == "no such post: it is in the trash, at /v1/trash/1"
+    assert message(with_key(app, "published-only").get("/v1/posts/1"), 404) == "no such post"
+    client.delete("/v1/trash/1")
+    assert message(client.get("/v1/posts/1"), 404) == "no such post"

@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.storage import stored
+from blogapi.storage import posts
 from blogapi.storage.models import Post, Schedule
 from tests.conftest import NOON, message
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 LATER_SECONDS = NOON + 3600
-THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image"
+THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image, params"
 
 
 @pytest.fixture
@@ -80,9 +80,15 @@ def test_merge_patch_json_is_taken(client, post):
     answer = client.patch("/v1/posts/1", data='{"title": "N"}', content_type="application/merge-patch+json")
     assert answer.json["title"] == "N"
     answer = client.patch("/v1/posts/1", data='{"title": "N"}', content_type="application/json-patch+json")
-    assert message(answer, 415) == "Content-Type: must be application/json or application/merge-patch+json"
+    assert message(answer, 415) == (
+        "Content-Type: must be application/json or application/merge-patch+json, "
+        "and is application/json-patch+json; curl sends JSON with --json"
+    )
     answer = client.post("/v1/posts", data="{}", content_type="application/merge-patch+json")
-    assert message(answer, 415) == "Content-Type: must be application/json or text/markdown"
+    assert message(answer, 415) == (
+        "Content-Type: must be application/json or text/markdown, and is application/merge-patch+json; "
+        "curl sends JSON with --json"
+    )
 
 
 def test_null_clears_what_is_optional(client, patch, post):
@@ -166,7 +172,7 @@ def test_a_time_is_kept_in_utc_and_whole_seconds(patch, post, moment):
 
 # status before, its published_at, what is asked, and status and published_at then, or what is wrong
 SOON = "published_at: must be given, and in the future, for a scheduled post"
-PAST = 'published_at: must not be in the future unless a change sets "status" to "scheduled"'
+PAST = "published_at: must not be in the future unless the status is scheduled"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +258,7 @@ def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clo
 def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database, clock, count):
     clock.now = LATER_SECONDS
     before = client.get("/v1/posts/1")
-    assert database.write(stored.publish_due) == {1: True}
+    assert database.write(posts.publish_due) == {1: True}
     after = client.get("/v1/posts/1")
     assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
     assert seen(client) == (["2", "1"], [], "published")

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from blogapi.post import FIELDS, STATUSES
-from blogapi.storage import stored
+from blogapi.storage import posts
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
@@ -95,7 +95,7 @@ def test_a_post_that_is_due_is_where_it_will_be_once_it_is_written(client, datab
     assert all(each["status"] == "published" for each in due.json[:3])
     assert titles(client, BY_DATE + query)[:3] == ("" if "scheduled" in query else "Y2X")
     pages = walk(client, f"{BY_DATE}{query}&limit=1")
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     after = client.get(BY_DATE + query)
     assert (after.data, after.headers["ETag"]) == (due.data, due.headers["ETag"])
     assert walk(client, f"{BY_DATE}{query}&limit=1") == pages
@@ -255,5 +255,5 @@ def test_publication_in_the_database_leaves_the_tag_of_what_was_published_alread
     change(1, status="scheduled", published_at=LATER)
     clock.now += 3600
     before = etag()
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     assert etag() == before

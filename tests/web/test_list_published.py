@@ -75,6 +75,7 @@ def test_by_relevance_titles_come_first_and_the_links_visit_each_post_once(clien
     assert found == ["hello-again", "hello", "last", "other"]
 
 
+@pytest.mark.in_process
 def test_a_tag_alone_with_its_posts(client, post, stranger):
     post(tags=["Käse"], status="published")
     post(tags=["KÄSE", "b"])

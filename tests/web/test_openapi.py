@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
 from selenium.webdriver.support.wait import WebDriverWait
 
-from blogapi.post import ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
+from blogapi.post import FIELDS, ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS, Event
 from blogapi.web.openapi import SHAPES
 from blogapi.web.schemas import TagSchema
@@ -112,6 +112,43 @@ def test_every_answer_is_as_described(client, post, database, description):
         validate(payload, body["schema"], description)
 
 
+def test_bodies_are_closed_and_answers_open(description):
+    schemas = description["components"]["schemas"]
+    closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
+    bodies = {"PostInput", "PostChange", "PutPost", "TagChange", "Upload", "WebhookInput", "WebhookChange"}
+    assert closed == bodies
+    for name in ("PostEvent", "TagUpdated", "TagDeleted", "Ping"):
+        assert "enum" not in schemas[name]["properties"]["type"]
+    for schema in (schemas["Webhook"]["properties"]["events"]["items"], schemas["Delivery"]["properties"]["event"]):
+        assert (schema["type"], schema["examples"], "enum" in schema) == ("string", list(EVENTS), False)
+
+
+def test_each_status_is_named(description):
+    for item in description["paths"].values():
+        for operation in item.values():
+            assert {"400", "401", "403", "404", "413", "415", "429", "500", "503"} <= operation["responses"].keys()
+            assert all(status.isdigit() for status in operation["responses"])
+
+
+def test_parameters_are_as_generators_need_them(description):
+    listing = {each["name"]: each for each in description["paths"]["/v1/posts"]["get"]["parameters"]}
+    names = listing["fields"]
+    assert (names["style"], names["explode"], names["example"]) == ("form", False, ["slug", "tags"])
+    assert (names["schema"]["type"], names["schema"]["items"]["enum"]) == ("array", list(FIELDS))
+    assert "format" not in listing["published_after"]["schema"]
+    for item in description["paths"].values():
+        for operation in item.values():
+            assert all("example" in each for each in operation["parameters"] if each["in"] == "path")
+
+
+def test_programs_that_run_in_a_page_may_read_it(stranger):
+    assert stranger.get("/openapi.json").headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_it_names_no_program(description):
+    assert "curl" not in json.dumps(description)
+
+
 def test_it_describes_what_receivers_are_sent(description):
     others = {"ping": "Ping", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
     assert set(description["webhooks"]) == set(EVENTS)
@@ -195,6 +232,7 @@ def test_every_content_type_that_is_taken_is_described(description):
     assert file["example"].startswith("---\ntitle: Three days at the lake\n")
 
 
+@pytest.mark.in_process
 def test_the_example_of_a_file_can_be_sent_again_and_to_any_slug(client, description):
     for method, path in [("post", "/v1/posts")] * 2 + [("put", "/v1/posts/by-slug/a"), ("put", "/v1/posts/by-slug/b")]:
         template = path if method == "post" else "/v1/posts/by-slug/{post}"

@@ -4,7 +4,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 
-from blogapi.storage import stored
+from blogapi.storage import posts
 from blogapi.storage.models import PostTag, Schedule, Tag
 
 
@@ -172,6 +172,7 @@ def test_an_unknown_tag_is_404(client, rename):
 
 
 @pytest.mark.parametrize("path", ["caf%E9", "%FF", "%ED%A0%80"])
+@pytest.mark.in_process
 def test_a_path_that_is_not_utf_8_names_no_tag(client, post, path):
     post(tags=["caf\ufffd", "\ufffd", "\ufffd" * 3])
     assert client.delete(
@@ -198,7 +199,7 @@ def test_a_due_post_is_published_with_the_tags_that_it_has_by_then(client, datab
     clock.now += 3700
     rename("a", "c")
     renamed = client.get("/v1/posts?status=published&tag=c").json
-    database.write(stored.publish_due)
+    database.write(posts.publish_due)
     assert count(Schedule) == 0
     assert client.get("/v1/posts?status=published&tag=c").json == renamed
     assert [(post["tags"], post["updated_at"]) for post in renamed] == [(["c", "b"], "2026-11-20T13:01:40Z")]

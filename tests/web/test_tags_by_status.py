@@ -5,10 +5,11 @@ from collections import Counter
 
 import pytest
 
-from blogapi.post import STATUSES, fold
-from blogapi.storage import stored
+from blogapi.post import STATUSES
+from blogapi.storage import posts
 from blogapi.storage import tags as stored_tags
 from blogapi.storage.errors import NotFound
+from blogapi.text import fold
 from tests.conftest import NOON
 from tests.invariants import sound_posts
 
@@ -71,7 +72,7 @@ def test_a_scheduled_post_counts_as_published_from_its_second_on(client, databas
         assert tags(client, "published") == [("GO", 2), ("new", 1), ("old", 1)]
         assert tags(client, "scheduled") == []
         assert tags(client) == [("GO", 2), ("new", 1), ("old", 1)]
-        database.write(stored.publish_due)  # makes no difference
+        database.write(posts.publish_due)  # makes no difference
         sound_posts(config.database)
 
 
@@ -148,12 +149,12 @@ def test_after_any_operation_they_agree_with_the_posts(client, database, config,
             old, new = draw.sample(spellings, 2)
             client.patch(f"/v1/tags/{old}", json={"name": new, "merge": draw.random() < 0.5})
         elif draw.random() < 0.3:
-            database.write(stored.publish_due)
+            database.write(posts.publish_due)
         clock.now += draw.randrange(30)
         for status in (None, *STATUSES):
             assert tags(client, status, limit=draw.randint(1, 5)) == expected(client, status), step
-            for name, posts in expected(client, status):
-                assert stored_tags.find(database, fold(name), status) == (name, posts)
+            for name, number in expected(client, status):
+                assert stored_tags.find(database, fold(name), status) == (name, number)
         if step % 10 == 0:
             sound_posts(config.database)
 

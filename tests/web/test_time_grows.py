@@ -6,6 +6,8 @@ import pytest
 
 from tests.conftest import message
 
+pytestmark = pytest.mark.in_process
+
 POST = {"title": "A", "content": "B"}
 REQUESTS = {
     "a cookie with a gap": lambda size: ("/settings", {"Cookie": f"a={' ' * size}b c;"}),

@@ -4,12 +4,10 @@ import time
 from datetime import datetime
 
 import pytest
-from peewee import SQL
 from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from blogapi.storage import webhooks
-from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Delivery, Event
 from blogapi.webhooks import sender as sender_module
 from blogapi.webhooks.sender import RETRIES
@@ -252,17 +250,6 @@ def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post
     client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8"})
     sender.turn()
     assert client.get("/v1/webhooks/1").json["active"] is True
-
-
-@pytest.mark.sqlite
-def test_words_that_cannot_be_indexed_keep_no_message_back(webhook, post, sender, attempts, receiver, database):
-    webhook(events=["post.created"])
-    post()
-    database.write(lambda tx: tx.execute(SQL("ALTER TABLE recent RENAME TO other")))
-    with pytest.raises(Unavailable, match="recent"):
-        sender.turn()
-    attempts()
-    assert len(receiver.messages) == 1
 
 
 def test_a_changed_webhook_applies_to_the_messages_that_a_slow_receiver_still_waits_for(

@@ -9,8 +9,8 @@ from typing import Any
 from blogapi.storage import documents
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged
+from blogapi.storage.lists import Cursor, ListQuery, PostPage, page_of
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
-from blogapi.storage.pages import Cursor, ListQuery, PostPage, page_of
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import postgresql, sqlite
 from blogapi.storage.search.index import Asked, all_words, has, wanted
@@ -36,7 +36,7 @@ def settle(database: Database) -> None:
 
 
 def page(reader: Reader, query: ListQuery) -> PostPage:
-    """Return a page as `pages.page` does, of the posts with the words of `q`.
+    """Return a page as `lists.page` does, of the posts with the words of `q`.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """

@@ -23,10 +23,10 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from blogapi.post import fold
 from blogapi.storage import documents
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Damaged, NeedsThread
+from blogapi.text import fold
 
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
 OF_TITLE = "«"

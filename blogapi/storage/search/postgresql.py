@@ -13,8 +13,8 @@ from peewee import SQL, Case, Expression, Node, Select, Tuple, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.lists import Cursor, bounded
 from blogapi.storage.models import Post, Search
-from blogapi.storage.pages import Cursor, bounded
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from peewee import JOIN, SQL, Expression
 
-from blogapi.storage import pages
+from blogapi.storage import lists
 from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.lists import COLUMNS, Cursor, future_ids
 from blogapi.storage.models import Post, Recent, Search
-from blogapi.storage.pages import COLUMNS, Cursor, future_ids
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
@@ -76,7 +76,7 @@ def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values
     """
     words, status = expression(asked), asked.status
     if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
-        return pages.latest(reader, sort, status, before, values | {"words": words}, _found)
+        return lists.latest(reader, sort, status, before, values | {"words": words}, _found)
     return reader.rows(_latest(sort, status), words=words, time=before.key, id=before.id, **values)
 
 

@@ -3,7 +3,7 @@
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from typing import Any
@@ -16,11 +16,12 @@ from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys
-from blogapi.storage.errors import Conflict, KeyName, Unavailable
+from blogapi.storage.errors import KeyName, Rejected, Unavailable
 from blogapi.web.access import PUBLIC
 from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie, read_body
 
 ROOT = "/settings"
+UPLOAD = "/images/upload"  # whose form is not read as a whole
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post
 MAX_STRANGER_BYTES = 1024 * 1024  # of a post without a session: its page is up to five times as long
 NOTICE, NOTICE_SECONDS = "-notice", 60
@@ -29,7 +30,8 @@ NO_SESSION = "You have no session, or it has ended. On the server, “blogapi se
 NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -60,11 +62,16 @@ def check_session() -> None:
             with suppress(HTTPException):
                 g.form = load_form()
         raise
-    if is_change:
+    if is_change and path() != UPLOAD:
         g.form = load_form()
-        token = g.form.get("form_token", "")
-        if not is_public and not hmac.compare_digest(token.encode(), form_token(path()).encode()):
-            raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+        if not is_public:
+            check_token(g.form)
+
+
+def check_token(form: Mapping[str, str]) -> None:
+    """Raise Forbidden unless a form has its own token."""
+    if not hmac.compare_digest(form.get("form_token", "").encode(), form_token(path()).encode()):
+        raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
 
 
 def load_form() -> MultiDict[str, str]:
@@ -125,6 +132,12 @@ def address(path: str = "", root: str = ROOT) -> str:
     return request.address(root + path)
 
 
+def own_image(url: str) -> str:
+    """Return the address at which this page can show an image of this service, or nothing for any other."""
+    start = f"{request.service.config.url}/images/"
+    return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
+
+
 def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
     """Redirect to a page that shows once what was done.
 
@@ -160,7 +173,7 @@ def shows_errors(show: Callable[..., str]) -> Callable:
                 return view(**arguments)
             except ValidationError as error:
                 wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
-            except (Conflict, KeyName) as error:
+            except (Rejected, KeyName) as error:
                 name = getattr(error, "field", "name")
                 wrong = {name: str(error).removeprefix(f"{name}: ")}
             return show(**arguments, wrong=wrong), 400
@@ -170,11 +183,12 @@ def shows_errors(show: Callable[..., str]) -> Callable:
     return decorate
 
 
-def _message(name: str, found: list[str] | dict[int, list[str]]) -> str:
-    """Return the messages about a field as one; those about the items of a list say which."""
-    if isinstance(found, dict):
-        return "; ".join(f"{name[:-1]} {index + 1}: {', '.join(said)}" for index, said in found.items())
-    return ", ".join(found)
+def _message(name: str, found: list[str] | dict[int | str, list[str]]) -> str:
+    """Return the messages about a field as one; those about the items of a list, or about params, say which."""
+    if not isinstance(found, dict):
+        return ", ".join(found)
+    places = {place if isinstance(place, str) else f"{name[:-1]} {place + 1}": said for place, said in found.items()}
+    return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}" for place, said in places.items())
 
 
 @blueprint.route("", methods=CHANGES)
@@ -189,6 +203,7 @@ def unknown(path: str = "") -> None:
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
     functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
+    functions |= {"own_image": own_image}
     return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 

@@ -9,12 +9,16 @@ from operator import eq
 from typing import Any
 
 from flask import Response, g, redirect, render_template, request
+from marshmallow import ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
+from blogapi.files.front_matter import MarkdownError
+from blogapi.files.markdown import block, read_block
+from blogapi.params import equal
 from blogapi.post import PostChangeSchema, PutPostSchema
-from blogapi.storage import documents, history, pages, posts, stored
+from blogapi.storage import documents, idempotency, lists, posts, publication, revisions
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.posts import IdempotencyKey
+from blogapi.storage.idempotency import IdempotencyKey
 from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
 from blogapi.web.schemas import DELETED, ListQuerySchema, parameters
 from blogapi.web.views.posts import find_page
@@ -22,7 +26,7 @@ from blogapi.web.views.posts import find_page
 POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
 MAX_TRAIL = 100  # pages: the address must not become too long
 SHOWN = "id,title,status,tags,published_at,updated_at"
-FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at")
+FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 REVISION = f"{POST}/history/<id:version>"
 CONTEXT = 2  # equal lines that are shown around a change
@@ -34,13 +38,14 @@ list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
 trash_query = parameters(before=DELETED)
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 blueprint.add_app_template_filter(json.loads, "from_json")
+blueprint.add_app_template_filter(block, "yaml")
 
 
 @blueprint.get("")
 @blueprint.get("/")
 def index() -> Response:
-    """Begin with the posts, or with the keys if there is no post yet."""
-    return redirect(address("/posts" if any(pages.counts(request.database).values()) else "/keys"))
+    """Begin with the posts."""
+    return redirect(address("/posts"))
 
 
 @blueprint.get("/posts")
@@ -60,12 +65,12 @@ def show_posts() -> str:
         "asked": asked,
         "older": page.before and {"before": page.before, "newer": " ".join(passed)},
         "newer": start and {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
-        "counts": pages.counts(request.database),
+        "counts": lists.counts(request.database),
         "now": request.database.now,
     }
     with suppress(Damaged):
-        values["late"] = stored.later_than_now(request.database)
-    return render_template("owner/posts.html", most=pages.MAX_COUNTED, **values)
+        values["late"] = publication.later_than_now(request.database)
+    return render_template("owner/posts.html", most=lists.MAX_COUNTED, **values)
 
 
 @blueprint.get(POST)
@@ -95,7 +100,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 def create_post() -> Response:
     """Create a post."""
     fields = new_post.load(typed_fields())
-    post = request.database.write(posts.add_once, fields, IdempotencyKey(form_secret(), "form", b""), request.author)
+    key = IdempotencyKey(form_secret(), "form", b"")
+    post = request.database.write(idempotency.add_once, fields, request.author, key)
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -105,9 +111,11 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
     old = documents.load(posts.find(request.database, post_id))
     typed = typed_fields(old["content"])
-    changes = {name: value for name, value in typed.items() if value != old.get(name, type(value)())}
+    changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
     cleared = {name: None for name in changes if changes[name] == "" and change_of_post.fields[name].allow_none}
     fields = change_of_post.load(changes | cleared)
+    if "params" in fields:
+        fields["params"] = dict(fields["params"])  # all of them, and no merge patch
     if "published_at" in old and "published_at" not in typed:
         fields["published_at"] = None
     try:
@@ -132,7 +140,7 @@ def delete_post(post_id: int) -> Response:
     title = ""
     with suppress(Damaged):  # A damaged post can be deleted, too.
         title = documents.load(posts.find(request.database, post_id))["title"]
-    request.database.write(posts.delete, post_id, history.accept, request.author)
+    request.database.write(posts.delete, post_id, request.author)
     undo = (f"/trash/{post_id}/restore", {}) if request.author else None
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
 
@@ -148,7 +156,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
         if documents.etag(document) != (before if etag is None else etag):
             raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
-    document = request.database.write(operation, post_id, argument, check=check, by=request.author)
+    document = request.database.write(operation, post_id, argument, check=check, author=request.author)
     after = documents.etag(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.author and after != before else None
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
@@ -161,6 +169,7 @@ def as_typed(document: bytes) -> dict[str, str]:
         "etag": documents.etag(document),
         "content": post["content"].replace("\r\n", "\n"),
         "tags": "\n".join(post["tags"]),
+        "params": block(post.get("params", {})),
         "published_at": post.get("published_at", "").removesuffix("Z"),
     }
 
@@ -175,6 +184,10 @@ def typed_fields(old_content: str = "") -> dict[str, Any]:
         same = typed["content"] == old_content.replace("\r\n", "\n")
         typed["content"] = old_content if same else typed["content"].replace("\n", "\r\n")
     typed["tags"] = [name for name in typed["tags"].split("\n") if name.strip()]
+    try:
+        typed["params"] = read_block(typed["params"])
+    except MarkdownError as error:
+        raise ValidationError(str(error), "params") from None
     if time := typed.pop("published_at"):
         typed["published_at"] = f"{time}:00"[:19] + "Z"  # Browsers leave out seconds of 0.
     return typed
@@ -184,13 +197,13 @@ def typed_fields(old_content: str = "") -> dict[str, Any]:
 def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
-    return render_template("owner/history.html", post=post, page=history.revisions(request.database, post_id, VERSIONS))
+    return render_template("owner/history.html", post=post, page=revisions.page(request.database, post_id, VERSIONS))
 
 
 @blueprint.get(REVISION)
 def show_version(post_id: int, version: int) -> str:
     """Show an earlier version of a post, and the changes since."""
-    old, now = history.revision(request.database, post_id, version), posts.find(request.database, post_id)
+    old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
     before, after = as_typed(old), as_typed(now)
     changed = {name: changed_lines(before[name], after[name]) for name in FORM_FIELDS}
     return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
@@ -199,16 +212,16 @@ def show_version(post_id: int, version: int) -> str:
 @blueprint.post(f"{REVISION}/restore")
 def restore_version(post_id: int, version: int) -> Response:
     """Go back to the words of a version; slug, status and date stay."""
-    return change(post_id, "is as it was.", history.restore, version)
+    return change(post_id, "is as it was.", revisions.restore, version)
 
 
 @blueprint.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Response:
     """Undo the last change of a post: text, slug, status and date are as before."""
-    kept = history.revisions(request.database, post_id, 1).posts
+    kept = revisions.page(request.database, post_id, 1).posts
     if not kept:
         raise NotFound("revision")
-    old = documents.load(history.revision(request.database, post_id, kept[0].version))
+    old = documents.load(revisions.find(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FORM_FIELDS}
     return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
 
@@ -238,21 +251,23 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
 @blueprint.get("/trash")
 def show_trash() -> str:
     """Show the posts in the trash, the latest deleted first."""
-    page = history.trash(request.database, VERSIONS, **trash_query.load(request.args))
+    page = revisions.trash(request.database, VERSIONS, **trash_query.load(request.args))
     return render_template("owner/trash.html", page=page)
 
 
 @blueprint.get(TRASHED)
 def show_deleted(post_id: int) -> str:
     """Show a post in the trash."""
-    return render_template("owner/revision.html", post=documents.load(history.trashed(request.database, post_id)))
+    return render_template(
+        "owner/revision.html", post=documents.load(revisions.find_in_trash(request.database, post_id))
+    )
 
 
 @blueprint.post(f"{TRASHED}/restore")
 def restore_post(post_id: int) -> Response:
     """Restore a post from the trash."""
-    old = documents.load(history.trashed(request.database, post_id))
-    new = documents.load(request.database.write(history.restore_deleted, post_id, request.author))
+    old = documents.load(revisions.find_in_trash(request.database, post_id))
+    new = documents.load(request.database.write(revisions.restore_deleted, post_id, request.author))
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
     return done(f"/posts/{post_id}", text, new["title"], undo=(f"/posts/{post_id}/delete", {}))
 
@@ -260,6 +275,6 @@ def restore_post(post_id: int) -> Response:
 @blueprint.post(f"{TRASHED}/delete")
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
-    title = documents.load(history.trashed(request.database, post_id))["title"]
-    request.database.write(history.forget, post_id)
+    title = documents.load(revisions.find_in_trash(request.database, post_id))["title"]
+    request.database.write(revisions.delete_from_trash, post_id)
     return done("/trash", "was deleted for good.", title)

@@ -1,6 +1,6 @@
 """The views: each loads its input, calls one function of the storage, and answers."""
 
 from blogapi.web.operations import blueprint
-from blogapi.web.views import pages, posts, webhooks
+from blogapi.web.views import images, pages, posts, webhooks
 
-__all__ = ["blueprint", "pages", "posts", "webhooks"]
+__all__ = ["blueprint", "images", "pages", "posts", "webhooks"]

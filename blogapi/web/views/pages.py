@@ -64,8 +64,9 @@ def metrics() -> Response:
 @blueprint.get("/openapi.json")
 def openapi() -> Response:
     """Return the description of the API."""
-    content = description(request.address(""))
-    return tagged_response(request, content, etag(content), JSON, cache_control="no-cache")
+    content = description(request.service.config.public_url or request.address(""))
+    headers = [("Access-Control-Allow-Origin", "*")]  # Tools that run in a browser read it.
+    return tagged_response(request, content, etag(content), JSON, headers, cache_control="no-cache")
 
 
 @blueprint.get("/docs")
@@ -106,6 +107,6 @@ def load_page(path: Path, compressed: bool) -> dict[str, Any]:
 
 
 @cache
-def description(prefix: str) -> bytes:
+def description(server: str) -> bytes:
     """Return the description as JSON; it never changes while the service runs."""
-    return f"{json.dumps(describe(current_app, prefix))}\n".encode()
+    return f"{json.dumps(describe(current_app, server))}\n".encode()

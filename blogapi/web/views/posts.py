@@ -8,12 +8,12 @@ from marshmallow import ValidationError
 from werkzeug import exceptions
 
 from blogapi.post import STATUSES, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, choice, is_slug
-from blogapi.storage import errors, history, pages, posts, search, tags
+from blogapi.storage import errors, idempotency, lists, posts, revisions, search, tags
 from blogapi.storage.documents import dump
 from blogapi.storage.engine import Database
-from blogapi.storage.history import Kept
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
+from blogapi.storage.revisions import KeptPost
 from blogapi.web import schemas
 from blogapi.web.access import READERS, in_scope
 from blogapi.web.operations import Answer, operation
@@ -25,6 +25,7 @@ NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hy
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
+UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that no field has go to `params`.")
 COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
 
 
@@ -37,26 +38,33 @@ COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other
 def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
-    A page has at most `limit` posts, and ends after the one that brings it past 4 MiB (with `fields`, past 32 MiB of
-    whole posts). `Link` leads to the next page.
+    Whole posts, with their contents, unless `fields` names what is needed. A page has at most `limit` posts, and fewer
+    if they are large. `Link` leads to the next page: the same query, with `before` at the last post of this one. That
+    is its `id`; with `sort=published_at`, its `published_at`, an underscore and its `id`; with `sort=relevance`,
+    `title` or `text`, for where the words were found, an underscore and its `id`.
     """
     query = in_scope(request)
-    page = pages.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
+    page = lists.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.posts)
     return list_response(request, content, page.before)
 
 
-def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> pages.PostPage:
+def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists.PostPage:
     """Return a page of a list. A search that may take long runs in a thread, so that other requests are answered."""
-    asked = pages.ListQuery(**query)
-    find = search.page if asked.q else pages.page
+    asked = lists.ListQuery(**query)
+    find = search.page if asked.q else lists.page
     if asked.q and not search.is_quick(db, asked):
         return db.read_in_thread(client, find, asked)
     return find(db, asked)
 
 
 @operation(
-    "POST /v1/posts", CREATED, body=PostInputSchema(), content_types=POST_TYPES, request_headers=("Idempotency-Key",)
+    "POST /v1/posts",
+    CREATED,
+    query=parameters(unknown=UNKNOWN),
+    body=PostInputSchema(),
+    content_types=POST_TYPES,
+    request_headers=("Idempotency-Key",),
 )
 def create_post(request: Request) -> Response:
     """Create a post.
@@ -64,7 +72,10 @@ def create_post(request: Request) -> Response:
     A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
     fields = load_body(request)
-    post = request.database.write(posts.add_once, fields, idempotency_key(request), request.author)
+    if key := idempotency_key(request):
+        post = request.database.write(idempotency.add_once, fields, request.author, key)
+    else:
+        post = request.database.write(posts.add, fields, request.author)
     return created(request, post.id, post.document)
 
 
@@ -93,7 +104,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
     changes = load_body(request, lambda: posts.must_exist(request.database, post))
-    document = request.database.write(posts.change, post, changes, precondition(request), request.author)
+    document = request.database.write(posts.change, post, changes, request.author, precondition(request))
     return post_response(request, document)
 
 
@@ -101,6 +112,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     "PUT /v1/posts/by-slug/<slug:post>",
     CHANGED,
     creates=CREATED,
+    query=parameters(unknown=UNKNOWN),
     body=PutPostSchema(),
     content_types=POST_TYPES,
     request_headers=("If-Match", "If-None-Match"),
@@ -108,8 +120,7 @@ def change_post(request: Request, post: PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If the post is the same already, nothing is written. To send a Markdown file: `curl -T FILE` with
-    `Content-Type: text/markdown`.
+    If the post is the same already, nothing is written. The body can also be a Markdown file.
     """
     if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
@@ -121,7 +132,7 @@ def put_post(request: Request, post: str) -> Response:
     fields = request.operation.body.load(body)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
-    (post_id, document, _), outcome = request.database.write(posts.put, post, fields, check, by=request.author)
+    (post_id, document, _), outcome = request.database.write(posts.put, post, fields, request.author, check)
     return created(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
@@ -137,8 +148,8 @@ def delete_post(request: Request, post: PostRef) -> Response:
     It stays in the trash for 30 days, or not at all with `permanent=true`. Its slug is free again; its id is never
     reused.
     """
-    author = "" if request.query.get("permanent") == "true" else request.author
-    request.database.write(posts.delete, post, precondition(request), author)
+    permanent = request.query.get("permanent") == "true"
+    request.database.write(posts.delete, post, request.author, precondition(request), permanent=permanent)
     return no_content(request)
 
 
@@ -156,7 +167,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
     """
-    page = history.revisions(request.database, post, **request.query)
+    page = revisions.page(request.database, post, **request.query)
     content = kept_json(page.posts, lambda each: {"revision": str(each.version), "replaced_at": each.until})
     return list_response(request, content, page.before)
 
@@ -168,16 +179,16 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Get a post as it was before a change, as JSON or as a Markdown file."""
-    return file_response(request, history.revision(request.database, post, revision))
+    return file_response(request, revisions.find(request.database, post, revision))
 
 
 @operation("POST /v1/posts/<id:post>/revisions/<id:revision>/restore", CHANGED, request_headers=("If-Match",))
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
-    Title, content, excerpt, tags and cover image become what they were; slug, status and dates stay.
+    Title, content, excerpt, tags, cover image and params become what they were; slug, status and dates stay.
     """
-    document = request.database.write(history.restore, post, revision, request.author, precondition(request))
+    document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
     return post_response(request, document)
 
 
@@ -192,7 +203,7 @@ def list_trash(request: Request) -> Response:
 
     A deleted post is kept for 30 days.
     """
-    page = history.trash(request.database, **request.query)
+    page = revisions.trash(request.database, **request.query)
     content = kept_json(page.posts, lambda each: {"deleted_at": each.until})
     return list_response(request, content, page.before)
 
@@ -202,7 +213,7 @@ def list_trash(request: Request) -> Response:
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
-    return file_response(request, history.trashed(request.database, post))
+    return file_response(request, revisions.find_in_trash(request.database, post))
 
 
 @operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
@@ -212,20 +223,20 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
     slug now, it gets a new one.
     """
-    document = request.database.write(history.restore_deleted, post, request.author, precondition(request))
+    document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
     return post_response(request, document)
 
 
 @operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
 def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash for good, with its revisions."""
-    request.database.write(history.forget, post, precondition(request))
+    request.database.write(revisions.delete_from_trash, post, precondition(request))
     return no_content(request)
 
 
-def kept_json(kept: list[Kept], known: Callable[[Kept], dict[str, str]]) -> bytes:
+def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
     """Return the JSON of versions, each after the fields that are `known` of it."""
-    heads = [dump(known(each) | {"by": each.by}).removesuffix("}").encode() for each in kept]
+    heads = [dump(known(each) | {"by": each.author}).removesuffix("}").encode() for each in kept]
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
 
 

@@ -4,9 +4,16 @@ import sqlite3
 
 import pytest
 
+from blogapi.storage import Loop
 from blogapi.storage.engine import Database
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import Sqlite
+
+
+class OneConnection(Loop):
+    """In these tests, threads stand for the greenlets of a server, which share a connection."""
+
+    is_cooperative = True
 
 
 def add(tx, slug):
@@ -21,7 +28,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def engine(path):
-    engine = Sqlite(path)
+    engine = Sqlite(path, loop=OneConnection())
     engine.open()
     yield engine
     engine.close()

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.sqlite import ROOM_BYTES, Sqlite
+from blogapi.storage.sqlite import MIN_FREE_BYTES, Sqlite
 from tests.storage.sqlite.conftest import add
 
 
@@ -60,7 +60,7 @@ def test_the_disk_of_a_linked_database_must_have_room_and_not_that_of_the_link(p
     with closing(Sqlite(path)) as engine:
         engine.open()
         assert engine.check()
-        (small_disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(small_disk).free - ROOM_BYTES + 4096))
+        (small_disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(small_disk).free - MIN_FREE_BYTES + 4096))
         with pytest.raises(Unavailable, match="the disk is full"):
             engine.check()
 

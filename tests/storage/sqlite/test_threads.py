@@ -104,7 +104,7 @@ def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(d
             pass
         time.sleep(0.2)  # what it takes
 
-    monkeypatch.setattr("blogapi.storage.engine.POLL_SECONDS", 0.1)
+    monkeypatch.setattr("blogapi.storage.engine.LOCK_POLL_SECONDS", 0.1)
     writer = threading.Thread(target=database.write, args=(add, "b"))
     database.write_in_thread(slow)
     database.write_in_thread(add, "c")

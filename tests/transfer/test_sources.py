@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.files.sources import Refused
+from blogapi.transfer.sources import Failure
 from tests.blogs import read
 
 
@@ -101,7 +101,7 @@ def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_lat
     first, second = read(tmp_path)
     assert (first.source, first.fields["slug"]) == (f"{tmp_path}/b.md", "x")
     reason = f"{tmp_path}/b.md has the slug x, too: one of them needs a `slug` of its own"
-    assert second == Refused(f"{tmp_path}/a.md", 2, reason)
+    assert second == Failure(f"{tmp_path}/a.md", 2, reason)
 
 
 # The title
@@ -210,28 +210,30 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "cover_image", "dropped"),
+    ("text", "cover_image", "dropped", "params"),
     [
-        ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", ()),
-        ("image: /b.png", None, ("image",)),
-        ("cover_image: /b.png", None, ("cover_image",)),
-        ("image: https://a.example/b c.png", None, ("image",)),
-        ("image: ['https://a.example/b', 'https://a.example/c']", "https://a.example/b", ("further image",)),
-        ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", ()),
-        ("image: []", None, ()),
-        ("excerpt: A\ndescription: B", None, ("description (not the excerpt)",)),
-        ("image: https://a.example/b\ncover: c.png", "https://a.example/b", ("cover (not the image)",)),
-        ("date: 2027-01-01\ndraft: true", None, ("published_at in the future",)),
-        ("image: b.png\nlayout: c", None, ("layout", "image")),
-        ("cover: {image: 'https://a.example/b', alt: B}", "https://a.example/b", ()),
-        ("cover: {image: '', alt: B}", None, ()),
-        ("taxonomies: {authors: [a]}", None, ("authors",)),
-        ("taxonomies: [a]", None, ("taxonomies",)),
+        ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", (), None),
+        ("image: /b.png", None, ("image",), None),
+        ("cover_image: /b.png", None, ("cover_image",), None),
+        ("image: https://a.example/b c.png", None, ("image",), None),
+        ("image: [https://a.example/b, c]", "https://a.example/b", (), {"image": ["https://a.example/b", "c"]}),
+        ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", (), None),
+        ("image: []", None, (), None),
+        ("excerpt: A\ndescription: B", None, (), {"description": "B"}),
+        ("image: https://a.example/b\ncover: c.png", "https://a.example/b", (), {"cover": "c.png"}),
+        ("date: 2027-01-01\ndraft: true", None, ("published_at in the future",), None),
+        ("image: b.png\nlayout: c", None, ("image",), {"layout": "c"}),
+        ("cover: {image: HTTP://a, alt: B}", "HTTP://a", (), {"cover": {"image": "HTTP://a", "alt": "B"}}),
+        ("cover: {image: '', alt: B}", None, (), {"cover": {"image": "", "alt": "B"}}),
+        ("taxonomies: {authors: [a], TAGS: [b]}", None, (), {"taxonomies": {"authors": ["a"]}}),
+        ("taxonomies: [a]", None, (), {"taxonomies": ["a"]}),
     ],
 )
-def test_values_without_a_place_in_a_post_are_dropped_by_name(item, text, cover_image, dropped):
+def test_names_that_no_field_has_are_kept_and_values_that_no_field_can_have_are_dropped(
+    item, text, cover_image, dropped, params
+):
     made = item(f"title: A\n{text}")
-    assert (made.fields.get("cover_image"), made.dropped) == (cover_image, dropped)
+    assert (made.fields.get("cover_image"), made.dropped, made.fields.get("params")) == (cover_image, dropped, params)
 
 
 # What is refused, and what its author should look at
@@ -249,7 +251,7 @@ def test_values_without_a_place_in_a_post_are_dropped_by_name(item, text, cover_
 def test_front_matter_of_other_forms_is_refused(tmp_path, text):
     (tmp_path / "a.md").write_text(text)
     reason = "front matter must be YAML between lines of ---, or TOML between lines of +++"
-    assert read(tmp_path) == [Refused(f"{tmp_path}/a.md", 1, reason)]
+    assert read(tmp_path) == [Failure(f"{tmp_path}/a.md", 1, reason)]
 
 
 @pytest.mark.parametrize(

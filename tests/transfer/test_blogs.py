@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.files.sources import Item, Refused
+from blogapi.transfer.sources import Failure, Item
 from tests.blogs import SAMPLES, read, run_without_rights
 
 
@@ -13,54 +13,57 @@ def test_a_jekyll_blog_is_read():
     folder = f"{SAMPLES}/jekyll"
     items = read(SAMPLES / "jekyll")
     rye, leap_day, crackers = items
-    assert rye._replace(document=None) == Item(
+    assert rye._replace(file=None) == Item(
         f"{folder}/_posts/2019-05-04-rye-starter.markdown",
         {
             "title": "A rye starter",
             "tags": ["rye", "sourdough", "bread"],
+            "params": {"layout": "post"},
             "published_at": "2019-05-04T07:30:00Z",
             "content": "Flour, water, patience.\n\n{% include gallery.html %}\n",
             "slug": "rye-starter",
             "status": "published",
         },
         "2019-05-04T07:30:00Z",
-        ("layout", "image"),
+        ("image",),
         None,
         notes={"shortcodes": 12},
     )
-    assert leap_day._replace(document=None) == Item(
+    assert leap_day._replace(file=None) == Item(
         f"{folder}/_posts/2020-02-29-leap-day.md",
         {
             "title": "Leap day",
+            "params": {"layout": "post", "permalink": "/:categories/:year/:title/"},
             "status": "draft",
             "content": "Nothing to see.\n",
             "slug": "leap-day",
             "published_at": "2020-02-29T00:00:00Z",
         },
         "2020-02-29T00:00:00Z",
-        ("layout",),
+        (),
         None,
     )
-    assert crackers._replace(document=None) == Item(
+    assert crackers._replace(file=None) == Item(
         f"{folder}/_drafts/crackers.md",
         {
             "title": "Crackers",
+            "params": {"layout": "post"},
             "tags": ["rye", "thin things"],
             "content": "Not yet.\n",
             "slug": "crackers",
             "status": "draft",
         },
         None,
-        ("layout",),
+        (),
         None,
     )
-    assert [item.document.content_line for item in items] == [10, 7, 6]
-    assert [item.document.lines for item in items] == [
+    assert [item.file.content_line for item in items] == [10, 7, 6]
+    assert [item.file.lines for item in items] == [
         {"layout": 2, "title": 3, "date": 4, "categories": 5, "tags": 6, "image": 7},
         {"layout": 2, "title": 3, "permalink": 4, "published": 5},
         {"layout": 2, "title": 3, "tags": 4},
     ]
-    assert [rye.document.line_of(field) for field in ("cover_image", "published_at", "excerpt")] == [7, 4, None]
+    assert [rye.file.line_of(field) for field in ("cover_image", "published_at", "excerpt")] == [7, 4, None]
 
 
 @pytest.mark.parametrize(
@@ -69,24 +72,27 @@ def test_a_jekyll_blog_is_read():
         (
             "hugo",
             [
-                ("first-loaf", "published", "2021-03-04T05:06:07Z", ["Sourdough", "bread"], ("lastmod",)),
-                ("focaccia-genovese", "draft", "2022-06-07T06:09:10Z", ["oil", "2022"], ("params",)),
+                ("first-loaf", "published", "2021-03-04T05:06:07Z", ["Sourdough", "bread"], ["lastmod", "cover"]),
+                ("focaccia-genovese", "draft", "2022-06-07T06:09:10Z", ["oil", "2022"], ["math"]),
             ],
         ),
-        ("zola", [("pizza-napoletana", "published", "2023-01-02T00:00:00Z", ["pizza", "oven", "dinner"], ("extra",))]),
+        (
+            "zola",
+            [("pizza-napoletana", "published", "2023-01-02T00:00:00Z", ["pizza", "oven", "dinner"], ["path", "extra"])],
+        ),
         (
             "eleventy",
             [
-                ("moved-here", "published", "2017-08-09T00:00:00Z", None, ()),
-                ("fourthpost", "published", "2018-09-30T00:00:00Z", ["second tag"], ()),
-                ("pattern", "published", "2018-10-01T00:00:00Z", None, ("eleventyExcludeFromCollections",)),
+                ("moved-here", "published", "2017-08-09T00:00:00Z", None, ["permalink"]),
+                ("fourthpost", "published", "2018-09-30T00:00:00Z", ["second tag"], []),
+                ("pattern", "published", "2018-10-01T00:00:00Z", None, ["permalink", "eleventyExcludeFromCollections"]),
             ],
         ),
         (
             "astro",
             [
-                ("first-post", "published", "2022-07-08T00:00:00Z", ["astro", "blogging"], ()),
-                ("using-mdx", "published", "2024-06-01T00:00:00Z", None, ("heroImage",)),
+                ("first-post", "published", "2022-07-08T00:00:00Z", ["astro", "blogging"], ["image"]),
+                ("using-mdx", "published", "2024-06-01T00:00:00Z", None, ["heroImage"]),
             ],
         ),
     ],
@@ -94,7 +100,10 @@ def test_a_jekyll_blog_is_read():
 def test_the_posts_of_a_blog_are_read_in_the_order_of_their_dates(blog, expected):
     items = read(SAMPLES / blog)
     assert [
-        (*(item.fields.get(name) for name in ("slug", "status", "published_at", "tags")), item.dropped)
+        (
+            *(item.fields.get(name) for name in ("slug", "status", "published_at", "tags")),
+            [*item.fields.get("params", {})],
+        )
         for item in items
     ] == expected
     assert [item.created_at for item in items] == [item.fields["published_at"] for item in items]
@@ -107,8 +116,9 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
         "title": "Über Brot",
         "content": "# Über Brot\n\n[[Mehl]] und Wasser.\n",
         "slug": "uber-brot",
+        "params": {"aliases": []},
     }
-    assert (note.created_at, note.dropped) == ("2020-12-24T18:00:00Z", ("aliases",))
+    assert (note.created_at, note.dropped) == ("2020-12-24T18:00:00Z", ())
     assert (inbox.fields, inbox.created_at) == (
         {"title": "Inbox", "content": "- [ ] buy flour\n", "slug": "inbox"},
         None,
@@ -188,7 +198,7 @@ def test_unreadable_files_are_named_and_the_others_are_read(tmp_path):
     os.mkfifo(tmp_path / "i.xml")
     other = "must be a folder, or a regular file that ends in .md, .markdown, .mdx, .xml, .json"
     found = read(tmp_path, tmp_path / "missing.md", tmp_path / "h.txt", tmp_path / "i.xml", Path("/dev/zero"))
-    assert [str(item) if isinstance(item, Refused) else item.fields["slug"] for item in found] == [
+    assert [str(item) if isinstance(item, Failure) else item.fields["slug"] for item in found] == [
         "a",
         f"{tmp_path}/b.md:2: must be UTF-8",
         f"{tmp_path}/c.md: must have at most 4 MiB",

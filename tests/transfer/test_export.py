@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from blogapi.files.markdown import export, render
+from blogapi.files.markdown import render
+from blogapi.transfer.folder import export
 from tests.blogs import read, run_without_rights
 
 POSTS = [
@@ -137,8 +138,8 @@ def test_a_leftover_that_cannot_be_read_is_named_and_the_others_are_removed(fold
     export([*POSTS, POSTS[0] | {"slug": "c"}], folder)
     (folder / "a.md").chmod(0)
     program = (
-        "import sys, pathlib, blogapi.files.markdown as markdown\n"
-        "print(*markdown.export([], pathlib.Path(sys.argv[1]), delete=True).values(), sep='\\n')"
+        "import sys, pathlib; from blogapi.transfer.folder import export\n"
+        "print(*export([], pathlib.Path(sys.argv[1]), delete=True).values(), sep='\\n')"
     )
     printed = run_without_rights(program, folder)
     assert printed == [f"cannot remove {folder}/a.md: Permission denied", "deleted", "deleted"]

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from blogapi.files.exports import markdown_of, paragraphs
 from blogapi.files.front_matter import MarkdownError
-from blogapi.files.sources import Item, Refused
+from blogapi.transfer.html import markdown_of, paragraphs
+from blogapi.transfer.sources import Failure, Item
 from tests.blogs import SAMPLES, open_sources, read, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
@@ -163,8 +163,8 @@ def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, row, 
     rows = [{"id": 7, "slug": "bad", "title": "Bad"} | row, {"id": 8, "title": "Good", "html": "b"}]
     (tmp_path / "a.json").write_text(json.dumps({"data": {"posts": rows}}))
     found = {type(item): item for item in read(tmp_path / "a.json")}
-    assert found[Refused].reason == reason
-    assert found[Refused].source == f"{tmp_path}/a.json ({row.get('slug', 'bad')})"
+    assert found[Failure].reason == reason
+    assert found[Failure].source == f"{tmp_path}/a.json ({row.get('slug', 'bad')})"
     assert found[Item].fields == {"title": "Good", "slug": "good", "status": "draft", "content": "b\n"}
 
 

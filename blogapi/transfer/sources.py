@@ -8,42 +8,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from urllib.parse import unquote, urljoin
+from urllib.parse import unquote
 
 from blogapi.clock import rfc3339
-from blogapi.files.exports import EXPORTS, markdown_of
 from blogapi.files.front_matter import MarkdownError, shown
-from blogapi.files.markdown import MAX_FILE_BYTES, NAMES, Document, parse, path_of, read_other_names
+from blogapi.files.markdown import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
 from blogapi.post import URL, is_slug
+from blogapi.transfer import ghost, wordpress
+from blogapi.transfer.content import absolute, not_portable, with_absolute_images
+from blogapi.transfer.html import markdown_of
+from blogapi.transfer.images import LocalImages
 
 EXTENSIONS = (".md", ".markdown", ".mdx")
+# The readers of exports, by the extension of the file.
+EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+    ".xml": wordpress.read_posts,
+    ".json": ghost.read_posts,
+}
 # Folders of built or installed files. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
 LAST = "~"  # after every time
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
-
-# Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
-FENCE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
-INLINE = r"`[^`\n]+`"
-# Relative addresses of images: in elements, in Markdown, and in definitions of references.
-RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|[#{])"
-IMAGE = (
-    r"(?P<before><img\b[^<>]*?\bsrc\s*=\s*[\"']?|!\[[^\]\[\n]*\]\(\s*<?"
-    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?=[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp)))"
-    rf"(?P<address>{RELATIVE}[^\s\"'<>()]+)"
-)
-CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{IMAGE}", re.MULTILINE | re.IGNORECASE)
-CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
-# Constructs that work on one site only.
-NOT_PORTABLE = {
-    "relative images": re.compile(IMAGE, re.MULTILINE | re.IGNORECASE),
-    "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
-    "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
-    "links to files": re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"),
-    "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
-}
 
 
 class Item(NamedTuple):
@@ -53,14 +40,15 @@ class Item(NamedTuple):
     fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
     created_at: str | None  # RFC 3339; None: now
     dropped: tuple[str, ...] = ()  # the names of values that have no place in a post
-    document: Document = Document({})  # its file, if it has one of its own
+    file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
     notes: Mapping[str, int | None] = {}  # what its author should look at, each with its first line
     parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
+    images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
 
 
-class Refused(NamedTuple):
-    """A file or a post that cannot be read."""
+class Failure(NamedTuple):
+    """A file or a post that cannot be imported."""
 
     source: str
     line: int | None
@@ -71,72 +59,81 @@ class Refused(NamedTuple):
         return shown(f"{place}: {self.reason}")
 
 
-class Found(NamedTuple):
+class SpoolEntry(NamedTuple):
     """The place of an item in the spool, with its order and slug."""
 
     offset: int
     when: str = LAST
     number: int = 0
-    slug: str = ""  # the slug that it gets; empty if it is refused
+    slug: str = ""  # the slug that it gets; empty for a Failure
     parents: tuple[str, ...] = ()
 
 
 class Sources:
-    """The posts in files and folders, each an Item or Refused, in the order of their dates; those without come last.
+    """The posts in files and folders, each an Item or Failure, in the order of their dates; those without come last.
 
     They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
     and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
-    the pages of exports; relative addresses of images belong to `site` if it is given.
+    the pages of exports. Addresses of images lead to those of `images`; other relative ones belong to `site`, if given.
     """
 
     def __init__(
-        self, paths: Iterable[Path], spool: IO, now: float, slug_of: Callable, pages: bool = False, site: str = ""
+        self,
+        paths: Iterable[Path],
+        spool: IO,
+        now: float,
+        slug_of: Callable,
+        pages: bool = False,
+        site: str = "",
+        images: LocalImages | None = None,
     ):
         self.spool = spool
         self.now = rfc3339(now)
         self.slug_of = lambda text: text if is_slug(text) else slug_of(text)
         self.kinds = ("post", "page") if pages else ("post",)
         self.site = site.rstrip("/")
+        self.images = images
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
         self.files: set[str] = set()
-        found = [self._kept(item) for path in paths for item in self._find(path)]
+        found = [self._spool(item) for path in paths for item in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
 
-    def __iter__(self) -> Iterator[Item | Refused]:
+    def __iter__(self) -> Iterator[Item | Failure]:
         sources: dict[str, str] = {}
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
-            yield self._finished(item, found.slug, sources) if isinstance(item, Item) else item
+            yield self._with_slug(item, found.slug, sources) if isinstance(item, Item) else item
 
-    def _finished(self, item: Item, slug: str, sources: dict[str, str]) -> Item | Refused:
+    def _with_slug(self, item: Item, slug: str, sources: dict[str, str]) -> Item | Failure:
         """Return an item with its slug, its content in Markdown, and notes for its author."""
         if slug in sources:
             reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
-            return Refused(item.source, item.document.line_of("slug"), reason)
-        fields, first = item.fields, item.document.content_line
-        notes = {"other slugs": item.document.line_of("slug")} if slug != fields["slug"] else {}
+            return Failure(item.source, item.file.line_of("slug"), reason)
+        fields, first = item.fields, item.file.content_line
+        notes = {"other slugs": item.file.line_of("slug")} if slug != fields["slug"] else {}
         if html := fields.pop("html", ""):
             try:
-                fields["content"] = with_absolute_images(markdown_of(html), self.site)
+                item = self._with_images(item._replace(fields={"content": markdown_of(html)}))
             except MarkdownError as error:
-                return Refused(item.source, None, error.reason)
+                return Failure(item.source, None, error.reason)
+            fields |= item.fields
         notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
         sources[slug] = item.source
         return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=())
 
-    def _kept(self, item: Item | Refused) -> Found:
+    def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
         pickle.dump(item, self.spool)
-        if isinstance(item, Refused):
-            return Found(offset)
+        if isinstance(item, Failure):
+            return SpoolEntry(offset)
         when = item.created_at or item.fields.get("published_at", LAST)
-        return Found(offset, when, item.document.number, self.slug_of(item.fields["slug"]), item.parents)
+        return SpoolEntry(offset, when, item.file.number, self.slug_of(item.fields["slug"]), item.parents)
 
-    def _distinct(self, found: list[Found]) -> list[Found]:
+    def _distinct(self, found: list[SpoolEntry]) -> list[SpoolEntry]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ; or the day.
 
         Posts that even then have the same slug have none in front.
@@ -151,7 +148,7 @@ class Sources:
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 
-    def _find(self, path: Path) -> Iterator[Item | Refused]:
+    def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all below a folder, those of each folder in the order of their names."""
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent)
@@ -163,7 +160,7 @@ class Sources:
                 below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
                 files = [entry for entry in entries if entry.suffix.lower() in EXTENSIONS and not entry.is_dir()]
             except OSError as error:
-                yield _refusal(folder, error)
+                yield _failure(folder, error)
                 continue
             folders += [entry for entry in below if entry.name not in NOT_ENTERED]
             for file in files:
@@ -172,15 +169,15 @@ class Sources:
                 else:
                     yield from self._read(file, path)
 
-    def _read(self, path: Path, top: Path) -> Iterator[Item | Refused]:
+    def _read(self, path: Path, top: Path) -> Iterator[Item | Failure]:
         """Read a file, once however many paths lead to it."""
         if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
         try:
-            known = (*EXTENSIONS, *EXPORTS)
-            if path.exists() and not (path.is_file() and path.suffix.lower() in known):  # A pipe might never end.
-                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(known)}")
+            readable = (*EXTENSIONS, *EXPORTS)
+            if path.exists() and not (path.is_file() and path.suffix.lower() in readable):  # A pipe might never end.
+                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(readable)}")
             if path.suffix.lower() in EXPORTS:
                 yield from self._read_export(path)
             elif path.stat().st_size > MAX_FILE_BYTES:
@@ -188,21 +185,21 @@ class Sources:
             else:
                 yield self._item_of_file(parse(path.read_bytes()), path, top)
         except (OSError, MarkdownError) as error:
-            yield _refusal(path, error)
+            yield _failure(path, error)
 
-    def _read_export(self, path: Path) -> Iterator[Item | Refused]:
+    def _read_export(self, path: Path) -> Iterator[Item | Failure]:
         for post in EXPORTS[path.suffix.lower()](path):
             if post["kind"] not in self.kinds:
                 self.left_out[post["kind"]] += 1
             elif "error" in post:
-                yield Refused(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
+                yield Failure(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
             else:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
-    def _item_of_file(self, document: Document, path: Path, top: Path) -> Item:
-        fields = document.fields
-        paths, aliases, dropped = read_other_names(document.unknown)
+    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path) -> Item:
+        fields = file.fields
+        paths, aliases = read_paths(file.others)
         address = paths[0] if paths else ""
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
         name, day = _name(path)
@@ -210,7 +207,7 @@ class Sources:
         fields.setdefault("title", _title(shown(name)))
         if not day and (match := DATE_IN_PATH.search(address)):
             day = _midnight(match[1].replace("/", "-"))
-        if day and not document.is_exported:
+        if day and not file.is_exported:
             fields.setdefault("published_at", day)
         folders = path.parent.parts[len(top.parts) :]
         if DRAFT_FOLDERS & {top.absolute().name, *folders}:
@@ -218,19 +215,30 @@ class Sources:
         elif "published_at" in fields:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
-        item = Item(str(path), fields, document.created_at, dropped, document, (*paths, *aliases), parents=parents)
-        return self._completed(item, "/".join(folders))
+        item = Item(str(path), fields, file.created_at, (), file, (*paths, *aliases), parents=parents)
+        return self._completed(self._with_images(item, path.parent, top))
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
         slug = post["slug"] or self.slug_of(post["title"] or f"post-{post['id']}")
-        fields = {name: value for name in (*NAMES, "content", "html") if (value := post.get(name))}
+        fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": _title(slug)} | fields
         name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [path_of(post.get("path"))]))
         item = Item(f"{file} ({name})", fields, post["created_at"], old_paths=paths, parents=(post["id"],))
-        return self._completed(item)
+        return self._completed(self._with_images(item))
 
-    def _completed(self, item: Item, folder: str = "") -> Item:
+    def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
+        """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
+        fields = item.fields
+        files = self.images.place(fields, folder, top) if self.images else ()
+        below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
+        if "content" in fields:
+            fields["content"] = with_absolute_images(fields["content"], self.site, below)
+        if "cover_image" in fields:
+            fields["cover_image"] = absolute(fields["cover_image"], self.site, below)
+        return item._replace(images=(*item.images, *files))
+
+    def _completed(self, item: Item) -> Item:
         """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
         fields, dropped = item.fields, item.dropped
         published_at = fields.get("published_at", "")
@@ -239,23 +247,21 @@ class Sources:
         elif published_at > self.now:
             del fields["published_at"]
             dropped += ("published_at in the future",)
-        if "content" in fields:
-            fields["content"] = with_absolute_images(fields["content"], self.site, folder)
-        cover = absolute(fields.pop("cover_image", ""), self.site, folder)
+        cover = fields.pop("cover_image", "")
         if re.fullmatch(URL, cover):
             fields["cover_image"] = cover
         elif cover:
-            dropped += (item.document.sources.get("cover_image", "cover_image"),)
+            dropped += (item.file.sources.get("cover_image", "cover_image"),)
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
         return item._replace(created_at=created_at, dropped=dropped, old_paths=old_paths)
 
 
-def _refusal(path: Path, error: OSError | MarkdownError) -> Refused:
+def _failure(path: Path, error: OSError | MarkdownError) -> Failure:
     if isinstance(error, MarkdownError):
-        return Refused(str(path), error.line, error.reason)
+        return Failure(str(path), error.line, error.reason)
     reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
-    return Refused(str(path), None, reason or "cannot be read")
+    return Failure(str(path), None, reason or "cannot be read")
 
 
 def _name(path: Path) -> tuple[str, str]:
@@ -279,26 +285,3 @@ def _midnight(day: str) -> str:
         return f"{date.fromisoformat(day)}T00:00:00Z"
     except ValueError:
         return ""
-
-
-def absolute(address: str, site: str, folder: str = "") -> str:
-    """Return the URL of an image in a folder of a site, if one is given. An address that is not relative stays."""
-    if not site or not re.match(f"{RELATIVE}.", address, re.IGNORECASE):
-        return address
-    return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
-
-
-def with_absolute_images(content: str, site: str, folder: str = "") -> str:
-    """Make the addresses of the images in Markdown absolute, if a site is given."""
-
-    def replaced(match: re.Match[str]) -> str:
-        return match["before"] + absolute(match["address"], site, folder) if match["address"] else match[0]
-
-    return CODE_OR_IMAGE.sub(replaced, content) if site else content
-
-
-def not_portable(content: str) -> dict[str, int]:
-    """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
-    content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
-    found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(content))}
-    return {name: content.count("\n", 0, match.start()) + 1 for name, match in found.items()}

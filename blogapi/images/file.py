@@ -1,0 +1,81 @@
+"""A file of an image: reading it by position, and what of it is kept."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+MAX_READS = 200_000  # of a file: far more than any needs, and still quick
+READ_BYTES = 64 * 1024
+
+Size = tuple[int, int]  # width and height
+
+
+class InvalidImage(Exception):
+    """The file is damaged, too large, or has what cannot be removed."""
+
+
+class UnsupportedImage(Exception):
+    """The file is no image of a supported type."""
+
+
+class ImageFile(NamedTuple):
+    """An image in a file: its media type, its size as displayed, and what of the file is kept, in order."""
+
+    type: str
+    width: int
+    height: int
+    pieces: list[bytes | range]  # new bytes, or the positions of bytes in the file
+
+    def parts(self, file: BinaryIO, size: int) -> Iterator[bytes]:
+        """Yield what is kept in parts of `size` bytes; the last one may be shorter."""
+        part = bytearray()
+        for piece in self.pieces:
+            position = 0
+            while position < len(piece):
+                taken = piece[position : position + size - len(part)]
+                position += len(taken)
+                if isinstance(taken, range):
+                    file.seek(taken.start)
+                    part += file.read(len(taken))
+                else:
+                    part += taken
+                if len(part) == size:
+                    yield bytes(part)
+                    part.clear()
+        if part:
+            yield bytes(part)
+
+
+class Reader:
+    """Reads a file by position, and notes what is kept of it."""
+
+    def __init__(self, file: BinaryIO):
+        self.file = file
+        self.size = file.seek(0, 2)
+        self.pieces: list[bytes | range] = []
+        self._reads = 0
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return the bytes at a position. Raises InvalidImage if the file ends before."""
+        self.require(start + length)
+        self.file.seek(start)
+        return self.file.read(length)
+
+    def require(self, end: int) -> None:
+        """Raise InvalidImage unless the file reaches this position, or if it has very many parts."""
+        self._reads += 1
+        if end > self.size:
+            raise InvalidImage("the file ends early")
+        if self._reads > MAX_READS:
+            raise InvalidImage("it has too many parts")
+
+    def keep(self, start: int, end: int) -> None:
+        """Keep these bytes of the file."""
+        last = self.pieces[-1] if self.pieces else None
+        if isinstance(last, range) and last.stop == start:
+            self.pieces[-1] = range(last.start, end)
+        else:
+            self.pieces.append(range(start, end))
+
+    def add(self, content: bytes) -> None:
+        """Keep new bytes."""
+        self.pieces.append(content)

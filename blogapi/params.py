@@ -1,0 +1,92 @@
+"""`params` of a post: values for the templates of a site, which are never interpreted."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from blogapi.text import CONTROL, CONTROL_OR_BREAK, is_visible
+
+MAX_NAME = 64  # characters
+MAX_DEPTH = 8
+MAX_VALUES = 500
+MAX_BYTES = 32 * 1024  # as JSON
+MAX_INTEGER = 2**53
+INFINITY = float("inf")
+
+
+class ParamsError(ValueError):
+    """Invalid params: the place, such as `.author.name`, and what would be right."""
+
+    def __init__(self, place: str, reason: str):
+        super().__init__(f"{place[1:]}: {reason}" if place else reason)
+        self.place = place
+        self.reason = reason
+
+
+class MergePatch(dict):
+    """Changes of params, which `merge` applies."""
+
+
+def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
+    """Raise ParamsError unless these are valid params. With `allow_null`, the value of a name may be None."""
+    count = 0
+    waiting: list[tuple[Any, str, int, bool]] = [(values, "", 0, False)]
+    while waiting:
+        value, place, depth, is_nullable = waiting.pop()
+        if not isinstance(value, dict | list):
+            if not (value is None and is_nullable):
+                _check_scalar(value, place)
+            continue
+        count += len(value)
+        if count > MAX_VALUES:
+            raise ParamsError("", f"must have at most {MAX_VALUES} values")
+        if value and depth >= MAX_DEPTH:
+            raise ParamsError(place, f"must be nested at most {MAX_DEPTH} deep")
+        if isinstance(value, dict):
+            _check_names(value, place)
+            nullable = allow_null and (is_nullable or depth == 0)
+            parts = [(each, f"{place}.{name}", depth + 1, nullable) for name, each in value.items()]
+        else:
+            parts = [(each, f"{place}[{index}]", depth + 1, False) for index, each in enumerate(value)]
+        waiting += reversed(parts)
+    if len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()) > MAX_BYTES:
+        raise ParamsError("", f"must have at most {MAX_BYTES // 1024} KiB as JSON")
+
+
+def _check_names(names: Iterable[str], place: str) -> None:
+    for name in names:
+        if len(name) > MAX_NAME or CONTROL_OR_BREAK.search(name) or not any(map(is_visible, name)):
+            bounds = f"a name must be one line of 1 to {MAX_NAME} characters, at least one of them visible"
+            raise ParamsError(place, bounds)
+
+
+def _check_scalar(value: Any, place: str) -> None:
+    if value is None:
+        raise ParamsError(place, "must not be null")
+    if isinstance(value, str) and CONTROL.search(value):
+        raise ParamsError(place, "must not contain control characters or unpaired surrogates")
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise ParamsError(place, "must be within ±2^53, or a string")
+    if isinstance(value, float) and not abs(value) < INFINITY:
+        raise ParamsError(place, "must be a finite number")
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """Apply a merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Return whether two values are the same in JSON, where `true` is not 1. The order of names does not matter."""
+    is_same = one == other
+    if is_same and isinstance(one, dict):
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return is_same

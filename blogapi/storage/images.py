@@ -1,0 +1,271 @@
+"""Images: uploads in parts, reads in pieces, and the posts that show an image."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from itertools import chain
+from typing import Any, BinaryIO, NamedTuple
+
+from peewee import Tuple, fn
+
+from blogapi.clock import earlier
+from blogapi.images import EXTENSIONS, ImageFile, read_image
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import NotFound, Unavailable
+from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
+from blogapi.storage.query import AsBytes, Param, Prepared, params
+
+PART_BYTES = 256 * 1024  # written in a transaction
+PIECE_BYTES = 64 * 1024  # read at a time
+DELETED_PARTS = 16  # in a transaction
+UPLOAD_TIME = timedelta(days=1)  # after which the parts of an upload that has not ended are deleted
+PAGE = 1000  # images read at a time
+NAMED = 3  # of the posts that show an image
+IMAGE_ID = "[0-9a-f]{32}"
+ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
+MAX_NAME = 255  # characters
+NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
+
+
+class StoredImage(NamedTuple):
+    """An image, without its bytes; `bytes` is their number."""
+
+    id: str
+    upload: str
+    name: str
+    type: str
+    bytes: int
+    width: int
+    height: int
+    created_at: str
+
+    @property
+    def path(self) -> str:
+        """The path of its public address."""
+        return f"/images/{self.id}.{EXTENSIONS[self.type]}"
+
+
+class ImageCursor(NamedTuple):
+    """The place of an image in the list."""
+
+    created_at: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.created_at}_{self.id}"
+
+
+class Use(NamedTuple):
+    """A post, a revision or a post in the trash that shows an image. The version of a post is 0."""
+
+    post_id: int
+    version: int
+    known: str  # the slug of a post, or the state of a revision
+
+    def __str__(self) -> str:
+        if self.in_trash:
+            return f"post {self.post_id} in the trash"
+        return (
+            f"revision {self.version} of post {self.post_id}" if self.version else f"post {self.post_id} ({self.known})"
+        )
+
+    @property
+    def in_trash(self) -> bool:
+        """Whether it is a post in the trash."""
+        return self.version > 0 and self.known == "deleted"
+
+
+class ImagePage(NamedTuple):
+    """A page of the list, and the start of the next one, if there is any."""
+
+    images: list[StoredImage]
+    before: ImageCursor | None
+
+
+def find(reader: Reader, image_id: str) -> StoredImage:
+    """Return an image. Raises NotFound."""
+    if image := find_any(reader, image_id):
+        return image
+    raise NotFound("image")
+
+
+def find_any(reader: Reader, image_id: str) -> StoredImage | None:
+    """Return an image, or None."""
+    found = reader.row(_image, id=image_id)
+    return found and StoredImage._make(found)
+
+
+_columns = [getattr(Image, name) for name in StoredImage._fields]
+_image = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
+
+
+def page(reader: Reader, limit: int, before: ImageCursor | None = None) -> ImagePage:
+    """Return the images before a cursor, newest first. One without a time is found by its id. Raises NotFound."""
+    query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
+    if before:
+        created_at = before.created_at or find(reader, before.id).created_at
+        query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
+    *images, last = [*map(StoredImage._make, reader.rows(query)), None][: limit + 1]
+    return ImagePage(images, ImageCursor(images[-1].created_at, images[-1].id) if last else None)
+
+
+def every(reader: Reader) -> Iterator[StoredImage]:
+    """Yield all images, newest first, from a page at a time."""
+    before = None
+    while True:
+        found = page(reader, PAGE, before)
+        yield from found.images
+        if (before := found.before) is None:
+            return
+
+
+def total_bytes(reader: Reader) -> int:
+    """Return the number of bytes of all images."""
+    return int(reader.row(Image.select(fn.coalesce(fn.sum(Image.bytes), 0)))[0])
+
+
+def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, also half-way."""
+    while start < end:
+        number, offset = divmod(start, PART_BYTES)
+        length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
+        found = reader.row(_piece, upload=image.upload, number=number, start=offset + 1, length=length)
+        if not found or len(found[0]) != length:
+            raise Unavailable(f"the image {image.id} is damaged, or was deleted")
+        yield bytes(found[0])
+        start += length
+
+
+_piece = Prepared(
+    "SELECT substr(content, CAST(:start AS integer), CAST(:length AS integer)) FROM image_part "
+    "WHERE upload = :upload AND number = :number"
+)
+
+
+# Uploads
+
+
+def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
+    """Return the image that a file has, and what is kept of the file. Raises InvalidImage, UnsupportedImage."""
+    found, digest, size = read_image(file), hashlib.sha256(), 0
+    for part in found.parts(file, PART_BYTES):
+        digest.update(part)
+        size += len(part)
+    image_id = digest.hexdigest()[:32]
+    name = NOT_IN_NAME.sub("", name)[-MAX_NAME:] or f"{image_id[:8]}.{EXTENSIONS[found.type]}"
+    return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
+
+
+def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes]) -> StoredImage:
+    """Write an image part by part, its row last; return it, or the one with the same bytes. Raises Unavailable.
+
+    `write` runs an operation in a transaction, as `Database.write` does.
+    """
+    stored = None
+    try:
+        for number, part in enumerate(parts):
+            write(add_part, image.upload, number, part)
+        stored = write(add, image)
+        return stored
+    finally:
+        if stored is None or stored.upload != image.upload:
+            delete_upload(write, image.upload)
+
+
+def new_upload(reader: Reader) -> str:
+    """Return the name of a new upload."""
+    return f"{reader.now}_{secrets.token_hex(8)}"
+
+
+def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
+    """Write a part of an upload."""
+    tx.execute(_new_part, upload=upload, number=number, content=content)
+
+
+_new_part = Prepared(ImagePart.insert(params(ImagePart)))
+
+
+def add(tx: Transaction, image: StoredImage) -> StoredImage:
+    """End an upload; return its image, or the one with the same bytes that was there before. Raises Unavailable."""
+    if known := find_any(tx, image.id):
+        return known
+    (parts,) = tx.row(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
+    if parts != -(-image.bytes // PART_BYTES):
+        raise Unavailable("the upload took longer than a day, or the clock is wrong")
+    image = image._replace(created_at=tx.now)
+    tx.execute(Image.insert(image._asdict()))
+    return image
+
+
+# Deletion
+
+
+def shown_by(reader: Reader, image_id: str) -> list[Use]:
+    """Return what shows an image, at most NAMED of them: posts, then revisions, then posts in the trash."""
+    found = chain(reader.rows(_posts, **_address(image_id)), reader.rows(_revisions, **_address(image_id)))
+    return [Use(*row) for row, _ in zip(found, range(NAMED), strict=False)]
+
+
+def _address(image_id: str) -> dict[str, str]:
+    return {"address": f"/images/{image_id}."}
+
+
+_shows = "position(:address IN document) > 0", "instr(document, :address) > 0"
+_posts = Prepared(
+    **{
+        engine: f"SELECT id, 0, slug FROM post WHERE {shows} ORDER BY id LIMIT {NAMED}"
+        for engine, shows in zip(("postgresql", "sqlite"), _shows, strict=True)
+    }
+)
+_revisions = Prepared(
+    **{
+        engine: f"SELECT post_id, version, state FROM revision WHERE {shows} ORDER BY state DESC, post_id LIMIT {NAMED}"
+        for engine, shows in zip(("postgresql", "sqlite"), _shows, strict=True)
+    }
+)
+
+
+def shown(reader: Reader) -> set[str]:
+    """Return the ids of all images that a post, a revision or a post in the trash shows."""
+    found: set[str] = set()
+    for document in (DOCUMENT, AsBytes(Revision.document)):
+        model = Post if document is DOCUMENT else Revision
+        for (text,) in reader.rows(model.select(document)):
+            found.update(each.decode() for each in ADDRESS.findall(bytes(text)))
+    return found
+
+
+def delete(tx: Transaction, image_id: str) -> str:
+    """Delete an image; return its upload, whose parts are to be deleted. Raises NotFound."""
+    image = find(tx, image_id)
+    tx.execute(Image.delete().where(Image.id == image_id))
+    return image.upload
+
+
+def delete_parts(tx: Transaction, upload: str) -> int:
+    """Delete some parts of an upload; return how many."""
+    numbers = [number for (number,) in tx.rows(_numbers, upload=upload)]
+    return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
+
+
+def delete_upload(write: Callable[..., Any], upload: str) -> None:
+    """Delete the parts of an upload, some at a time. What cannot be deleted now is deleted with old uploads."""
+    with suppress(Unavailable):
+        while write(delete_parts, upload):
+            pass
+
+
+_numbers = Prepared(ImagePart.select(ImagePart.number).where(ImagePart.upload == Param("upload")).limit(DELETED_PARTS))
+
+
+def prune(tx: Transaction) -> int:
+    """Delete some parts that belong to no image, of an upload that is a day old; return how many."""
+    is_old = ImagePart.upload < earlier(tx.now, UPLOAD_TIME)
+    found = tx.row(ImagePart.select(ImagePart.upload).where(is_old, ImagePart.upload.not_in(_uploads)).limit(1))
+    return delete_parts(tx, found[0]) if found else 0
+
+
+_uploads = Image.select(Image.upload)

@@ -1,0 +1,171 @@
+"""Undo: all posts, or those that a key has changed, become again what they were at a time."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import dropwhile
+from typing import NamedTuple
+
+from blogapi.post import STATUSES
+from blogapi.storage import documents, posts, revisions, slugs
+from blogapi.storage.batches import write_each
+from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.errors import Damaged, KeyName, NotFound
+from blogapi.storage.models import AUTHORS, ApiKey, Post, Revision
+from blogapi.storage.posts import Fields
+
+BY = "undo"
+STEP_SECONDS = 0.010  # in one transaction
+PAUSE_SECONDS = 0.025  # in which others write
+MAX_CHAIN = 10  # posts that wait for each other's slugs
+WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
+
+
+class Undone(NamedTuple):
+    """The result of an undo for a post, or of its dry run."""
+
+    post_id: int
+    title: str
+    action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
+    reason: str = ""  # why it was left, or has another slug
+
+
+class Plan(NamedTuple):
+    """A post as it is and as it was, {} for no post; or why it must be left."""
+
+    present: Fields
+    target: Fields
+    obstacle: str = ""
+
+
+def check_author(reader: Reader, name: str) -> None:
+    """Raise KeyName unless a key has this name, or an author of the history."""
+    keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
+    names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
+    if name not in names:
+        raise KeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
+
+
+def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
+    """Undo all changes since a time, or only those of a key; yield the result for each post.
+
+    A post that another key changed since is left. Others can write in between. After an interruption, run it again.
+    """
+
+    def pause() -> None:
+        database.engine.shrink()  # or the next write of a server would, and keep others waiting
+        time.sleep(PAUSE_SECONDS)
+
+    waiting = _changed_since(database, since)
+    for turn in (WAIT, PARK, SETTLE):
+        undo_post = partial(_undo_post, turn=turn, since=since, key=key)
+        results = (undo_post(database, post_id) for post_id in waiting)
+        if not dry_run:
+            results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
+        waiting = []
+        for undone in filter(None, results):
+            if undone.action:
+                yield undone
+            else:
+                waiting.append(undone.post_id)
+
+
+def _changed_since(reader: Reader, since: str) -> list[int]:
+    """Return the ids of posts that were changed since a time or are in the trash since, the latest change first."""
+    changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
+    deleted = Revision.select(Revision.until, Revision.post_id).where(
+        Revision.state == "deleted", Revision.until >= since
+    )
+    return [post_id for _, post_id in sorted(reader.rows(changed + deleted), reverse=True)]
+
+
+def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
+    """Return the plan for a post, or None if there is nothing to undo."""
+    changes = list(dropwhile(lambda change: key not in (None, change[0]), _changes(reader, post_id, since)))
+    if not changes:
+        return None
+    before, present, target = changes[0][1], {}, {}
+    try:
+        with suppress(NotFound):
+            present = documents.load(posts.find(reader, post_id))
+        if before:
+            kept = documents.load(revisions.find_version(reader, post_id, before))
+            target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
+            target["updated_at"] = present.get("updated_at", reader.now)
+    except Damaged:
+        return Plan({"title": ""} | present, {}, "it is damaged")
+    if before == 0:
+        return Plan({"title": ""} | present, {}, "more was changed since than is kept")
+    if posts.is_same(target, present):
+        return None
+    others = {by for by, _ in changes} - {key, BY} if key else set()
+    return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
+
+
+def _changes(reader: Reader, post_id: int, since: str) -> Iterator[tuple[str, int | None]]:
+    """Yield the changes of a post since a time: by whom, and the version before.
+
+    That is None if the post was not there, and 0 if it is not kept.
+    """
+    columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
+    query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
+    versions = list(reader.rows(query))
+    if present := reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id)):
+        versions.append((*present, "", "", "present"))
+    last, last_state = 0, "restored"
+    for version, begun, author, until, replaced_by, state in versions:
+        follows = last == version - 1
+        if begun >= since and not (follows and last_state == "replaced"):
+            yield author, None if follows else 0  # created or restored; or versions are missing
+        if until >= since:
+            yield replaced_by, version
+        last, last_state = version, state
+
+
+def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
+    """Undo the changes of a post; without a transaction, only say so."""
+    plan = _plan(reader, post_id, since, key)
+    if plan is None:
+        return None
+    present, target, obstacle = plan
+    tx = reader if isinstance(reader, Transaction) else None
+    done = partial(Undone, post_id, (target or present)["title"])
+    if obstacle:
+        return done("left", obstacle)
+    if not target:
+        if tx:
+            posts.delete(tx, post_id, BY)
+        return done("deleted")
+    slug, reason = target["slug"], ""
+    if slug != present.get("slug") and slugs.is_taken(reader, slug):
+        if turn == SETTLE or not _will_be_free(reader, slug, since, key):
+            target = target | {"slug": present.get("slug") or slugs.find_free(reader, slug)}
+            reason = f"its slug {slug} is taken, it {'has' if tx else 'would have'} {target['slug']}"
+        elif tx:
+            if turn == PARK and present:  # The other may wait for the slug of this one.
+                _change(tx, post_id, present | {"slug": slugs.find_free(tx, slug)})
+            return done("")
+    if posts.is_same(target, present):
+        return done("left", reason)
+    if tx and present:
+        _change(tx, post_id, target)
+    elif tx:
+        revisions.recreate(tx, target, BY)
+    return done("changed back" if present else "restored", reason)
+
+
+def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth: int = MAX_CHAIN) -> bool:
+    """Return whether the undo takes a slug from the post that has it, perhaps once others have left theirs."""
+    holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
+    if holder is None or depth == 0:
+        return True
+    plan = _plan(reader, holder[0], since, key)
+    if plan is None or plan.obstacle or plan.target.get("slug") == slug:
+        return False
+    return not plan.target or _will_be_free(reader, plan.target["slug"], since, key, depth - 1)
+
+
+def _change(tx: Transaction, post_id: int, new: Fields) -> None:
+    post = posts.current(tx, post_id)
+    posts.replace(tx, post, documents.load(post.document), documents.in_order(new), BY)

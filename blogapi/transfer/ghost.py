@@ -1,0 +1,90 @@
+"""Exports of Ghost (JSON): their posts, one by one."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from blogapi.clock import rfc3339
+from blogapi.files.front_matter import MarkdownError, rfc3339_of
+
+MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
+# Ghost's name for the address of the site, which is not in the export.
+SITE = "__GHOST_URL__"
+# How text begins in the formats of Ghost that are not HTML
+TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
+
+
+def read_posts(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the posts of an export (JSON) as `wordpress.read_posts` does; or the `error` in one."""
+    if path.stat().st_size > MAX_EXPORT_BYTES:
+        raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
+    try:
+        export = json.loads(path.read_bytes())
+        data = export["db"][0]["data"] if "db" in export else export["data"]
+        tags = _ghost_tags(data)
+        rows = [(row, "page" if row.get("page") else str(row.get("type", "post"))) for row in data["posts"]]
+    except (ValueError, RecursionError):
+        raise MarkdownError("not valid JSON") from None
+    except (LookupError, TypeError, AttributeError):
+        raise MarkdownError("not an export of Ghost") from None
+    for row, kind in rows:
+        post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
+        try:
+            yield post | _ghost_post(row, tags)
+        except MarkdownError as error:
+            yield post | {"error": error.reason}
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            yield post | {"error": "its fields are not those of a post"}
+
+
+def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
+    """Return the names of the tags of each post. Those that Ghost calls internal are left out."""
+    names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
+    tags: dict[Any, list[str]] = {}
+    for link in sorted(data.get("posts_tags", []), key=lambda link: link.get("sort_order") or 0):
+        if link["tag_id"] in names:
+            tags.setdefault(link["post_id"], []).append(names[link["tag_id"]])
+    return tags
+
+
+def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
+    names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
+    text = {name: row.get(name) or "" for name in names}
+    for name, value in text.items():
+        if not isinstance(value, str):
+            raise MarkdownError(f"`{name}` must be text")
+    html = text["html"].replace(SITE, "")
+    content = "" if html else text["markdown"] or _markdown_card(text["mobiledoc"])
+    for name, start in TEXT_STARTS.items():
+        if not html and not content and re.search(start, text[name]):
+            raise MarkdownError(f"its content is `{name}` without HTML: publish it in Ghost, or export it with HTML")
+    # Posts for members do not become public.
+    status = row.get("status") if row.get("visibility", "public") == "public" else "draft"
+    return {
+        "title": text["title"],
+        "slug": text["slug"],
+        "status": status if status in ("published", "scheduled") else "draft",
+        "published_at": _time(row.get("published_at")),
+        "created_at": _time(row.get("created_at")),
+        "tags": tags.get(row["id"], []),
+        "excerpt": text["custom_excerpt"],
+        "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
+        "html": html,
+        "content": content,
+    }
+
+
+def _markdown_card(mobiledoc: str) -> str:
+    """Return the Markdown of a post of Ghost 1 or 2."""
+    cards = json.loads(mobiledoc or "{}").get("cards", [])
+    texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
+    return "\n\n".join(filter(None, texts))
+
+
+def _time(value: Any) -> str:
+    try:
+        return rfc3339(value / 1000) if isinstance(value, int) else rfc3339_of(value or "")  # Ghost 0: milliseconds
+    except (ValueError, OverflowError, OSError):
+        return ""

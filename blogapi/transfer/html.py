@@ -1,0 +1,110 @@
+"""HTML as Markdown of the same meaning."""
+
+import re
+from html import unescape
+
+from bs4 import BeautifulSoup, Comment, Tag
+from bs4.exceptions import ParserRejectedMarkup
+from markdownify import ATX, MarkdownConverter
+
+from blogapi.files.front_matter import MarkdownError
+
+# Kept as it is: [gallery ids="1,2"], [/caption]
+SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
+# Text that CommonMark would take for markup: within a line, and at its start.
+MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
+LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
+LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
+BLANKS = re.compile("[ \t]{2,}")
+NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
+
+# Elements in which WordPress makes no paragraphs of bare lines, and those that it leaves alone altogether.
+BLOCK = re.compile(
+    r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
+    r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>",
+    re.IGNORECASE,
+)
+PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
+WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
+BLANK_LINES = re.compile(r"\n\s*\n")
+BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
+
+
+class Converter(MarkdownConverter):
+    """Converts HTML to Markdown of the same meaning; elements that Markdown lacks stay HTML."""
+
+    def escape(self, text: str, parent_tags: set[str]) -> str:
+        """Escape text that Markdown would take for markup, except in shortcodes."""
+        parts = SHORTCODE.split(text)
+        parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
+        return "".join(parts)
+
+    def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Fence a block of code, with more backticks than it has itself."""
+        fence = max(["``", *re.findall("`+", text)], key=len) + "`"
+        code = element.find("code")
+        classes = [*element.get_attribute_list("class"), *(code.get_attribute_list("class") if code else [])]
+        language = LANGUAGE.search(" ".join(filter(None, classes)))
+        text = text.strip("\n")
+        return f"\n\n{fence}{language[1] if language else ''}\n{text}\n{fence}\n\n" if text else ""
+
+    def convert_iframe(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Leave an element as it is, in its own paragraph."""
+        return f"\n\n{' '.join(str(element).split())}\n\n"
+
+    convert_audio = convert_embed = convert_object = convert_video = convert_iframe
+    convert_aside = convert_figure = MarkdownConverter.convert_div
+
+
+def markdown_of(html: str) -> str:
+    """Convert HTML to Markdown. Raise MarkdownError if it cannot be."""
+    try:
+        # Within an element Beautiful Soup takes nothing for the name of a file.
+        soup = BeautifulSoup(f"<div>{html}</div>", "html.parser")
+        _prepare(soup)
+        text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
+    except RecursionError:
+        raise MarkdownError("its HTML is nested too deeply") from None
+    except (ParserRejectedMarkup, ValueError):  # ValueError: for example of <ol start="²">
+        raise MarkdownError("its HTML is malformed") from None
+    return f"{text}\n" if text else ""
+
+
+def text_of(html: str) -> str:
+    """Return the text of a little HTML, for example of a title, without references to no character."""
+    return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
+
+
+def _prepare(soup: BeautifulSoup) -> None:
+    """Change HTML that markdownify does not convert well."""
+    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
+        comment.extract()
+    for block in soup.select("a :is(div, figcaption, figure, h1, h2, h3, h4, h5, h6, p)"):
+        block.insert_after(" ")
+        block.unwrap()  # A link in Markdown is within one paragraph.
+    soup.smooth()
+    for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
+        if not text.find_parent("pre"):
+            text.replace_with(BLANKS.sub(" ", text))
+    for element in soup.find_all(style=BACKGROUND):
+        address = BACKGROUND.search(element["style"])[1].strip()
+        if not element.find("img", src=address):
+            element.insert(0, soup.new_tag("img", src=address, alt=""))
+    for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
+        if isinstance(address := element.get(name), str):
+            element[name] = address.strip().translate(NOT_IN_ADDRESS)
+
+
+def paragraphs(html: str) -> str:
+    """Turn blank lines into paragraphs and other line breaks into `<br>`, as WordPress's wpautop does."""
+    parts = WHOLE.split(html.replace("\r\n", "\n"))
+    parts[::3] = ["".join(map(_paragraph, BLANK_LINES.split(BLOCK.sub(r"\n\n\g<0>\n\n", text)))) for text in parts[::3]]
+    del parts[2::3]  # the names of the elements
+    return "".join(parts)
+
+
+def _paragraph(text: str) -> str:
+    text = text.strip()
+    if not text or BLOCK.fullmatch(text) or PART.match(text):
+        return text
+    return f"<p>{text.replace(chr(10), '<br>')}</p>"

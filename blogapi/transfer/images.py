@@ -1,0 +1,166 @@
+"""The images of an import: the files to which the addresses in its posts lead, and how they are stored."""
+
+import os
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from blogapi.images import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
+from blogapi.storage import images
+from blogapi.storage.batches import write_each
+from blogapi.storage.engine import Database
+from blogapi.storage.images import IMAGE_ID, PART_BYTES
+from blogapi.transfer.content import IS_RELATIVE, with_images
+
+PAUSE_SECONDS = 0.01  # between two transactions
+PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
+SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
+# As an export writes addresses that need no server
+EXPORTED = re.compile(rf"(?<![\w./~%-])images/{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})\b")
+SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
+
+
+class LocalImages:
+    """The images in the folders of an import, and in those of its files.
+
+    `static` is the folder of a site's root, for addresses that begin there. `url` is that of the service, all of whose
+    images may have `max_bytes`.
+    """
+
+    def __init__(self, paths: Iterable[Path], static: Path | None, url: str, max_bytes: int):
+        self.url = url
+        self.max_bytes = max_bytes
+        self.static = static
+        folders = [path if path.is_dir() else path.parent for path in (*paths, *filter(None, [static]))]
+        self.roots = tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
+        self.counts = Counter(new=0, known=0, missing=0)
+        self.refused: dict[str, str] = {}  # the reasons, by the files
+        self._addresses: dict[str, str] = {}  # of the files that were read; empty if one is refused
+        self._stored: set[str] = set()
+        self._names: dict[Path, dict[str, list[str]]] = {}  # the images below a folder
+
+    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> tuple[str, ...]:
+        """Let the addresses in a post lead to the images that are found; return the files of these.
+
+        `folder` is that of the post's own file, below `top`, a folder that was given.
+        """
+        files: dict[str, None] = {}
+
+        def use(file: str | None) -> str:
+            address = file and self._address_of(file)
+            if address:
+                files[file] = None
+            return address or ""
+
+        def placed(address: str) -> str:
+            found = use(self._find(address, folder))
+            self.counts["missing"] += not found and bool(IS_RELATIVE.match(address))
+            return found or address
+
+        def embedded(name: str, label: str) -> str:
+            found = use(self._find_by_name(name, top)) if top else ""
+            self.counts["missing"] += not found and Path(name).suffix.lower() in SUFFIXES
+            text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
+            return found and f"![{text}]({found})"
+
+        if "cover_image" in fields:
+            fields["cover_image"] = placed(fields["cover_image"])
+        if "content" in fields:
+            fields["content"] = with_images(fields["content"], placed, embedded)
+        if folder:
+            exported = partial(EXPORTED.sub, lambda match: use(self._find(match[0], folder)) or match[0])
+            fields.update({name: each_text(value, exported) for name, value in fields.items()})
+        return tuple(files)
+
+    def _find(self, address: str, folder: Path | None) -> str | None:
+        """Return the real path of the file to which an address leads, if it is in one of the folders."""
+        match = PARTS.match(address)
+        path = unquote(match["path"])
+        if match["host"] or path.startswith("/"):
+            candidates = self._below_static(path)
+        else:
+            candidates = [folder / path] if folder and IS_RELATIVE.match(address) else []
+        return next(filter(None, map(self._allowed, candidates)), None)
+
+    def _below_static(self, path: str) -> Iterator[Path]:
+        """Yield the places of a path from the root, which may begin with the last folders of `static`."""
+        names = [name for name in path.split("/") if name]
+        last = Path(os.path.abspath(self.static)).parts[1:] if self.static else ()
+        for count in range(min(len(names), len(last) + 1) if self.static else 0):
+            if tuple(names[:count]) == last[len(last) - count :]:
+                yield self.static.joinpath(*names[count:])
+
+    def _allowed(self, path: Path) -> str | None:
+        real = os.path.realpath(path) if os.path.isfile(path) else ""
+        return real if real.startswith(self.roots) else None
+
+    def _find_by_name(self, name: str, top: Path) -> str | None:
+        """Return the one image below a folder that has this name, or this end of its path."""
+        if top not in self._names:
+            self._names[top] = images_below(top)
+        wanted = f"/{name.strip().lstrip('/')}".casefold()
+        named = self._names[top].get(wanted.rpartition("/")[2], ())
+        found = [path for path in named if path.casefold().endswith(wanted)]
+        return self._allowed(Path(found[0])) if len(found) == 1 else None
+
+    def _address_of(self, file: str) -> str:
+        """Return the address that the image in a file will have, or nothing if it is refused."""
+        if file not in self._addresses:
+            self._addresses[file] = ""
+            try:
+                with open(file, "rb") as opened:
+                    if os.path.getsize(file) > MAX_BYTES:
+                        raise InvalidImage(f"must have at most {MAX_BYTES // 1024**2} MiB")
+                    self._addresses[file] = self.url + images.identify(opened, file)[0].path
+            except OSError as error:
+                self.refused[file] = error.strerror or "cannot be read"
+            except (InvalidImage, UnsupportedImage) as error:
+                self.refused[file] = str(error)
+        return self._addresses[file]
+
+    def store(self, database: Database, file: str, dry_run: bool) -> None:
+        """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
+        if file in self._stored:
+            return
+        with open(file, "rb") as opened:
+            image, kept = images.identify(opened, file)
+            is_known = images.find_any(database, image.id) is not None
+            if not is_known and images.total_bytes(database) + image.bytes > self.max_bytes:
+                raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
+            if not is_known and not dry_run:
+                image = image._replace(upload=images.new_upload(database))
+                images.store(partial(write_patiently, database), image, kept.parts(opened, PART_BYTES))
+        self._stored.add(file)
+        self.counts["known" if is_known else "new"] += 1
+
+
+def write_patiently(database: Database, operation: Callable[..., Any], *arguments: Any) -> Any:
+    """Run an operation in a transaction, as posts are imported: wait for others, and let them write afterwards."""
+    pause = partial(time.sleep, PAUSE_SECONDS)
+    (result,) = write_each(database, lambda tx, _: operation(tx, *arguments), [None], 0, pause)
+    return result
+
+
+def images_below(top: Path) -> dict[str, list[str]]:
+    """Return the paths of the images below a folder by their names, without case."""
+    found = defaultdict(list)
+    for folder, below, files in os.walk(top):
+        below[:] = [name for name in below if not name.startswith((".", "node_modules"))]
+        for name in files:
+            if os.path.splitext(name)[1].lower() in SUFFIXES:
+                found[name.casefold()].append(os.path.join(folder, name))
+    return found
+
+
+def each_text(value: Any, replace: Callable[[str], str]) -> Any:
+    """Return a value with each text in it replaced."""
+    if isinstance(value, str):
+        return replace(value)
+    if isinstance(value, list):
+        return [each_text(each, replace) for each in value]
+    return {name: each_text(each, replace) for name, each in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,97 @@
+"""The report of an import: its counts, and what is left to do."""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, unquote
+
+import click
+
+from blogapi.files.front_matter import shown
+from blogapi.transfer.importer import Checked
+from blogapi.transfer.sources import Item
+
+EXAMPLES = 3
+CLEAR_LINE = "\r\x1b[K"  # of a progress bar
+# What an import notes, in the order in which it is printed, and the remedy for each.
+REMEDIES = {
+    "relative images": "not found; --static DIR finds those of the site's root, --base-url URL makes them absolute",
+    "shortcodes": "only the old site knows them: replace them",
+    "wiki links": "only the old site knows them: replace them",
+    "links to files": "they should lead to slugs",
+    "HTML": "it stays in the Markdown",
+    "other slugs": "--redirects FILE lists the old ones",
+    "old addresses": "--redirects FILE lists them",
+}
+# How the summary calls these outcomes, for scripts that read it
+SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
+
+
+class Report:
+    """The counts of an import, and what is left to do."""
+
+    def __init__(self, dry_run: bool):
+        self.dry_run = dry_run
+        self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
+        self.dropped: Counter[str] = Counter()
+        self.params: Counter[str] = Counter()  # the names that were kept
+        self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
+
+    def add(self, outcome: str, checked: Checked) -> None:
+        """Count a result; print why it failed, or what a dry run foresees."""
+        self.outcomes[outcome] += 1
+        if isinstance(checked, Item):
+            self.dropped.update(checked.dropped)
+            self.params.update([*checked.fields.get("params", ())])
+            for what, line in checked.notes.items():
+                self.places[what].append(f"{checked.source}:{line}" if line else checked.source)
+            if "other slugs" not in checked.notes and any(redirects_of(checked)):
+                self.places["old addresses"].append(checked.source)
+            if self.dry_run:
+                click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
+            return
+        for reason in checked:
+            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
+
+    def print(self, left_out: Mapping[str, int], images: Mapping[str, int]) -> None:
+        """Print the counts, with those of images and of what is not imported."""
+        would_be = "would be " if self.dry_run else ""
+        lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
+        if any(images.values()):
+            lines.append(f"images: {counted(images)}")
+        if left_out:
+            hint = " (--pages imports pages)" if "page" in left_out else ""
+            lines.append(f"{would_be}left out: {counted(left_out)}{hint}")
+        if self.params:
+            lines.append(f"params: {counted(dict(self.params.most_common()))}")
+        if self.dropped:
+            lines.append(f"{would_be}dropped: {counted(dict(self.dropped.most_common()))}")
+        for what, remedy in REMEDIES.items():
+            if places := self.places[what]:
+                more = ", …" if len(places) > EXAMPLES else ""
+                lines.append(f"{what} {len(places)} ({remedy}): {', '.join(places[:EXAMPLES])}{more}")
+        for line in lines:
+            click.echo(shown(line))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as a line of output."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def redirects_of(item: Item) -> Iterator[str]:
+    """Yield a line for each old address of a post that is not its slug."""
+    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
+        if path not in ("", item.fields["slug"]):
+            yield f"/{path} /{item.fields['slug']}\n"
+
+
+def _foreseen(item: Item, outcome: str) -> str:
+    fields = item.fields
+    status = fields.get("status", "draft" if outcome == "created" else "")
+    parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
+    named = {"tags": fields["tags"], "params": fields.get("params"), "drops": item.dropped}
+    parts += [f"{what} {', '.join(names)}" for what, names in named.items() if names]
+    parts += [f"images {len(item.images)}"] if item.images else []
+    parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]
+    return "; ".join(filter(None, parts))

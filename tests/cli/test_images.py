@@ -1,0 +1,62 @@
+"""`blogapi images`, and what backups and copies have of images."""
+
+from datetime import timedelta
+
+import pytest
+
+from blogapi.clock import earlier
+from blogapi.storage import engine_for, images, posts
+from blogapi.storage.engine import Database
+from blogapi.storage.images import StoredImage
+
+CONTENT = b"a" * images.PART_BYTES + b"b"
+
+
+@pytest.fixture
+def add(storage):
+    """Write an image that was uploaded some days ago."""
+
+    def add(number, days=2):
+        image = StoredImage(
+            f"{number:032x}", f"{storage.now}_{number}", f"{number}.jpg", "image/jpeg", len(CONTENT), 1, 1, ""
+        )
+        for part in range(2):
+            begin = part * images.PART_BYTES
+            storage.write(images.add_part, image.upload, part, CONTENT[begin : begin + images.PART_BYTES])
+        storage.write(images.add, image)
+        created_at = earlier(storage.now, timedelta(days=days))
+        storage.write(
+            lambda tx: tx.execute(images.Image.update(created_at=created_at).where(images.Image.id == image.id))
+        )
+        return f"{image.id}     262,145  {created_at}  {number}.jpg"
+
+    return add
+
+
+def test_they_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
+    used, unused, new = add(1, days=3), add(2), add(3, days=0)
+    storage.write(posts.add, {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}, "")
+    assert run("images") == (0, [new, unused, used], [])
+    assert run("images", "--unused") == (0, [unused], [])
+    assert run("images", "--unused", "--delete") == (0, [unused], [])
+    assert run("images") == (0, [new, used], [])
+    assert images.total_bytes(storage) == 2 * len(CONTENT)
+
+
+def test_only_unused_ones_can_be_deleted(run, add):
+    add(1)
+    status, output, error = run("images", "--delete")
+    assert (status, output, error[-1]) == (2, [], "Error: --delete needs --unused")
+
+
+def test_a_backup_and_a_copy_have_them(run, add, tmp_path):
+    add(1)
+    for command in ("backup", "copy"):
+        path = tmp_path / f"{command}.db"
+        assert run(command, path)[0] == 0
+        engine = engine_for(path)
+        engine.open(create=False)
+        database = Database(engine)
+        image = images.find(database, f"{1:032x}")
+        assert b"".join(images.read(database, image, 0, image.bytes)) == CONTENT
+        engine.close()

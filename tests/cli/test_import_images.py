@@ -1,0 +1,311 @@
+"""Images of imports and exports: which are found, to what their addresses become, and which files are written."""
+
+import json
+import os
+from io import BytesIO
+
+import pytest
+
+from blogapi.storage import images
+from blogapi.storage.models import Image, ImagePart
+from tests.cli.conftest import stored
+from tests.images.pictures import SECRET, gif, jpeg, png, webp
+
+URL = "http://127.0.0.1:8000"
+LOAF, RYE, OVEN, COVER = jpeg(), png(), webp(), gif()
+
+
+def image_of(content):
+    return images.identify(BytesIO(content), "a")[0]
+
+
+def address(content):
+    """The address of an image once it is stored."""
+    return URL + image_of(content).path
+
+
+def names(storage):
+    return sorted(image.name for image in images.page(storage, 100).images)
+
+
+def bytes_of(storage, content):
+    """What is stored of an image."""
+    image = images.find(storage, image_of(content).id)
+    return b"".join(images.read(storage, image, 0, image.bytes))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write files below a folder, which is returned."""
+
+    def write_all(files):
+        for name, content in files.items():
+            path = tmp_path / "blog" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / "blog"
+
+    return write_all
+
+
+def imported(run, storage, write, content, files, *options, name="a.md"):
+    """The content of a post that was imported with these images."""
+    top = write({name: f"---\nslug: a\ntitle: A\n---\n{content}", **files})
+    status, output, error = run("import", top, *options)
+    assert (status, error) == (0, []), output
+    return stored(storage)["a"]["content"]
+
+
+# What is found
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("![A loaf](loaf.jpg)", "![A loaf]({})"),
+        ("![](./loaf.jpg)", "![]({})"),
+        ('![A](loaf.jpg "Fresh")', '![A]({} "Fresh")'),
+        ("![A](pics/my%20loaf.jpg)", "![A]({})"),
+        ("![A](<pics/my loaf.jpg>)", "![A](<{}>)"),
+        ("![A](pics/loaf%20(1).jpg) and (more)", "![A]({}) and (more)"),
+        ("![A](loaf.jpg?w=300#top)", "![A]({})"),
+        ("[![A](loaf.jpg)](https://a.example)", "[![A]({})](https://a.example)"),
+        ("![A][loaf]\n\n[loaf]: loaf.jpg 'Fresh'", "![A][loaf]\n\n[loaf]: {} 'Fresh'"),
+        ('<img alt="A" src="pics/my loaf.jpg">', '<img alt="A" src="{}">'),
+        ("<IMG SRC=loaf.jpg width=3>", "<IMG SRC={} width=3>"),
+        ("![[loaf.jpg]]", "![loaf]({})"),
+        ("![[Loaf.JPG|300]]", "![Loaf]({})"),
+        ("![[loaf.jpg|300x200]] ![[pics/my loaf.jpg|A loaf]]", "![loaf]({}) ![A loaf]({})"),
+    ],
+)
+def test_an_image_beside_the_file_is_stored_and_the_link_leads_to_it(run, storage, write, content, expected):
+    files = {"loaf.jpg": LOAF, "pics/my loaf.jpg": LOAF, "pics/loaf (1).jpg": LOAF}
+    assert imported(run, storage, write, content, files) == expected.replace("{}", address(LOAF))
+    assert bytes_of(storage, LOAF) == b"".join(image_parts(LOAF))
+    assert SECRET not in bytes_of(storage, LOAF)
+
+
+def image_parts(content):
+    file = BytesIO(content)
+    return images.identify(file, "a")[1].parts(file, images.PART_BYTES)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "`![A](loaf.jpg)`",
+        "```\n![A](loaf.jpg)\n![[loaf.jpg]]\n```",
+        "![A](https://a.example/loaf.jpg)",
+        "![A](//a.example/loaf.jpg)",
+        "![A](/loaf.jpg)",
+        "![A](data:image/png;base64,AA)",
+        "![A](none.jpg) ![[none.jpg]] ![[two.jpg]]",
+        "![A](a%00.jpg) ![B](" + "x" * 300 + ") ![](pics)",
+        "[A](loaf.jpg)",
+    ],
+)
+def test_other_addresses_stay(run, storage, write, content):
+    files = {"loaf.jpg": LOAF, "pics/two.jpg": LOAF, "more/two.jpg": RYE}
+    assert imported(run, storage, write, content, files) == content
+    assert names(storage) == []
+
+
+def test_no_file_outside_of_the_folders_is_read(run, storage, write, tmp_path):
+    (tmp_path / "secret.jpg").write_bytes(LOAF)
+    top = write({"in/loaf.jpg": LOAF})
+    (top / "in/linked.jpg").symlink_to(tmp_path / "secret.jpg")
+    (top / "in/out").symlink_to(tmp_path)
+    content = f"![](../secret.jpg) ![](linked.jpg) ![](out/secret.jpg) ![](../../secret.jpg) ![]({tmp_path}/secret.jpg)"
+    (top / "in/a.md").write_text(content)
+    status, output, _ = run("import", top / "in", "--static", top / "in")
+    assert (status, output[1], stored(storage)["a"]["content"]) == (0, "images: new 0, known 0, missing 5", content)
+
+
+def test_an_image_may_be_in_another_folder_that_is_given(run, storage, write):
+    top = write({"posts/a.md": "![A](../assets/loaf.jpg)", "assets/loaf.jpg": LOAF})
+    run("import", top / "posts", "--static", top / "assets")
+    assert stored(storage)["a"]["content"] == f"![A]({address(LOAF)})"
+
+
+@pytest.mark.parametrize(
+    ("folder", "written"),
+    [
+        ("static", "/img/loaf.jpg"),
+        ("static", "https://old.example/img/loaf.jpg?x=1"),
+        ("static", "//old.example/img/loaf.jpg"),
+        ("wp-content", "https://old.example/wp-content/uploads/2020/loaf.jpg"),
+        ("site/content/images", "/content/images/2020/loaf.jpg"),
+        (".", "/assets/loaf.jpg"),
+    ],
+)
+def test_addresses_from_the_root_lead_to_the_static_folder(run, storage, write, tmp_path, folder, written):
+    files = dict.fromkeys(
+        [
+            "static/img/loaf.jpg",
+            "wp-content/uploads/2020/loaf.jpg",
+            "site/content/images/2020/loaf.jpg",
+            "assets/loaf.jpg",
+        ],
+        LOAF,
+    )
+    static = tmp_path / "blog" / folder
+    content = imported(run, storage, write, f"![A]({written})", files, "--static", static, name="_posts/a.md")
+    assert content == f"![A]({address(LOAF)})"
+
+
+def test_a_cover_is_stored_too(run, storage, write):
+    top = write({"a.md": "---\ncover: ./pics/loaf.jpg\n---\nA", "b.md": "---\nimage: /rye.png\n---\nB"})
+    write({"pics/loaf.jpg": LOAF, "static/rye.png": RYE})
+    assert run("import", top, "--static", top / "static")[1][:2] == [
+        "made 2, changed 0, unchanged 0, refused 0",
+        "images: new 2, known 0, missing 0",
+    ]
+    assert {post["cover_image"] for post in stored(storage).values()} == {address(LOAF), address(RYE)}
+
+
+def test_images_of_an_export_of_ghost_are_found(run, storage, write):
+    row = {"id": 1, "title": "A", "slug": "a", "feature_image": "__GHOST_URL__/content/images/c.gif"}
+    row |= {"html": '<p><img src="__GHOST_URL__/content/images/2020/loaf.jpg" alt="Loaf"></p>'}
+    top = write({"ghost.json": json.dumps({"data": {"posts": [row]}})})
+    write({"content/images/2020/loaf.jpg": LOAF, "content/images/c.gif": COVER})
+    run("import", top / "ghost.json", "--static", top / "content/images")
+    post = stored(storage)["a"]
+    assert (post["content"], post["cover_image"]) == (f"![Loaf]({address(LOAF)})\n", address(COVER))
+
+
+# What is said
+
+
+def test_a_second_import_changes_nothing_and_images_are_stored_once(run, storage, write):
+    files = {"loaf.jpg": LOAF, "same.jpg": LOAF, "b.md": "# B\n![](loaf.jpg)", "gone.md": "# C\n![](gone.png)"}
+    imported(run, storage, write, "![](loaf.jpg) ![](same.jpg)", files)
+    before = stored(storage)
+    status, output, _ = run("import", write({}))
+    assert (status, output[:2]) == (
+        0,
+        ["made 0, changed 0, unchanged 3, refused 0", "images: new 0, known 2, missing 1"],
+    )
+    assert (stored(storage), names(storage)) == (before, ["loaf.jpg"])
+
+
+def test_a_dry_run_says_what_would_be_stored_and_stores_nothing(run, storage, write):
+    top = write({"a.md": "![](loaf.jpg)", "loaf.jpg": LOAF})
+    output = run("import", "--dry-run", top)[1]
+    assert output[0] == f"{top}/a.md: would be created: a; draft; images 1"
+    assert output[2] == "images: new 1, known 0, missing 0"
+    assert list(storage.rows(Image.select(Image.id))) == list(storage.rows(ImagePart.select(ImagePart.number))) == []
+    assert stored(storage) == {}
+
+
+def test_without_images_all_stays_as_it_is(run, storage, write):
+    content = imported(run, storage, write, "![](loaf.jpg) ![[loaf.jpg]]", {"loaf.jpg": LOAF}, "--no-images")
+    assert (content, names(storage)) == ("![](loaf.jpg) ![[loaf.jpg]]", [])
+
+
+def test_a_file_that_is_no_image_is_named_and_its_link_stays(run, storage, write):
+    files = {"a.svg": "<svg/>", "cut.jpg": LOAF[:300], "a.md": "![](a.svg) ![](cut.jpg) ![](big.png)", "big.png": b""}
+    top = write(files)
+    os.truncate(top / "big.png", 1024**3)
+    status, output, error = run("import", top)
+    assert (status, output[1], stored(storage)["a"]["content"]) == (
+        0,
+        "images: new 0, known 0, missing 3",
+        files["a.md"],
+    )
+    assert error == [
+        f"{top}/a.svg: must be a JPEG, PNG, GIF, WebP or AVIF image; an SVG can run scripts",
+        f"{top}/cut.jpg: the file ends early",
+        f"{top}/big.png: must have at most 20 MiB",
+    ]
+
+
+def test_a_post_whose_images_have_no_room_is_refused(run, storage, write, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_IMAGES_MB", "0")
+    top = write({"a.md": "![](loaf.jpg)", "b.md": "B", "loaf.jpg": LOAF})
+    reason = "all images together would have more bytes than BLOGAPI_IMAGES_MB allows"
+    assert run("import", top)[::2] == (1, [f"{top}/a.md: its image {top}/loaf.jpg: {reason}"])
+    assert ([*stored(storage)], names(storage)) == (["b"], [])
+
+
+# The export
+
+
+@pytest.fixture
+def blog(run, write):
+    """A blog whose images are in all fields, imported."""
+    front = "---\nslug: a\ntitle: A\ndate: 2020-01-02\ncover: cover.gif\n---\n"
+    content = "![A loaf](loaf.jpg) and ![[rye.png]]\n\n[oven]: oven.webp\n"
+    files = {"a.md": front + content, "loaf.jpg": LOAF, "rye.png": RYE, "oven.webp": OVEN, "cover.gif": COVER}
+    run("import", write(files))
+
+
+def files_in(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def kept_of(*contents):
+    return {image_of(each).path.rpartition("/")[2]: b"".join(image_parts(each)) for each in contents}
+
+
+def test_an_export_has_the_images_that_posts_show_and_their_addresses_stay(run, storage, blog, tmp_path):
+    out = tmp_path / "out"
+    lines = ["written 1, unchanged 0, deleted 0", "images: written 4, unchanged 0, deleted 0"]
+    assert run("export", out) == (0, lines, [])
+    assert files_in(out / "images") == kept_of(LOAF, RYE, OVEN, COVER)
+    assert address(LOAF) in (out / "a.md").read_text()
+    before = {path: path.stat() for path in out.rglob("*")}
+    lines = ["written 0, unchanged 1, deleted 0", "images: written 0, unchanged 4, deleted 0"]
+    assert run("export", out)[1] == lines
+    assert {path: path.stat() for path in out.rglob("*")} == before
+
+
+def test_a_damaged_file_of_an_image_is_replaced(run, blog, tmp_path):
+    out = tmp_path / "out"
+    run("export", out)
+    image = out / "images" / image_of(LOAF).path.rpartition("/")[2]
+    image.write_bytes(image.read_bytes()[:-1] + b"x")
+    assert run("export", out)[1][1] == "images: written 1, unchanged 3, deleted 0"
+    assert files_in(out / "images") == kept_of(LOAF, RYE, OVEN, COVER)
+
+
+@pytest.mark.parametrize("name", ["blog", "images"])
+def test_delete_removes_images_that_no_post_shows_and_nothing_else(run, storage, blog, tmp_path, write, name):
+    out = tmp_path / name
+    run("export", out)
+    (out / "images/notes.txt").write_text("mine")
+    (out / "images/photo.jpg").write_bytes(LOAF)
+    (out / f"{'0' * 32}.jpg").write_bytes(LOAF)
+    (out / "images" / f"{'1' * 32}.jpg").symlink_to("photo.jpg")
+    others = {"notes.txt", "photo.jpg", f"{'1' * 32}.jpg"}
+    (tmp_path / "blog/a.md").write_text("---\nslug: a\n---\n![](loaf.jpg)")
+    run("import", tmp_path / "blog/a.md")
+    assert run("export", out)[1][1] == "images: written 0, unchanged 1, deleted 0"
+    assert run("export", out, "--delete")[1][1] == "images: written 0, unchanged 1, deleted 3"
+    assert {path.name for path in (out / "images").iterdir()} == {*kept_of(LOAF), *others}
+    assert (out / f"{'0' * 32}.jpg").exists()
+
+
+def test_a_standalone_export_needs_no_server(run, storage, blog, tmp_path):
+    run("export", tmp_path / "out", "--standalone")
+    text = (tmp_path / "out/a.md").read_text()
+    assert URL not in text
+    loaf, rye, oven, cover = (image_of(each).path[1:] for each in (LOAF, RYE, OVEN, COVER))
+    assert f"\ncover_image: {cover}\n" in text
+    assert text.endswith(f"\n![A loaf]({loaf}) and ![rye]({rye})\n\n[oven]: {oven}\n")
+
+
+def test_a_standalone_export_is_read_back_under_another_address(run, blog, write, tmp_path, monkeypatch):
+    texts = f"excerpt: See {address(OVEN)}\nparams: {{hero: '{address(COVER)}', all: [{{one: '{address(LOAF)}'}}, 2]}}"
+    content = f"[B]({address(LOAF)}) `{address(RYE)}`"
+    assert run("import", write({"b.md": f"---\nslug: b\n{texts}\n---\n{content}"}) / "b.md")[0] == 0
+    run("export", tmp_path / "out")
+    run("export", tmp_path / "standalone", "--standalone")
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "other.db"))
+    monkeypatch.setenv("BLOGAPI_URL", "https://new.example/blog")
+    assert run("init")[0] == 0
+    for made in ("made 2, changed 0, unchanged 0, refused 0", "made 0, changed 0, unchanged 2, refused 0"):
+        assert run("import", tmp_path / "standalone")[1][0] == made
+    run("export", tmp_path / "again")
+    before, after = files_in(tmp_path / "out"), files_in(tmp_path / "again")
+    assert after == {name: data.replace(URL.encode(), b"https://new.example/blog") for name, data in before.items()}
+    assert files_in(tmp_path / "again/images") == kept_of(LOAF, RYE, OVEN, COVER)

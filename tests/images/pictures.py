@@ -1,0 +1,113 @@
+"""Pictures of every kind, by Pillow, with segments and chunks that do not show."""
+
+import io
+import zlib
+from itertools import pairwise
+from random import Random
+from struct import pack
+
+from PIL import Image, ImageCms, PngImagePlugin
+
+SIZE = 61, 43  # pixels
+SECRET = b"48.137 N 11.575 E, with a telephone"
+XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><secret>%b</secret></x:xmpmeta>' % SECRET
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def photograph(mode: str = "RGB") -> Image.Image:
+    """Return a picture of noise on a gradient, which shows any difference."""
+    random = Random(7)
+    pixels = bytes((x * 3 + y * 2 + random.randrange(32)) % 256 for y in range(SIZE[1]) for x in range(3 * SIZE[0]))
+    return Image.frombytes("RGB", SIZE, pixels).convert(mode)
+
+
+def exif(orientation: int = 1) -> bytes:
+    """Return the Exif of a photograph: its place, its camera and its orientation."""
+    found = Image.Exif()
+    found[0x0112] = orientation
+    found[0x010F] = SECRET.decode()  # the camera
+    found.get_ifd(0x8825)[29] = "2026:11:20"  # GPS
+    return found.tobytes()
+
+
+def save(image: Image.Image, kind: str, **options: object) -> bytes:
+    """Return a picture as a file."""
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def jpeg(orientation: int = 1, mode: str = "RGB", **options: object) -> bytes:
+    """Return a photograph with Exif, a colour profile, a comment, other applications' data, and a video at its end."""
+    plain = save(photograph(mode), "JPEG", exif=exif(orientation), icc_profile=PROFILE, comment=SECRET, **options)
+    segments = b"".join(b"\xff" + bytes([marker]) + pack(">H", 2 + len(SECRET)) + SECRET for marker in (0xE2, 0xED))
+    return plain[:2] + segments + plain[2:] + b"ftypmp4 " + SECRET
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    """Return a chunk of a PNG."""
+    return pack(">I", len(data)) + kind + data + pack(">I", zlib.crc32(kind + data))
+
+
+def png(image: Image.Image | None = None, **options: object) -> bytes:
+    """Return a PNG with texts, Exif, a time and an unknown chunk, and something at its end."""
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("Comment", SECRET.decode())
+    texts.add_text("Author", SECRET.decode(), zip=True)
+    texts.add_itxt("XML:com.adobe.xmp", XMP.decode())
+    found = save(image or photograph(), "PNG", pnginfo=texts, exif=exif(), icc_profile=PROFILE, **options)
+    return found[:33] + chunk(b"tIME", b"\x07\xea\x0b\x14\x0a\x0a\x00") + chunk(b"prVt", SECRET) + found[33:] + SECRET
+
+
+def gif() -> bytes:
+    """Return an animation that repeats, with a comment and another application's data."""
+    frames = [photograph("P"), photograph("L").convert("P"), photograph("1").convert("P")]
+    found = save(frames[0], "GIF", save_all=True, append_images=frames[1:], duration=80, loop=3, comment=SECRET)
+    data = bytes([len(SECRET)]) + SECRET + b"\0"
+    return found[:-1] + b"!\xff\x0bXMP DataXMP" + data + b"!\x01\x0c" + bytes(12) + data + b";" + SECRET
+
+
+def riff(*chunks: tuple[bytes, bytes]) -> bytes:
+    """Return a WebP of chunks."""
+    body = b"".join(kind + pack("<I", len(data)) + data + b"\0" * (len(data) % 2) for kind, data in chunks)
+    return b"RIFF" + pack("<I", 4 + len(body)) + b"WEBP" + body
+
+
+def webp(**options: object) -> bytes:
+    """Return a WebP with Exif, XMP, a profile, an unknown chunk, and something at its end."""
+    found = save(photograph(), "WEBP", exif=exif(), xmp=XMP, icc_profile=PROFILE, **options)
+    unknown = b"SECR" + pack("<I", len(SECRET)) + SECRET + b"\0" * (len(SECRET) % 2)
+    return found[:4] + pack("<I", len(found) - 8 + len(unknown)) + found[8:] + unknown + SECRET
+
+
+def animated_webp() -> bytes:
+    """Return an animation with metadata."""
+    frames = [photograph(), photograph("L").convert("RGB")]
+    return save(frames[0], "WEBP", save_all=True, append_images=frames[1:], duration=80, exif=exif(), xmp=XMP)
+
+
+def cuts(content: bytes) -> list[bytes]:
+    """Return every truncation of a file."""
+    return [content[:end] for end, _ in pairwise(range(len(content) + 1))]
+
+
+PICTURES = {
+    "jpeg": jpeg(),
+    "jpeg, turned": jpeg(orientation=6),
+    "jpeg, grey": jpeg(mode="L"),
+    "jpeg, cmyk": jpeg(mode="CMYK"),
+    "jpeg, progressive": jpeg(progressive=True),
+    "jpeg, restarts": jpeg(restart_marker_blocks=1),
+    "png": png(),
+    "png, 16 bits": png(photograph("L").convert("I;16")),
+    "png, palette with transparency": png(photograph("P"), transparency=0),
+    "png, animated": png(save_all=True, append_images=[photograph("L").convert("RGB")], duration=80),
+    "gif": gif(),
+    "webp": webp(),
+    "webp, lossless": webp(lossless=True),
+    "webp, simple": save(photograph(), "WEBP"),
+    "webp, simple and lossless": save(photograph(), "WEBP", lossless=True),
+    "webp, animated": animated_webp(),
+    "avif": save(photograph(), "AVIF"),
+    "avif, animated": save(photograph(), "AVIF", save_all=True, append_images=[photograph("L").convert("RGB")]),
+}

@@ -1,0 +1,118 @@
+"""Images on the owner's page: uploads, the list, an image with its uses, and deletion."""
+
+from io import BytesIO
+
+import pytest
+from werkzeug.datastructures import FileStorage
+
+from blogapi.storage import images
+from blogapi.storage.models import Image, ImagePart
+from tests.images.pictures import gif, jpeg, png, webp
+from tests.owner.pages import follow, send, view
+
+URL = "http://127.0.0.1:8000"
+
+
+def upload(owner, content, name="loaf.jpg", page="/settings/images"):
+    action, fields = view(owner, page).form("Upload")
+    answer = send(owner, action, fields | {"file": FileStorage(BytesIO(content), name)})
+    return answer, follow(owner, answer)
+
+
+def test_an_uploaded_image_is_shown_with_its_markdown(owner):
+    answer, page = upload(owner, jpeg(orientation=6))
+    path = answer.headers["Location"].replace("/settings", "") + ".jpg"
+    assert (page.status, page.said[0]) == (200, "“loaf.jpg” was uploaded.")
+    assert page.soup.select_one("main img")["src"] == path
+    assert owner.get(path).content_type == "image/jpeg"
+    assert page.all(".copied code") == [f"![loaf]({URL}{path})", URL + path]
+    assert page.all(".about dd")[1] == "image/jpeg"
+    assert upload(owner, jpeg(orientation=6), "other.jpg")[1].said[0] == "“loaf.jpg” was uploaded before."
+    listed = view(owner, "/settings/images")
+    assert (listed.all(".card h2"), listed.all(".copied code")) == (["loaf.jpg"], [f"![loaf]({URL}{path})"])
+
+
+def test_a_name_is_text_in_markdown_too(owner):
+    page = upload(owner, png(), "a [b] <i>.png")[1]
+    assert page.all(".copied code")[0].startswith(r"![a \[b\] <i>](http")
+    assert page.soup.select("main i") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "said"),
+    [
+        (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image."),
+        (jpeg()[:300], 400, "File: the file ends early."),
+        (bytes(20 * 1024**2 + 1), 413, "An image must have at most 20,971,520 bytes."),
+    ],
+)
+def test_a_file_that_is_no_image_is_refused_with_the_reason(owner, count, content, status, said):
+    answer, page = upload(owner, content)
+    assert (answer.status_code, page.said[0], count(ImagePart)) == (status, said, 0)
+
+
+def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, count):
+    other = view(owner, "/settings/keys").form("Create key")[1]["form_token"]
+    for client, token in ((owner, ""), (owner, other), (stranger, "")):
+        data = {"form_token": token, "file": (BytesIO(png()), "a.png")}
+        assert client.post("/settings/images/upload", data=data).status_code == 403
+    assert (count(Image), count(ImagePart)) == (0, 0)
+
+
+def test_the_form_of_a_post_uploads_in_a_page_of_its_own(owner, client):
+    client.post("/v1/posts", json={"title": "A", "content": "B"})
+    for path in ("/settings/posts/new", "/settings/posts/1/edit"):
+        page = view(owner, path)
+        assert page.soup.find(id="upload")["target"] == "_blank"
+        assert upload(owner, png(), page=path)[0].status_code == 303
+
+
+def test_the_form_of_a_post_shows_its_cover_if_it_is_an_image_of_this_service(owner, client):
+    path = upload(owner, png())[0].headers["Location"].replace("/settings", "") + ".png"
+    for number, (cover, shown) in enumerate(((URL + path, [path]), (f"https://a.example{path}", [])), 1):
+        client.post("/v1/posts", json={"title": "A", "content": "B", "cover_image": cover})
+        found = view(owner, f"/settings/posts/{number}/edit").soup.select("main img")
+        assert [each["src"] for each in found] == shown
+
+
+def test_the_list_has_pages(owner, database):
+    for number in range(21):
+        fields = (f"{number:032x}", f"{number}", f"{number}.png", "image/png", 0, 1, 1, "")
+        database.write(images.add, images.StoredImage(*fields))
+    first = view(owner, "/settings/images")
+    assert first.all(".card h2") == [f"{number}.png" for number in range(20, 0, -1)]
+    (older,) = first.soup.select(".pages a")
+    assert view(owner, older["href"]).all(".card h2") == ["0.png"]
+    assert view(owner, "/settings/images?before=1").status == 400
+
+
+def test_an_image_that_is_shown_names_its_posts_and_is_not_deleted(owner, client):
+    answer, page = upload(owner, png())
+    delete = page.form("Yes, delete")
+    url = URL + answer.headers["Location"].replace("/settings", "") + ".png"
+    for title in "ABC":
+        client.post("/v1/posts", json={"title": title, "content": f"![]({url})"})
+    client.patch("/v1/posts/2", json={"content": "B"})
+    client.delete("/v1/posts/3")
+    page = view(owner, answer.headers["Location"])
+    assert [(each.text, each["href"]) for each in page.soup.select("main li a")] == [
+        ("post 1 (a)", "/settings/posts/1"),
+        ("revision 1 of post 2", "/settings/posts/2/history/1"),
+        ("post 3 in the trash", "/settings/trash/3"),
+    ]
+    assert [view(owner, each["href"]).status for each in page.soup.select("main li a")] == [200] * 3
+    refused = owner.post(delete[0], data=delete[1], content_type="multipart/form-data")
+    assert refused.status_code == 400
+    assert "Nothing was deleted. Still shown by post 1 (a), revision 1 of post 2" in refused.text
+
+
+def test_an_image_that_nothing_shows_is_deleted(owner, count):
+    for content in (png(), gif(), webp()):
+        page = upload(owner, content)[1]
+    page = page.press("Yes, delete")
+    assert (page.said[0], len(page.all(".card h2")), count(Image)) == ("“loaf.jpg” was deleted.", 2, 2)
+
+
+@pytest.mark.parametrize("path", ["/settings/images/1", f"/settings/images/{'0' * 32}", "/settings/images/upload"])
+def test_an_image_that_does_not_exist_is_not_found(owner, path):
+    assert view(owner, path).status == 404

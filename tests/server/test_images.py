@@ -1,0 +1,104 @@
+"""Large images over a socket: memory stays bounded, others do not wait, and what breaks off leaves nothing."""
+
+import socket
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from tests.images.pictures import photograph, save
+from tests.service import Server, eventually
+
+pytestmark = pytest.mark.slow
+
+LARGE = save(photograph().resize((2500, 2600)), "PNG", compress_level=0)  # 19.5 MB
+PNG = {"Content-Type": "image/png"}
+MEGABYTES = 250
+WAIT_SECONDS = 0.1
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    database = tmp_path_factory.mktemp("images") / "blog.db"
+    with Server(database, measured=True, BLOGAPI_RATE_LIMIT=1_000_000, BLOGAPI_BODY_SECONDS=2) as server:
+        yield server
+
+
+@pytest.fixture
+def others(server):
+    """Another client, which reads all the time: how long the server worked for it at most, and its most memory."""
+    done, waits, memory = threading.Event(), [0.0], [0.0]
+
+    def read():
+        while not done.wait(0.005):
+            waits.append(server.wait("/v1/posts")[1])
+            memory.append(server.memory)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    yield lambda: (max(waits) < WAIT_SECONDS, max(memory) < MEGABYTES)
+    done.set()
+    thread.join()
+
+
+def upload(server, content=LARGE, **headers):
+    return server.request("POST", "/v1/images", content, **PNG | headers)
+
+
+def test_fifty_uploads_at_once_take_turns_or_are_told_to_try_again(server, others):
+    statuses = []
+    threads = [threading.Thread(target=lambda: statuses.append(upload(server)[0])) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {200, 503} >= set(statuses) - {201}
+    assert others() == (True, True)
+
+
+def test_two_hundred_slow_downloads_keep_little_in_memory(server, others):
+    image = upload(server)[2]
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(server.connect()) for _ in range(200)]
+        for sock in sockets:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.sendall(f"GET /images/{image['id']}.png HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            for sock in sockets:
+                sock.recv(1000)
+        assert others() == (True, True)
+    status, _, _ = server.request("HEAD", f"/images/{image['id']}.png")
+    assert status == 200
+
+
+def test_a_body_in_chunks_is_an_image_too(server):
+    status, _, image = server.request("POST", "/v1/images", iter([LARGE[:100_000], LARGE[100_000:]]), **PNG)
+    assert (status, image["bytes"]) in ((200, len(LARGE)), (201, len(LARGE)))
+
+
+@pytest.mark.parametrize("length", [len(LARGE), 2**40])
+def test_an_upload_that_breaks_off_leaves_nothing_and_holds_no_place(server, length):
+    before = server.open_files
+    head = server.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", f"Content-Length: {length}")
+    for _ in range(5):
+        with server.connect() as sock:
+            sock.sendall(head + LARGE[:300_000])
+    eventually(lambda: server.open_files <= before)
+    assert upload(server)[0] in (200, 201)
+
+
+def test_an_upload_that_stalls_ends(server):
+    with server.connect() as sock:
+        sock.sendall(
+            server.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", "Content-Length: 99") + b"\x89PNG"
+        )
+        assert sock.recv(12) == b"HTTP/1.1 408"
+
+
+def test_a_download_is_ended_if_nobody_reads(server):
+    image = upload(server)[2]
+    with server.connect() as sock:
+        sock.sendall(f"GET /images/{image['id']}.png HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        eventually(lambda: "(the client did not take it)" in server.log)

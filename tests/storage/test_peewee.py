@@ -1,0 +1,54 @@
+"""Peewee's own queries, as its documentation shows them: the models use the database of the application."""
+
+import threading
+
+import pytest
+
+from blogapi.storage import lists, posts
+from blogapi.storage.models import ApiKey, Post, PostTag
+
+HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
+
+
+@pytest.fixture
+def post_id(database):
+    return database.write(posts.add, HELLO, "first").id
+
+
+def test_models_find_what_the_service_stores(database, post_id):
+    post = Post.get_by_id(post_id)
+    assert (post.slug, post.status) == ("hello", "published")
+    assert [tag.name for tag in PostTag.select().where(PostTag.post_id == post_id)] == ["News"]
+    assert Post.select().where(Post.slug == "nothing").first() is None
+
+
+def test_the_service_finds_what_models_store(database, client):
+    ApiKey.update(name="renamed").execute()
+    assert [key.name for key in ApiKey.select()] == ["renamed"]
+    assert client.get("/v1/posts").status_code == 200
+
+
+def test_a_transaction_of_peewee_is_atomic(database, post_id):
+    with database.engine.peewee.atomic() as transaction:
+        Post.update(slug="other").where(Post.id == post_id).execute()
+        transaction.rollback()
+    assert Post.get_by_id(post_id).slug == "hello"
+
+
+@pytest.mark.sqlite
+def test_threads_have_connections_of_their_own(database):
+    """On a server with threads, requests read and write at the same time."""
+    outcomes = []
+
+    def work(number):
+        for each in range(10):
+            post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, "first")
+            found = lists.page(database, lists.ListQuery(100)).posts
+            outcomes.append((post.id, post.document in found))
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [(post_id, True) for post_id in range(1, 41)]

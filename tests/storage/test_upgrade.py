@@ -1,0 +1,105 @@
+"""The upgrade of a database that 1.0.0 has written."""
+
+import gzip
+import sqlite3
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from blogapi import create_app
+from blogapi.config import Config
+from blogapi.storage import engine_for
+from blogapi.storage.copy import VERSION, copy
+from blogapi.storage.errors import Unavailable
+from tests.blogs import SAMPLES
+from tests.postgresql import PROGRAMS
+
+KEY = "blog_" + "A" * 43  # of the sample
+OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A database of 1.0.0."""
+    path = tmp_path / "old.db"
+    path.write_bytes(gzip.decompress((SAMPLES / "blog-1.0.0.db.gz").read_bytes()))
+    return path
+
+
+def query(path, sql):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def answers(database):
+    """What a client of the sample sees."""
+    app = create_app(Config(database=database))
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
+    paths = ["/v1/posts", "/v1/posts/1/revisions/1", "/v1/trash", "/v1/tags", "/v1/posts?q=words", "/v1/webhooks"]
+    found = [client.get(path).json for path in paths]
+    assert client.get("/v1/images").json == []
+    app.extensions["blogapi"].database.close()
+    return found
+
+
+def test_it_is_upgraded_when_it_is_opened_and_nothing_is_lost(old, tmp_path):
+    tables = [name for (name,) in query(old, "SELECT name FROM sqlite_master WHERE type = 'table'")]
+    before = {name: query(old, f"SELECT * FROM {name}") for name in tables if not name.startswith("search")}
+    (posts, revision, trash, tags, found, webhooks) = answers(old)
+    assert [post["title"] for post in posts] == ["Post 1", "Changed"]
+    assert (revision["title"], trash[0]["post"]["title"], tags) == (
+        "Post 0",
+        "Post 2",
+        [{"name": "Travel", "posts": 2}],
+    )
+    assert (found, webhooks[0]["url"]) == (posts, "https://8.8.8.8/")
+    used = "api_key", "sqlite_sequence"  # the day of the last use
+    assert {name: query(old, f"SELECT * FROM {name}") for name in before if name not in used} == {
+        name: rows for name, rows in before.items() if name not in used
+    }
+    new = tmp_path / "new.db"
+    engine_for(new).open()
+    schema = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+    assert query(old, schema) == query(new, schema)
+    assert query(old, "PRAGMA user_version") == [(VERSION,)]
+
+
+def test_a_command_that_may_not_change_it_refuses_it(old):
+    with pytest.raises(Unavailable, match=OLDER):
+        engine_for(old).open(create=False)
+    assert query(old, "PRAGMA user_version") == [(1,)]
+
+
+def test_an_upgrade_that_fails_changes_nothing(old):
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute("CREATE TABLE image_part (another)")
+    with pytest.raises(Unavailable):
+        engine_for(old).open()
+    assert query(old, "PRAGMA user_version") == [(1,)]
+    assert query(old, "SELECT 1 FROM sqlite_master WHERE name = 'image'") == []
+
+
+def test_it_can_be_backed_up_and_copied_as_it_is(old, tmp_path):
+    engine_for(old).backup(tmp_path / "backup.db")
+    copy(engine_for(old), engine_for(tmp_path / "copy.db"))
+    assert answers(tmp_path / "backup.db") == answers(tmp_path / "copy.db") == answers(old)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+def test_a_database_of_postgresql_is_upgraded(url):
+    columns = "SELECT * FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name, column_name"
+    indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
+    with psycopg.connect(url, autocommit=True) as connection:
+        before = [connection.execute(query).fetchall() for query in (columns, indexes)]
+        connection.execute("DROP TABLE image, image_part")
+        connection.execute("UPDATE blogapi SET version = 1")
+        with pytest.raises(Unavailable, match=OLDER):
+            engine_for(url).open(create=False)
+        engine = engine_for(url)
+        engine.open()
+        engine.close()
+        assert [len(connection.execute(query).fetchall()) for query in (columns, indexes)] == [*map(len, before)]
+        assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)

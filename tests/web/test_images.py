@@ -1,0 +1,328 @@
+"""Images, by HTTP: uploads, their list, their public addresses, and deletion."""
+
+import hashlib
+import io
+from urllib.parse import quote
+
+import pytest
+
+from blogapi.storage import images
+from blogapi.storage.models import ImagePart
+from blogapi.web import uploads
+from tests.conftest import message
+from tests.images.pictures import gif, jpeg, photograph, png, save, webp
+from tests.web.test_keys_scope import with_key
+
+NOW = "2026-11-20T12:00:00Z"
+LARGE = save(photograph().resize((1600, 1200)), "PNG", compress_level=0)  # 22 parts
+
+
+def upload(client, content, name="loaf.jpg", before=""):
+    head = f'{before}--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    form = head.encode() + content + b"\r\n--b--\r\n"
+    return client.post("/v1/images", data=form, content_type="multipart/form-data; boundary=b")
+
+
+def send(client, content, content_type="image/jpeg", query="?name=loaf.jpg"):
+    return client.post(f"/v1/images{query}", data=content, content_type=content_type)
+
+
+@pytest.fixture
+def image(client):
+    """An image that was uploaded."""
+    return upload(client, jpeg()).json
+
+
+def test_an_upload_creates_an_image_whose_id_is_that_of_its_bytes(client):
+    answer = upload(client, jpeg(orientation=6))
+    image_id = answer.json["id"]
+    kept = client.get(f"/images/{image_id}.jpg").data
+    assert (answer.status_code, answer.headers["Location"]) == (201, f"/v1/images/{image_id}")
+    assert answer.json == {
+        "id": hashlib.sha256(kept).hexdigest()[:32],
+        "url": f"http://127.0.0.1:8000/images/{image_id}.jpg",
+        "name": "loaf.jpg",
+        "type": "image/jpeg",
+        "bytes": len(kept),
+        "width": 43,
+        "height": 61,
+        "created_at": NOW,
+    }
+    assert client.get(f"/v1/images/{image_id}").json == answer.json
+    assert client.get("/v1/images").json == [answer.json]
+
+
+def test_the_same_image_again_is_the_one_that_is_there(client, clock, count):
+    first = send(client, LARGE)
+    clock.now += 60
+    for answer in (send(client, LARGE, query="?name=b.png"), send(client, LARGE)):
+        assert (answer.status_code, answer.json, "Location" in answer.headers) == (200, first.json, False)
+    assert count(ImagePart) == -(-first.json["bytes"] // images.PART_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("content", "extension", "media_type"),
+    [
+        (jpeg(), "jpg", "image/jpeg"),
+        (png(), "png", "image/png"),
+        (gif(), "gif", "image/gif"),
+        (webp(), "webp", "image/webp"),
+    ],
+)
+@pytest.mark.parametrize("content_type", ["image/jpeg", "image/x-anything", ""])
+def test_the_bytes_say_what_an_image_is(client, content, extension, media_type, content_type):
+    answer = send(client, content, content_type)
+    assert (answer.status_code, answer.json["type"]) == (201, media_type)
+    assert answer.json["url"].endswith(f".{extension}")
+    public = client.get(f"/images/{answer.json['id']}.{extension}")
+    assert (public.content_type, len(public.data)) == (media_type, answer.json["bytes"])
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("loaf.jpg", "loaf.jpg"),
+        ("/home/ada/loaf.jpg", "loaf.jpg"),
+        ("C:\\Pictures\\loaf.jpg", "loaf.jpg"),
+        ("Käse & Brot.jpg", "Käse & Brot.jpg"),
+        ("a\tb\n\u2028.jpg", "ab.jpg"),
+    ],
+)
+def test_a_name_is_kept_without_its_folder_and_control_characters(client, name, stored):
+    assert send(client, png(), query=f"?name={quote(name)}").json["name"] == stored
+
+
+def test_the_end_of_a_long_name_is_kept(client):
+    assert upload(client, jpeg(), "x" * 300 + ".jpg").json["name"] == "x" * 251 + ".jpg"
+
+
+def test_an_image_without_a_name_gets_one(client):
+    for query, content in (("", jpeg()), ("?name=/", jpeg(orientation=3))):
+        image = send(client, content, query=query).json
+        assert image["name"] == f"{image['id'][:8]}.jpg"
+
+
+# What is refused
+
+IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "expected"),
+    [
+        (b"", 415, IS_ONE_OF),
+        (b"Hello", 415, IS_ONE_OF),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, f"{IS_ONE_OF}; an SVG can run scripts"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0", 415, f"{IS_ONE_OF}; convert HEIC to JPEG first"),
+        (jpeg()[:300], 400, "file: the file ends early"),
+        (b"\0" * (20 * 1024**2 + 1), 413, "an image must have at most 20,971,520 bytes"),
+    ],
+)
+def test_what_is_no_sound_image_is_refused_and_nothing_is_kept(client, count, content, status, expected):
+    assert message(send(client, content), status) == expected
+    assert message(upload(client, content), status) == expected
+    assert count(ImagePart) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "expected"),
+    [
+        ({"json": {}}, 415, "Content-Type: must be multipart/form-data with a part `file`, or an image/* type"),
+        ({"data": {"image": [b"a"]}}, 400, "file: missing; the form must have a part of this name"),
+        ({"data": b"a", "content_type": "multipart/form-data; boundary=b"}, 400, "body: must be multipart/form-data"),
+        ({"data": b"a", "content_type": "multipart/form-data"}, 400, "body: must be multipart/form-data that ends"),
+        ({"data": {"file": [b"a", b"b"]}}, 400, "file: must be given once"),
+        ({"data": {"a": "b" * 70_000, "file": [b""]}}, 413, "body: must have at most 65,536 bytes besides the file"),
+        ({"data": {str(n): "b" for n in range(9)}}, 400, "body: must be multipart/form-data that ends with its"),
+    ],
+)
+def test_a_body_of_another_form_is_refused(client, body, status, expected):
+    if isinstance(data := body.get("data"), dict):
+        files = {
+            name: [(io.BytesIO(each), "a") for each in data[name]] for name in data if isinstance(data[name], list)
+        }
+        body = {"content_type": uploads.FORM, "data": data | files}
+    assert message(client.post("/v1/images", **body), status).startswith(expected)
+
+
+def test_other_parts_of_a_form_are_ignored(client):
+    assert (
+        upload(client, jpeg(), before='--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nA loaf\r\n').status_code
+        == 201
+    )
+
+
+def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
+    service = app.extensions["blogapi"]
+    assert service.config.images_mb == 2048
+    object.__setattr__(service.config, "images_mb", 5)
+    answer = send(client, LARGE)
+    assert message(answer, 413) == "all images together must have at most 5 MiB (BLOGAPI_IMAGES_MB)"
+    object.__setattr__(service.config, "images_mb", 0)
+    assert message(upload(client, jpeg()), 413) == "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+
+
+@pytest.mark.parametrize(("scope", "status"), [("read-only", 200), ("published-only", 404)])
+def test_smaller_keys_may_read_or_see_nothing(app, image, scope, status):
+    smaller = with_key(app, scope)
+    for path in ("/v1/images", f"/v1/images/{image['id']}"):
+        assert smaller.get(path).status_code == status
+        assert smaller.delete(path).status_code in (403, 405)
+    assert upload(smaller, png()).status_code == 403
+
+
+# The list
+
+
+def test_the_list_has_pages_newest_first_also_while_images_are_deleted(client, clock):
+    ids = []
+    for content in (jpeg(), png(), gif(), webp()):
+        ids.append(upload(client, content).json["id"])
+        clock.now += 60
+    first = client.get("/v1/images?limit=2")
+    assert [image["id"] for image in first.json] == ids[:1:-1]
+    assert (
+        client.get("/v1/images", headers={"If-None-Match": client.get("/v1/images").headers["ETag"]}).status_code == 304
+    )
+    client.delete(f"/v1/images/{ids[2]}")
+    link = first.headers["Link"].partition(">")[0][1:]
+    assert [image["id"] for image in client.get(link).json] == ids[1::-1]
+    assert [image["id"] for image in client.get(f"/v1/images?before={ids[1]}").json] == ids[:1]
+    wrong = "before: must be the id of an image, or the value that Link gave"
+    for before in ("1", f"yesterday_{ids[1]}"):
+        assert message(client.get(f"/v1/images?before={before}")) == wrong
+    assert message(client.get(f"/v1/images?before={ids[2]}"), 404) == "no such image"
+
+
+# The public address
+
+
+def test_anybody_may_see_an_image(client, stranger, image):
+    path = f"/images/{image['id']}.jpg"
+    answer = stranger.get(path)
+    assert answer.status_code == 200
+    headers = {name: value for name, value in answer.headers if not name.startswith("X-RateLimit")}
+    assert headers == {
+        "Content-Type": "image/jpeg",
+        "Content-Length": str(image["bytes"]),
+        "ETag": f'"{image["id"]}"',
+        "Content-Disposition": 'inline; filename="loaf.jpg"',
+        "Accept-Ranges": "bytes",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Access-Control-Allow-Origin": "*",
+        "Cache-Control": "public, max-age=31536000, immutable",
+    }
+    head = stranger.head(path)
+    assert (head.data, head.headers["Content-Length"]) == (b"", str(image["bytes"]))
+    cached = stranger.get(path, headers={"If-None-Match": headers["ETag"]})
+    assert (cached.status_code, cached.data, cached.headers["ETag"]) == (304, b"", headers["ETag"])
+    assert client.get(path).data == answer.data
+
+
+@pytest.mark.parametrize("path", ["{}.png", "{}.jpeg", "{}", "{}.JPG", "0" * 32 + ".jpg", "A.jpg", "", "../v1/posts"])
+def test_any_other_address_is_404(stranger, image, path):
+    assert stranger.get(f"/images/{path.format(image['id'])}").status_code == 404
+
+
+def test_a_name_beyond_ascii_is_encoded(client, stranger):
+    image = upload(client, jpeg(), "Käse.jpg").json
+    answer = stranger.get(f"/images/{image['id']}.jpg")
+    assert answer.headers["Content-Disposition"] == "inline; filename*=UTF-8''K%C3%A4se.jpg"
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "end"),
+    [
+        ("0-0", 0, 1),
+        ("262143-262144", 262143, 262145),
+        ("-7", -7, None),
+        ("1000000-", 1_000_000, None),
+        ("5-99999999", 5, None),
+    ],
+)
+def test_one_range_is_answered(client, stranger, header, start, end):
+    image = send(client, LARGE).json
+    path = f"/images/{image['id']}.png"
+    whole = stranger.get(path).data
+    answer = stranger.get(path, headers={"Range": f"bytes={header}"})
+    part = whole[start:end]
+    first = start % len(whole)
+    assert (answer.status_code, answer.data == part) == (206, True)
+    assert answer.headers["Content-Range"] == f"bytes {first}-{first + len(part) - 1}/{len(whole)}"
+    assert answer.headers["Content-Length"] == str(len(part))
+
+
+@pytest.mark.parametrize("header", ["bytes=0-1,3-4", "lines=0-1", "bytes=5-1", "bytes", "bytes=a-b"])
+def test_any_other_range_is_ignored(stranger, image, header):
+    answer = stranger.get(f"/images/{image['id']}.jpg", headers={"Range": header})
+    assert (answer.status_code, len(answer.data)) == (200, image["bytes"])
+
+
+def test_a_range_beyond_the_end_is_416(stranger, image):
+    answer = stranger.get(f"/images/{image['id']}.jpg", headers={"Range": "bytes=9999999-"})
+    assert message(answer, 416) == f"Range: it has {image['bytes']:,} bytes"
+    assert answer.headers["Content-Range"] == f"bytes */{image['bytes']}"
+
+
+def test_a_range_of_an_image_that_is_another_now_is_ignored(stranger, image):
+    path, tag = f"/images/{image['id']}.jpg", f'"{image["id"]}"'
+    for if_range, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), ("Fri, 20 Nov 2026 12:00:00 GMT", 200)):
+        answer = stranger.get(path, headers={"Range": "bytes=0-1", "If-Range": if_range})
+        assert answer.status_code == status
+
+
+# Deletion
+
+
+def test_an_image_that_is_shown_is_not_deleted(client, image):
+    path, url = f"/v1/images/{image['id']}", image["url"]
+    client.post("/v1/posts", json={"title": "A", "content": f"![loaf]({url})"})
+    client.post("/v1/posts", json={"title": "B", "content": "B", "cover_image": url})
+    client.post("/v1/posts", json={"title": "C", "content": "C", "excerpt": url})
+    client.post("/v1/posts", json={"title": "D", "content": "D", "params": {"photo": [url]}})
+    assert message(client.delete(path)) == "image: still shown by post 1 (a), post 2 (b), post 3 (c)"
+    for post_id in (2, 3):
+        client.delete(f"/v1/posts/{post_id}?permanent=true")
+    client.patch("/v1/posts/1", json={"content": "None."})
+    client.delete("/v1/posts/4")
+    assert message(client.delete(path)) == "image: still shown by revision 1 of post 1, post 4 in the trash"
+    client.delete("/v1/trash/4")
+    client.delete("/v1/posts/1?permanent=true")
+    assert client.delete(path).status_code == 204
+
+
+def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client, stranger, count):
+    image = send(client, LARGE).json
+    assert client.delete(f"/v1/images/{image['id']}").status_code == 204
+    assert count(ImagePart) == 0
+    for path in (f"/v1/images/{image['id']}", f"/images/{image['id']}.png"):
+        assert client.get(path).status_code == 404
+    assert client.delete(f"/v1/images/{image['id']}").status_code == 404
+    assert send(client, LARGE).status_code == 201
+
+
+def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, database, clock, count, sender):
+    image = send(client, LARGE).json
+    lost = images.new_upload(database)
+    for number in range(40):
+        database.write(images.add_part, lost, number, b"x")
+    kept = count(ImagePart) - 40
+    sender.prune()
+    assert count(ImagePart) == kept + 40
+    clock.now += 24 * 3600 + 1
+    sender.prune()
+    assert count(ImagePart) == kept
+    assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
+
+
+def test_a_request_with_too_many_uploads_at_a_time_is_503(client, app):
+    place = app.extensions["blogapi"].uploads.place
+    with place("other"), place("other"), place("another"), place("one more"):
+        answer = upload(client, jpeg())
+        assert (message(answer, 503).partition(" (id")[0], answer.headers["Retry-After"]) == (
+            "too many uploads at a time; try again",
+            "1",
+        )
+    assert upload(client, jpeg()).status_code == 201

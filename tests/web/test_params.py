@@ -1,0 +1,196 @@
+"""Params of posts, by HTTP."""
+
+import json
+
+import pytest
+
+from tests.conftest import NOON, message
+
+PARAMS = {"author": "Ada", "math": True, "weight": 10, "ratio": 1.0, "series": {"name": "Lakes", "parts": [1, [2]]}}
+POST = {"title": "A", "content": "B", "params": PARAMS}
+# Names and texts that look like other parts of a stored post
+HOSTILE = {
+    "status": "scheduled",
+    "updated_at": "2000-01-01T00:00:00Z",
+    "tags": ["x"],
+    "content": '","tags":[],"status":"draft","params":{"a":1}}',
+    "params": {"params": {"published_at": "1999-01-01T00:00:00Z", "excerpt": "e"}},
+    "id": 7,
+    "__proto__": {},
+}
+LATER = "2026-11-20T12:01:00Z"
+
+
+def post_file(client, front_matter, query=""):
+    data = f"---\ntitle: A\n{front_matter}\n---\n\nB"
+    return client.post(f"/v1/posts{query}", data=data, content_type="text/markdown")
+
+
+def test_params_are_answered_as_they_were_sent_in_their_order(client):
+    answer = client.post("/v1/posts", data=json.dumps(POST), content_type="application/json")
+    assert (answer.status_code, answer.json["params"]) == (201, PARAMS)
+    assert json.dumps(client.get("/v1/posts/1").json["params"]) == json.dumps(PARAMS)
+    assert client.get("/v1/posts").json == [answer.json]
+    assert client.get("/v1/posts?fields=params").json == [
+        {"id": "1", "title": "A", "status": "draft", "params": PARAMS}
+    ]
+    assert "params" not in client.get("/v1/posts?fields=slug,updated_at").json[0]
+
+
+@pytest.mark.parametrize("params", [None, [], "a", {"a": None}])
+def test_what_is_no_object_of_values_is_400(client, params):
+    assert message(client.post("/v1/posts", json=POST | {"params": params})).startswith("params")
+
+
+def test_an_empty_object_counts_as_left_out(client):
+    assert "params" not in client.post("/v1/posts", json=POST | {"params": {}}).json
+
+
+def test_a_patch_merges_params_at_every_level(client):
+    client.post("/v1/posts", json=POST)
+    change = {"author": None, "math": False, "series": {"name": None, "by": "Bo"}, "new": {"a": None, "b": 1}}
+    expected = {"math": False, "weight": 10, "ratio": 1.0, "series": {"parts": [1, [2]], "by": "Bo"}, "new": {"b": 1}}
+    assert client.patch("/v1/posts/1", json={"params": change}).json["params"] == expected
+    assert client.patch("/v1/posts/1", json={"params": {}}).json["params"] == expected
+    assert "params" not in client.patch("/v1/posts/1", json={"params": dict.fromkeys(expected)}).json
+    client.patch("/v1/posts/1", json={"params": {"a": 1}})
+    assert "params" not in client.patch("/v1/posts/1", json={"params": None}).json
+
+
+def test_a_patch_whose_result_is_too_large_changes_nothing(client):
+    client.post("/v1/posts", json=POST | {"params": {"a": "x" * 20_000}})
+    answer = client.patch("/v1/posts/1", json={"title": "B", "params": {"b": "x" * 20_000}})
+    assert message(answer) == "params: must have at most 32 KiB as JSON"
+    assert client.get("/v1/posts/1").json["title"] == "A"
+
+
+def test_one_and_true_are_different_values(client, clock):
+    before = client.post("/v1/posts", json=POST | {"params": {"a": 1}}).json
+    clock.now += 60
+    assert client.patch("/v1/posts/1", json={"params": {"a": 1}}).json == before
+    after = client.patch("/v1/posts/1", json={"params": {"a": True}}).json
+    assert (after["params"]["a"] is True, after["updated_at"]) == (True, LATER)
+    put = client.put("/v1/posts/by-slug/a", json=POST | {"params": {"a": 1}}).json
+    assert put["params"]["a"] is not True
+
+
+def test_a_put_replaces_params(client, clock):
+    first = client.post("/v1/posts", json=POST).json
+    clock.now += 60
+    assert client.put("/v1/posts/by-slug/a", json=POST).json == first
+    assert client.put("/v1/posts/by-slug/a", json=POST | {"params": {"b": 1}}).json["params"] == {"b": 1}
+    assert "params" not in client.put("/v1/posts/by-slug/a", json={"title": "A", "content": "B"}).json
+
+
+def test_names_in_params_are_never_taken_for_fields(client, clock):
+    """A stored post is searched for the names of fields without parsing it."""
+    times = {"published_at": LATER}
+    created = client.post("/v1/posts", json=POST | {"tags": ["y"], "params": HOSTILE}).json
+    scheduled = client.patch("/v1/posts/1", json=times | {"status": "scheduled"}).json
+    assert scheduled == created | times | {"status": "scheduled"}
+    clock.now = NOON + 120
+    published = scheduled | {"status": "published", "updated_at": LATER}
+    assert client.get("/v1/posts/1").json == published
+    for field in ("slug", "content", "tags", "published_at", "created_at", "updated_at", "params"):
+        expected = {name: published[name] for name in ("id", "title", "status", field)}
+        assert client.get(f"/v1/posts?fields={field}").json == [expected]
+    for missing in ("excerpt", "cover_image"):
+        assert missing not in client.get(f"/v1/posts?fields={missing}").json[0]
+    client.patch("/v1/tags/y", json={"name": "z"})
+    renamed = client.get("/v1/posts/1").json
+    assert (renamed["tags"], renamed["params"], renamed["updated_at"]) == (["z"], HOSTILE, "2026-11-20T12:02:00Z")
+    assert client.get("/v1/posts?q=scheduled").json == []
+
+
+def test_revisions_the_trash_and_restoring_have_params(client):
+    client.post("/v1/posts", json=POST)
+    client.patch("/v1/posts/1", json={"params": None})
+    assert client.get("/v1/posts/1/revisions").json[0]["post"]["params"] == PARAMS
+    assert client.post("/v1/posts/1/revisions/1/restore").json["params"] == PARAMS
+    client.delete("/v1/posts/1")
+    assert client.get("/v1/trash").json[0]["post"]["params"] == PARAMS
+    assert client.post("/v1/trash/1/restore").json["params"] == PARAMS
+
+
+# In Markdown files
+
+
+def test_a_file_has_params_before_its_id_and_gives_them_back(client):
+    strings = {"date": "2024-05-01", "yes": "no", "lines": "a\nb", "word": "1e3", "hex": "0x10", "none": "~", "no": ""}
+    params = PARAMS | {"strings": strings, "empty": {}, "list": [[], [{"a": 1e22}, {}]], "tiny": 1e-7}
+    client.post("/v1/posts", data=json.dumps(POST | {"params": params}), content_type="application/json")
+    file = client.get("/v1/posts/1", headers={"Accept": "text/markdown"}).text
+    assert "params:\n  author: Ada\n  math: true\n  weight: 10\n  ratio: 1.0\n  series:\n    name: Lakes\n" in file
+    assert "  tiny: 1.0e-07\nid: " in file
+    client.put("/v1/posts/by-slug/a", json={"title": "B", "content": "B"})
+    put = client.put("/v1/posts/by-slug/a", data=file, content_type="text/markdown")
+    assert json.dumps(put.json["params"]) == json.dumps(params)
+
+
+def test_scalars_of_yaml_are_what_they_look_like(client):
+    values = "a: true, b: yes, c: 10, d: 0x10, e: 010, f: 1.5, g: 1e3, h: 2024-05-01, i: '1', j: ~, k: , l: 1_0, m: ''"
+    block = values.replace(", ", "\n  ")
+    assert post_file(client, f"params:\n  {block}").json["params"] == {
+        **{"a": True, "b": "yes", "c": 10, "d": 16, "e": 10, "f": 1.5, "g": 1000.0},
+        **{"h": "2024-05-01", "i": "1", "l": "1_0", "m": ""},
+    }
+
+
+def test_values_of_toml_are_themselves_and_dates_their_text(client):
+    data = "+++\ntitle = 'A'\n[params]\na = true\nb = 1_0\nc = 1.5\nd = 2024-05-01\ne = ['x', {f = 0x10}]\n+++\nB"
+    answer = client.post("/v1/posts", data=data, content_type="text/markdown")
+    assert answer.json["params"] == {"a": True, "b": 10, "c": 1.5, "d": "2024-05-01", "e": ["x", {"f": 16}]}
+
+
+@pytest.mark.parametrize(
+    ("front_matter", "expected"),
+    [
+        ("params: a", "body: line 3: `params` must be names with values"),
+        ("params:\n  a: .inf", "params.a: must be a finite number (line 3)"),
+        (f"params:\n  a: {'9' * 5000}", "params.a: must be within ±2^53, or a string (line 3)"),
+        ("params:\n  a: 1\n  a: 2", "body: line 5: `a` is given twice"),
+        ("params:\n  a: &b 1", "body: line 4: anchors and aliases (& and *) are not allowed"),
+    ],
+)
+def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter, expected):
+    assert message(post_file(client, front_matter)) == expected
+
+
+def test_other_names_go_to_params_if_the_query_says_so(client):
+    front_matter = "layout: post\nweight: 3\nempty:\ncover: {url: https://a.example/b, alt: C}\nparams: {a: 1}"
+    assert message(post_file(client, front_matter)) == (
+        "body: line 3: `layout` is unknown: put it into `params`, or add ?unknown=params to the address; there are "
+        "title, slug, status, tags, excerpt, cover_image, published_at, params, and `id` and `created_at`, which are "
+        "ignored"
+    )
+    cover = {"url": "https://a.example/b", "alt": "C"}
+    created = post_file(client, front_matter, "?unknown=params").json
+    assert (created["cover_image"], created["params"]) == (
+        "https://a.example/b",
+        {"layout": "post", "weight": 3, "cover": cover, "a": 1},
+    )
+    data = "---\ntitle: A\nlayout: page\n---\n\nB"
+    put = client.put("/v1/posts/by-slug/a?unknown=params", data=data, content_type="text/markdown")
+    assert put.json["params"] == {"layout": "page"}
+
+
+@pytest.mark.parametrize(
+    ("front_matter", "query", "expected"),
+    [
+        ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is in `params`, too"),
+        (f"{'a' * 65}: 1", "?unknown=params", "params: a name must be one line of 1 to 64 characters, at least one"),
+        ("a: {b: .nan}", "?unknown=params", "params.a.b: must be a finite number (line 3)"),
+        ("layout: a", "?unknown=ignored", "unknown: must be one of params"),
+    ],
+)
+def test_other_names_are_refused_with_the_line(client, front_matter, query, expected):
+    assert message(post_file(client, front_matter, query)).startswith(expected)
+
+
+def test_only_a_file_can_have_other_names(client):
+    for answer in (
+        client.post("/v1/posts?unknown=params", json=POST),
+        client.put("/v1/posts/by-slug/a?unknown=params", json=POST),
+    ):
+        assert message(answer) == "unknown: is for text/markdown only"
+    assert message(client.patch("/v1/posts/1?unknown=params", json=POST)).startswith('"unknown": unknown parameter')

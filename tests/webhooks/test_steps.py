@@ -1,0 +1,133 @@
+"""The sender's steps: publishing, pruning and sending do not wait for each other, and pruning distrusts the clock."""
+
+from itertools import count as counting
+
+import pytest
+from peewee import SQL
+
+from blogapi.config import Config
+from blogapi.storage import posts
+from blogapi.storage.models import Post, Revision
+from blogapi.webhooks.sender import Sender
+from tests.conftest import Clock
+
+MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
+
+
+@pytest.fixture
+def change(client):
+    """Change a post; its earlier version is kept."""
+    return lambda title: client.patch("/v1/posts/1", json={"title": title})
+
+
+def rename(database, table, name):
+    database.write(lambda tx: tx.execute(SQL(f"ALTER TABLE {table} RENAME TO {name}")))
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("table", ["schedule", "revision", "idempotency", "recent"])
+def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
+    webhook, post, sender, attempts, receiver, database, table, clock, caplog
+):
+    webhook(events=["post.created"])
+    post()
+    clock.now += HOUR
+    rename(database, table, "other")
+    sender.turn()
+    attempts()
+    assert len(receiver.messages) == 1
+    assert caplog.messages == [f"webhooks wait for the database: no such table: {table}"]
+
+
+def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook, post, receiver, clock, caplog):
+    sender = Sender(database, clock, Config(keep_days=999_999, webhook_private=True), monotonic=clock)
+    webhook(events=["post.created"])
+    post()
+    clock.now += HOUR
+    sender.turn()
+    for thread in sender.sending.values():
+        thread.join()
+    assert len(receiver.messages) == 1
+    assert caplog.messages == ["unexpected error in the sender of webhooks"]
+
+
+@pytest.mark.sqlite
+def test_results_that_cannot_be_recorded_keep_no_publication_back(
+    client, webhook, post, sender, attempts, database, clock, caplog
+):
+    webhook(events=["post.created"])
+    post()
+    sender.turn()
+    attempts()
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    rename(database, "delivery", "other")
+    clock.now += HOUR
+    sender.turn()
+    assert database.row(Post.select(Post.status)) == ("published",)
+    assert caplog.messages == ["webhooks wait for the database: no such table: delivery"]
+
+
+def test_a_long_pruning_is_done_in_parts(database, webhook, post, change, receiver, clock, count):
+    seconds = counting()
+    sender = Sender(database, clock, Config(keep_days=0, webhook_private=True), monotonic=lambda: next(seconds))
+    webhook(events=["post.created"])
+    post()
+    database.write(copy_versions, 120)
+    clock.now += DAY
+    sender.turn()
+    for thread in sender.sending.values():
+        thread.join()
+    assert len(receiver.messages) == 1
+    assert count(Revision) > 0
+    while count(Revision):
+        sender.turn()
+
+
+def copy_versions(tx, number):
+    """Keep many versions of the first post."""
+    document = posts.find(tx, 1).decode()
+    version = {"post_id": 1, "since": tx.now, "author": "", "until": tx.now, "replaced_by": "", "document": document}
+    tx.execute(
+        Revision.insert_many([version | {"version": each, "state": "replaced"} for each in range(1, number + 1)])
+    )
+
+
+@pytest.fixture
+def monotonic():
+    return Clock(1000)
+
+
+@pytest.fixture
+def pruned(database, clock, monotonic, count, change, post):
+    """Keep a version of a post; then let time pass for a sender, and return whether the version is gone."""
+    post()
+    change("Another title")
+    sender = Sender(database, clock, Config(), monotonic=monotonic)
+
+    def after(seconds, jump=0):
+        clock.now += seconds + jump
+        monotonic.now += seconds
+        sender.turn()
+        return count(Revision) == 0
+
+    return after
+
+
+def test_a_clock_that_is_a_month_ahead_for_a_minute_costs_no_history(pruned):
+    assert not pruned(2 * HOUR)
+    assert not pruned(MINUTE, jump=31 * DAY)
+    assert not pruned(MINUTE, jump=-31 * DAY)
+    assert not pruned(2 * HOUR)
+
+
+def test_a_clock_that_is_ahead_when_the_service_starts_costs_no_history(pruned, clock):
+    clock.now += 31 * DAY
+    assert not pruned(MINUTE)
+    assert not pruned(MINUTE, jump=-31 * DAY)
+    assert not pruned(2 * HOUR)
+
+
+def test_a_clock_that_has_run_evenly_for_an_hour_is_believed(pruned):
+    assert not pruned(MINUTE, jump=31 * DAY)
+    assert not pruned(59 * MINUTE)
+    assert pruned(MINUTE)
