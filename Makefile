@@ -10,7 +10,7 @@ postgresql: .venv/postgresql  # psycopg, for BLOGAPI_DATABASE=postgresql://…
 run: .venv/installed $(wildcard .venv/postgresql)
 	@exec $(BIN)/blogapi serve
 
-PYTEST = $(BIN)/pytest -n auto --dist loadgroup
+PYTEST = $(BIN)/pytest -n auto
 
 test: .venv/tested  # a few minutes: run it before each commit
 	$(PYTEST) $(COVERAGE)

@@ -18,6 +18,7 @@ from blogapi.files.front_matter import rfc3339_of, shown
 from blogapi.post import URL
 from blogapi.storage import lists, slugs, undo
 from blogapi.storage.errors import KeyName
+from blogapi.transfer import permalinks
 from blogapi.transfer.folder import IMAGES, export
 from blogapi.transfer.images import LocalImages
 from blogapi.transfer.importer import foresee, store
@@ -39,6 +40,14 @@ def url(value: str) -> str:
     return value
 
 
+def pattern(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return a pattern of addresses."""
+    if value and not permalinks.is_pattern(value):
+        names = ", ".join(f":{name}" for name in sorted(permalinks.NAMES))
+        raise click.BadParameter(f"must be one of {', '.join(permalinks.STYLES)}, or have some of {names}")
+    return value
+
+
 def utc(value: str) -> str:
     """Return a time as RFC 3339."""
     try:
@@ -55,6 +64,8 @@ def utc(value: str) -> str:
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
 @click.option("--static", metavar="DIR", type=given_path, help="Where images are whose addresses begin at the root.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
+@click.option("--drop", metavar="NAME,...", default="", help="Names of values to leave out of params.")
+@click.option("--permalink", metavar="PATTERN", default="", callback=pattern, help="How the old site formed addresses.")
 @click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(
     paths: tuple[Path, ...],
@@ -64,6 +75,8 @@ def import_posts(
     site: str,
     static: Path | None,
     no_images: bool,
+    drop: str,
+    permalink: str,
     redirects: IO[str] | None,
 ) -> None:
     """Import Markdown files, folders and exports.
@@ -76,8 +89,9 @@ def import_posts(
     report, author = Report(dry_run), "import" if config.history_enabled else ""
     found = LocalImages(paths, static, config.url, config.images_mb * 1024**2)
     with opened() as database, TemporaryFile() as spool:
-        options = {"pages": pages, "site": site, "images": None if no_images else found}
-        sources = Sources(paths, spool, now=time.time(), slug_of=slugs.slug_of, **options)
+        options = {"pages": pages, "site": site, "images": None if no_images else found, "permalink": permalink}
+        dropped = {name.strip() for name in drop.split(",")}
+        sources = Sources(paths, spool, now=time.time(), slug_of=slugs.slug_of, drop=dropped, **options)
         keep = partial(found.store, database, dry_run=dry_run)
         if dry_run:
             results = foresee(database, sources, keep)
@@ -91,7 +105,7 @@ def import_posts(
         finally:
             for file, reason in found.refused.items():
                 click.echo(shown(f"{file}: {reason}"), err=True)
-            report.print(+sources.left_out, found.counts)
+            report.print(+sources.left_out, found.counts, sources.hosts)
     sys.exit(1 if report.outcomes["failed"] else 0)
 
 

@@ -17,6 +17,7 @@ MAX_VALUES = 2000  # names, and the ends of lists, count as well
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
+BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
 # The line break after the line of marks is not part of the content, nor is one more.
 CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
@@ -54,11 +55,12 @@ TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[
 # tomllib takes quadratic time for names of many parts.
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 
-# 2026-11-20, 2026-11-20T10:10:00.000Z, 2015-02-13 10:00:00 +0100, 2015/2/13 9:00: YAML's timestamps, and then some.
+# 2026-11-20, 2026-11-20T10:10:00.000Z, 2015-02-13 10:00:00 +0100, 2015/2/13 9:00: YAML's timestamps, and then some;
+# 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
     r"(?:(?:[Tt]|[ \t]+)(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
-    r"(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
+    r"(?:[ ](?P=year)(?=[ ]))?(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
 ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
@@ -117,18 +119,24 @@ def typed(value: Any) -> Any:
     return value.value if isinstance(value, Plain) else value
 
 
-def split(data: bytes) -> tuple[bytes, str, str, int]:
-    """Split a Markdown file: the marks of its front matter, the text between them, the content and its first line."""
+def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
+    """Split a Markdown file: the marks of its front matter, the text between them, the content and its first line.
+
+    With `skip_blank`, front matter may follow white space; as many empty lines are put into its text.
+    """
     data = data.removeprefix(b"\xef\xbb\xbf")
+    blank = BLANK.match(data) if skip_blank else None
+    skipped, data = (blank[0].count(b"\n"), data[blank.end() :]) if blank else (0, data)
     opening = OPENING.match(data)
     if not opening:
         return b"", "", _decode(data, 1), 1
     closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 7)
     if not closing or closing.start() - opening.end() > MAX_BYTES:
         if len(data) - opening.end() > MAX_BYTES:
-            raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1)
-        raise MarkdownError(f"the front matter never ends: a line {opening[1].decode()} is missing after it", 1)
-    text = _decode(data[opening.end() : closing.start()], 2)
+            raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1 + skipped)
+        reason = f"the front matter never ends: a line {opening[1].decode()} is missing after it"
+        raise MarkdownError(reason, 1 + skipped)
+    text = "\n" * skipped + _decode(data[opening.end() : closing.start()], 2 + skipped)
     line = text.count("\n") + (4 if closing[1] else 3)
     return opening[1], text, _decode(data[closing.end() :], line), line
 
@@ -271,6 +279,14 @@ def rfc3339_of(text: str) -> str:
 
     A date without a time is midnight, a time without an offset is UTC. Raise ValueError for anything else.
     """
+    return moment_of(text).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def moment_of(text: str) -> datetime:
+    """Return the time that `text` says, with its offset, as `rfc3339_of` reads it. Raise ValueError for anything else.
+
+    It is in the years from 1 to 9999 in UTC, too.
+    """
     try:
         text = text.strip()
         if match := YEAR_FIRST.fullmatch(text):
@@ -280,6 +296,7 @@ def rfc3339_of(text: str) -> str:
             moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {zone}")
         else:
             raise ValueError
-        return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+        moment.astimezone(UTC)
+        return moment
     except (ValueError, OverflowError):
         raise ValueError(TIME_HINT) from None

@@ -13,6 +13,7 @@ from blogapi.text import CONTROL, is_visible
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
 CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
+HERO = "heroImage"  # the cover in Astro's starter
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
@@ -41,6 +42,7 @@ class MarkdownFile(NamedTuple):
     created_at: str | None = None  # RFC 3339
     number: int = 0  # the former `id`; 0 if it has none
     others: Mapping[str, Any] = {}  # the values of other names, as they are written; `fields` has them in `params`
+    values: Mapping[str, Any] = {}  # those of all names
     sources: Mapping[str, str] = {}  # the name that stands for each field
     lines: Mapping[str, int] = {}  # the lines of all names
     content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
@@ -61,17 +63,18 @@ class MarkdownFile(NamedTuple):
         return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
-def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False) -> MarkdownFile:
+def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divides_tags: bool = False) -> MarkdownFile:
     """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
 
     With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
-    the first of several images or excerpts counts, and front matter of other forms is an error.
+    white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
+    error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
     """
-    marks, text, content, line = split(data)
+    marks, text, content, line = split(data, skip_blank=not strict)
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML between lines of ---, or TOML between lines of +++", 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(marks, text, strict, keeps_others or not strict)
+    file = read(marks, text, strict, keeps_others or not strict, divides_tags)
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := _heading(content)):
         fields["title"] = title
@@ -79,7 +82,7 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False) -> M
 
 
 @lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
-def _read(marks: bytes, text: str, strict: bool, keeps_others: bool) -> MarkdownFile:
+def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
@@ -95,7 +98,11 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool) -> Markdown
             others[name] = values[name]  # A field has only the address.
         field, value = _read_field(name, values[name], lines[name], strict)
         if not value:
+            if values[name] and not strict and name in IMAGE_NAMES:
+                others[name] = values[name]
             continue
+        if divides_tags and name in ("tags", "categories") and isinstance(values[name], str) and len(value) == 1:
+            value = value[0].split()
         source = sources.setdefault(field, name)
         if field == "tags":
             fields[field] = fields.get(field, []) + value
@@ -107,7 +114,7 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool) -> Markdown
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
     created_at = fields.pop("created_at", None)
-    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, sources, lines)
+    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, values, sources, lines)
 
 
 def _with_others(params: dict[str, Any], others: dict[str, Any], lines: dict[str, int]) -> dict[str, Any]:
@@ -118,7 +125,7 @@ def _with_others(params: dict[str, Any], others: dict[str, Any], lines: dict[str
 
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return front matter of other programs as ours: Hugo's names have no case, and Zola groups tags."""
+    """Return front matter of other programs as ours: Hugo's names have no case, Zola groups tags, Astro has heroes."""
     if isinstance(groups := values.get("taxonomies"), dict):
         ours = {name: value for name, value in groups.items() if name.lower() in BY_LOWER_CASE}
         left = {name: value for name, value in groups.items() if name not in ours}
@@ -126,7 +133,11 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
         values = ours | {name: value for name, value in values.items() if name != "taxonomies"}
         values |= {"taxonomies": left} if left else {}
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
-    return {names[name]: value for name, value in values.items()}, {names[name]: lines[name] for name in names}
+    values = {names[name]: value for name, value in values.items()}
+    lines = {names[name]: lines[name] for name in names}
+    if HERO in values and not values.keys() & set(IMAGE_NAMES):
+        values, lines = {"cover_image": values[HERO]} | values, {"cover_image": lines[HERO]} | lines
+    return values, lines
 
 
 def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, Any]:
@@ -135,6 +146,8 @@ def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, An
     field, convert = FIELD_READERS["published_at" if is_day else name]
     if isinstance(value, list) and name in IMAGE_NAMES and not strict:
         value = value[0] if value else ""
+    if isinstance(value, dict) and name in IMAGE_NAMES and not strict and not value.keys() & set(ADDRESS_NAMES):
+        value = ""
     try:
         return field, convert(value)
     except ValueError as error:

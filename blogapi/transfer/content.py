@@ -22,6 +22,7 @@ EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<label>[^\[\]\n]*)
 FLAGS = re.MULTILINE | re.IGNORECASE
 CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{EMBED}|{BEFORE}{ADDRESS}", FLAGS)
 IS_RELATIVE = re.compile(f"{RELATIVE}.", re.IGNORECASE)
+HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?([^/?#:]+)", re.IGNORECASE)
 CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
 # Constructs that work on one site only.
 NOT_PORTABLE = {
@@ -31,6 +32,12 @@ NOT_PORTABLE = {
     "links to files": re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"),
     "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
 }
+
+
+def host_of(address: str) -> str:
+    """Return the host of an absolute URL; nothing for any other address."""
+    match = HOST.match(address)
+    return match[1].lower() if match else ""
 
 
 def absolute(address: str, site: str, folder: str = "") -> str:

@@ -24,6 +24,8 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
         export = json.loads(path.read_bytes())
         data = export["db"][0]["data"] if "db" in export else export["data"]
         tags = _ghost_tags(data)
+        authors = _ghost_authors(data)
+        meta = {row["post_id"]: row for row in data.get("posts_meta", [])}
         rows = [(row, "page" if row.get("page") else str(row.get("type", "post"))) for row in data["posts"]]
     except (ValueError, RecursionError):
         raise MarkdownError("not valid JSON") from None
@@ -32,7 +34,7 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     for row, kind in rows:
         post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
         try:
-            yield post | _ghost_post(row, tags)
+            yield post | _ghost_post(row, tags) | {"params": _params(row | meta.get(row["id"], {}), authors)}
         except MarkdownError as error:
             yield post | {"error": error.reason}
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
@@ -47,6 +49,26 @@ def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
         if link["tag_id"] in names:
             tags.setdefault(link["post_id"], []).append(names[link["tag_id"]])
     return tags
+
+
+def _ghost_authors(data: dict[str, Any]) -> dict[Any, list[str]]:
+    """Return the names of the authors of each post; Ghost 1 has one, `author_id`."""
+    names = {user["id"]: user.get("name") for user in data.get("users", [])}
+    authors: dict[Any, list[str]] = {}
+    links = sorted(data.get("posts_authors", []), key=lambda link: link.get("sort_order") or 0)
+    for link in [*links, *({**row, "post_id": row.get("id")} for row in data["posts"])]:
+        if (name := names.get(link.get("author_id"))) and name not in authors.setdefault(link["post_id"], []):
+            authors[link["post_id"]].append(name)
+    return authors
+
+
+def _params(row: dict[str, Any], authors: dict[Any, list[str]]) -> dict[str, Any]:
+    """Return what only the templates of a site know."""
+    texts = {name: row.get(name) for name in ("canonical_url", "meta_title", "meta_description", "visibility")}
+    texts = {name: text.replace(SITE, "") for name, text in texts.items() if text}
+    featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
+    names = authors.get(row.get("id"))
+    return ({"authors": names} if names else {}) | texts | featured
 
 
 def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:

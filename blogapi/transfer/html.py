@@ -1,7 +1,7 @@
 """HTML as Markdown of the same meaning."""
 
 import re
-from html import unescape
+from html import escape, unescape
 
 from bs4 import BeautifulSoup, Comment, Tag
 from bs4.exceptions import ParserRejectedMarkup
@@ -52,7 +52,20 @@ class Converter(MarkdownConverter):
         """Leave an element as it is, in its own paragraph."""
         return f"\n\n{' '.join(str(element).split())}\n\n"
 
-    convert_audio = convert_embed = convert_object = convert_video = convert_iframe
+    convert_audio = convert_embed = convert_object = convert_summary = convert_video = convert_iframe
+
+    def convert_details(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Leave an element as it is, with its content in Markdown."""
+        return f"\n\n<details{' open' if element.has_attr('open') else ''}>\n\n{text.strip()}\n\n</details>\n\n"
+
+    def convert_mark(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Leave an element of a line as it is, with its text in Markdown."""
+        if "_noformat" in parent_tags or not text.strip():
+            return text
+        title = f' title="{escape(element["title"])}"' if element.get("title") else ""
+        return f"<{element.name}{title}>{text}</{element.name}>"
+
+    convert_abbr = convert_sub = convert_sup = convert_mark
     convert_aside = convert_figure = MarkdownConverter.convert_div
 
 

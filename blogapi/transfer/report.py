@@ -13,15 +13,22 @@ from blogapi.transfer.sources import Item
 
 EXAMPLES = 3
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
-# What an import notes, in the order in which it is printed, and the remedy for each.
-REMEDIES = {
-    "relative images": "not found; --static DIR finds those of the site's root, --base-url URL makes them absolute",
-    "shortcodes": "only the old site knows them: replace them",
-    "wiki links": "only the old site knows them: replace them",
-    "links to files": "they should lead to slugs",
-    "HTML": "it stays in the Markdown",
-    "other slugs": "--redirects FILE lists the old ones",
-    "old addresses": "--redirects FILE lists them",
+# What an import notes, in the order in which it is printed: how its line begins, and what there is to do or to know.
+NOTES = {
+    "private posts": ("Private posts, as drafts:", "they were not public"),
+    "passwords": ("Posts with a password, as drafts:", "they were not public"),
+    "relative images": (
+        "Images that were not found in",
+        "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
+    ),
+    "covers": ("Covers that were not found in", "params keep them; --static DIR finds those of the site's root"),
+    "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
+    "shortcodes": ("Shortcodes in", "only the old site knows them, so replace them"),
+    "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
+    "links to files": ("Links to files in", "they should lead to slugs"),
+    "HTML": ("HTML in", "it stays in the Markdown"),
+    "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
+    "old addresses": ("Other addresses of", "--redirects FILE lists them"),
 }
 # How the summary calls these outcomes, for scripts that read it
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
@@ -33,7 +40,6 @@ class Report:
     def __init__(self, dry_run: bool):
         self.dry_run = dry_run
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
-        self.dropped: Counter[str] = Counter()
         self.params: Counter[str] = Counter()  # the names that were kept
         self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
 
@@ -41,7 +47,6 @@ class Report:
         """Count a result; print why it failed, or what a dry run foresees."""
         self.outcomes[outcome] += 1
         if isinstance(checked, Item):
-            self.dropped.update(checked.dropped)
             self.params.update([*checked.fields.get("params", ())])
             for what, line in checked.notes.items():
                 self.places[what].append(f"{checked.source}:{line}" if line else checked.source)
@@ -53,23 +58,25 @@ class Report:
         for reason in checked:
             click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
 
-    def print(self, left_out: Mapping[str, int], images: Mapping[str, int]) -> None:
-        """Print the counts, with those of images and of what is not imported."""
+    def print(self, left_out: Mapping[str, int], images: Mapping[str, int], hosts: Mapping[str, int]) -> None:
+        """Print the counts, with those of images, of hosts of other images, and of what is not imported."""
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
         if any(images.values()):
             lines.append(f"images: {counted(images)}")
         if left_out:
-            hint = " (--pages imports pages)" if "page" in left_out else ""
-            lines.append(f"{would_be}left out: {counted(left_out)}{hint}")
+            hint = "; --pages imports pages" if "page" in left_out else ""
+            lines.append(f"Not imported: {listed(left_out)}{hint}.")
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
-        if self.dropped:
-            lines.append(f"{would_be}dropped: {counted(dict(self.dropped.most_common()))}")
-        for what, remedy in REMEDIES.items():
+        if hosts:
+            images = plural(sum(hosts.values()), "image")
+            lines.append(f"On other hosts: {images} ({counted(dict(Counter(hosts).most_common()))}).")
+        for what, (beginning, remedy) in NOTES.items():
             if places := self.places[what]:
                 more = ", …" if len(places) > EXAMPLES else ""
-                lines.append(f"{what} {len(places)} ({remedy}): {', '.join(places[:EXAMPLES])}{more}")
+                shown_places = f"({', '.join(places[:EXAMPLES])}{more})"
+                lines.append(f"{beginning} {plural(len(places), 'post')} {shown_places}: {remedy}.")
         for line in lines:
             click.echo(shown(line))
 
@@ -77,6 +84,18 @@ class Report:
 def counted(counts: Mapping[str, int]) -> str:
     """Return counts as a line of output."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with a noun, whose first word gets an s."""
+    first, *others = noun.split(" ")
+    return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Return counts of nouns as a list in a sentence."""
+    *others, last = [plural(count, noun) for noun, count in counts.items()]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def redirects_of(item: Item) -> Iterator[str]:
@@ -90,7 +109,7 @@ def _foreseen(item: Item, outcome: str) -> str:
     fields = item.fields
     status = fields.get("status", "draft" if outcome == "created" else "")
     parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
-    named = {"tags": fields["tags"], "params": fields.get("params"), "drops": item.dropped}
+    named = {"tags": fields["tags"], "params": fields.get("params")}
     parts += [f"{what} {', '.join(names)}" for what, names in named.items() if names]
     parts += [f"images {len(item.images)}"] if item.images else []
     parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]

@@ -4,18 +4,18 @@ import os
 import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 from blogapi.clock import rfc3339
-from blogapi.files.front_matter import MarkdownError, shown
+from blogapi.files.front_matter import MarkdownError, moment_of, shown
 from blogapi.files.markdown import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
 from blogapi.post import URL, is_slug
-from blogapi.transfer import ghost, wordpress
-from blogapi.transfer.content import absolute, not_portable, with_absolute_images
+from blogapi.transfer import ghost, permalinks, wordpress
+from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.html import markdown_of
 from blogapi.transfer.images import LocalImages
 
@@ -29,6 +29,7 @@ EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
+JEKYLL_FOLDERS = {"_posts", "_drafts"}
 LAST = "~"  # after every time
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 
@@ -39,10 +40,9 @@ class Item(NamedTuple):
     source: str  # the name of the file, for messages
     fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
     created_at: str | None  # RFC 3339; None: now
-    dropped: tuple[str, ...] = ()  # the names of values that have no place in a post
     file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
-    notes: Mapping[str, int | None] = {}  # what its author should look at, each with its first line
+    notes: Mapping[str, int | None] = {}  # what its author should look at, of `report.NOTES`, each with its first line
     parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
     images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
 
@@ -75,6 +75,7 @@ class Sources:
     They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
     and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
     the pages of exports. Addresses of images lead to those of `images`; other relative ones belong to `site`, if given.
+    The names in `drop` are left out of `params`. A `permalink` is the pattern of the former addresses.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class Sources:
         pages: bool = False,
         site: str = "",
         images: LocalImages | None = None,
+        drop: Collection[str] = (),
+        permalink: str = "",
     ):
         self.spool = spool
         self.now = rfc3339(now)
@@ -93,8 +96,13 @@ class Sources:
         self.kinds = ("post", "page") if pages else ("post",)
         self.site = site.rstrip("/")
         self.images = images
+        self.drop = drop
+        self.permalink = permalink
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
+        self.hosts: Counter[str] = Counter()  # of the images that are elsewhere
         self.files: set[str] = set()
+        paths = list(paths)
+        self.roots = tuple(os.path.join(os.path.realpath(path if path.is_dir() else path.parent), "") for path in paths)
         found = [self._spool(item) for path in paths for item in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
 
@@ -114,7 +122,9 @@ class Sources:
             reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
             return Failure(item.source, item.file.line_of("slug"), reason)
         fields, first = item.fields, item.file.content_line
-        notes = {"other slugs": item.file.line_of("slug")} if slug != fields["slug"] else {}
+        notes = {**item.notes}
+        if slug != fields["slug"]:
+            notes["other slugs"] = item.file.line_of("slug")
         if html := fields.pop("html", ""):
             try:
                 item = self._with_images(item._replace(fields={"content": markdown_of(html)}))
@@ -166,6 +176,8 @@ class Sources:
             for file in files:
                 if file.name.partition(".")[0] == SECTION:
                     self.left_out["page of a section"] += 1
+                elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
+                    self.left_out["symbolic link that leads elsewhere"] += 1
                 else:
                     yield from self._read(file, path)
 
@@ -183,7 +195,8 @@ class Sources:
             elif path.stat().st_size > MAX_FILE_BYTES:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
             else:
-                yield self._item_of_file(parse(path.read_bytes()), path, top)
+                is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
+                yield self._item_of_file(parse(path.read_bytes(), divides_tags=is_jekyll), path, top, is_jekyll)
         except (OSError, MarkdownError) as error:
             yield _failure(path, error)
 
@@ -197,7 +210,7 @@ class Sources:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
-    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path) -> Item:
+    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool) -> Item:
         fields = file.fields
         paths, aliases = read_paths(file.others)
         address = paths[0] if paths else ""
@@ -215,8 +228,27 @@ class Sources:
         elif "published_at" in fields:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
-        item = Item(str(path), fields, file.created_at, (), file, (*paths, *aliases), parents=parents)
-        return self._completed(self._with_images(item, path.parent, top))
+        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), parents=parents)
+        item = self._completed(self._with_images(item, path.parent, top))
+        if not paths and (is_jekyll or self.permalink) and fields.get("status") == "published":
+            item = item._replace(old_paths=(self._by_pattern(file, path.parent, name), *item.old_paths))
+        return item
+
+    def _by_pattern(self, file: MarkdownFile, folder: Path, name: str) -> str:
+        """Return the address that a post had by the pattern of its site."""
+        values = file.values
+        pattern, site = permalinks.configured(folder.absolute())
+        own = values.get("permalink")
+        pattern = own if permalinks.is_pattern(own) else self.permalink or pattern
+        above = folder.absolute().parts[len(site.parts) :] if site else ()
+        categories = [part for part in above if part not in JEKYLL_FOLDERS] if "_posts" in above else []
+        for names in (values.get("categories"), values.get("category")):
+            names = names.split() if isinstance(names, str) and names is values.get("categories") else names
+            categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
+        written = values.get("date")
+        moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"])
+        own_slug = values.get("slug")
+        return permalinks.address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
         slug = post["slug"] or self.slug_of(post["title"] or f"post-{post['id']}")
@@ -224,7 +256,8 @@ class Sources:
         fields = {"slug": slug, "title": _title(slug)} | fields
         name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [path_of(post.get("path"))]))
-        item = Item(f"{file} ({name})", fields, post["created_at"], old_paths=paths, parents=(post["id"],))
+        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ()))
+        item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))
 
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
@@ -234,27 +267,39 @@ class Sources:
         below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
         if "content" in fields:
             fields["content"] = with_absolute_images(fields["content"], self.site, below)
+            with_images(fields["content"], self._count_host)
         if "cover_image" in fields:
-            fields["cover_image"] = absolute(fields["cover_image"], self.site, below)
+            fields["cover_image"] = self._count_host(absolute(fields["cover_image"], self.site, below))
         return item._replace(images=(*item.images, *files))
+
+    def _count_host(self, address: str) -> str:
+        """Count the host of an image that is not one of ours; return its address."""
+        host = host_of(address)
+        if host and not (self.images and address.startswith(f"{self.images.url}/")):
+            self.hosts[host] += 1
+        return address
 
     def _completed(self, item: Item) -> Item:
         """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
-        fields, dropped = item.fields, item.dropped
+        fields, notes = item.fields, {**item.notes}
         published_at = fields.get("published_at", "")
         if fields.get("status") in ("published", "scheduled") and published_at:
             fields["status"] = "scheduled" if published_at > self.now else "published"
         elif published_at > self.now:
             del fields["published_at"]
-            dropped += ("published_at in the future",)
-        cover = fields.pop("cover_image", "")
+            notes["dates to come"] = item.file.line_of("published_at")
+        cover, params = fields.pop("cover_image", ""), fields.get("params", {})
         if re.fullmatch(URL, cover):
             fields["cover_image"] = cover
         elif cover:
-            dropped += (item.file.sources.get("cover_image", "cover_image"),)
+            notes["covers"] = item.file.line_of("cover_image")
+            if cover not in params.values():
+                params = params | {item.file.sources.get("cover_image", "cover_image"): cover}
+        if params:
+            fields["params"] = {name: value for name, value in params.items() if name not in self.drop}
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
-        return item._replace(created_at=created_at, dropped=dropped, old_paths=old_paths)
+        return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
 
 
 def _failure(path: Path, error: OSError | MarkdownError) -> Failure:

@@ -1,6 +1,8 @@
 """Exports of WordPress (WXR): their posts, one by one."""
 
 import io
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,12 @@ from blogapi.transfer.html import paragraphs, text_of
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
 # XML does not allow them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
+# [caption width="9"]<img src="…"> Words[/caption], possibly with a link around the image
+CAPTION = re.compile(
+    r"\[caption\b[^\]]*\](\s*(?:<a\b[^>]*>)?\s*<img\b[^>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
+    re.DOTALL,
+)
+FOOTNOTE = re.compile(r"<sup\b[^>]*\bdata-fn=\"([\w-]+)\"[^>]*>.*?</sup>", re.DOTALL)
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
 
 
@@ -80,23 +88,54 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
 def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
     status = _text(item, "status")
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
-    html = _text(item, "encoded", "content")
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
+    html = CAPTION.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _text(item, "encoded", "content"))
+    html = html if "<!-- wp:" in html else paragraphs(html)
+    password = _text(item, "post_password")
     return {
         "path": _text(item, "link"),
         "title": text_of(_text(item, "title")),
         "slug": unquote(_text(item, "post_name")),
         # A post with a password was not public.
-        "status": "draft" if _text(item, "post_password") else STATUSES[status],
+        "status": "draft" if password else STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
         "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
         "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
-        "html": html if "<!-- wp:" in html else paragraphs(html),
+        "html": with_footnotes(html, next((value for key, value in meta if key == "footnotes"), "")),
+        "params": _params(item, meta),
+        "notes": ["passwords"] if password else ["private posts"] if status == "private" else [],
         "comments": len(item.findall("{*}comment")),
     }
+
+
+def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return what only the templates of a site know: the public values of plugins, the author and the like."""
+    values: dict[str, list[str]] = {}
+    for name, value in meta:
+        if name[:1] not in ("", "_") and name != "footnotes":
+            values.setdefault(name, []).append(value)
+    formats = [child.get("nicename", "") for child in item if child.get("domain") == "post_format"]
+    params = {name: found[0] if len(found) == 1 else found for name, found in values.items()} | {
+        "author": _text(item, "creator"),
+        "sticky": _text(item, "is_sticky") == "1",
+        "format": formats[0].removeprefix("post-format-") if formats else "",
+    }
+    return {name: value for name, value in params.items() if value}
+
+
+def with_footnotes(html: str, footnotes: str) -> str:
+    """Return HTML with footnotes as Markdown writes them; `footnotes` is WordPress's JSON of their texts."""
+    try:
+        texts = {note["id"]: note["content"] for note in json.loads(footnotes)} if footnotes else {}
+        numbers = {name: number for number, name in enumerate(texts, 1)}
+        definitions = "".join(f"<p>[^{numbers[name]}]: {text}</p>" for name, text in texts.items())
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return html
+    html = FOOTNOTE.sub(lambda match: f"[^{numbers[match[1]]}]" if match[1] in numbers else match[0], html)
+    return html + definitions
 
 
 def _text(item: Element, name: str, space: str = "") -> str:

@@ -14,49 +14,73 @@ from tests.blogs import SAMPLES
 from tests.cli.conftest import many, stored
 from tests.service import BIN
 
-NOT_FOUND = "not found; --static DIR finds those of the site's root, --base-url URL makes them absolute"
+NOT_FOUND = "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute"
 NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
 
 
 @pytest.mark.parametrize(
-    ("blog", "made", "dropped"),
+    ("blog", "made", "lines"),
     [
         (
             "jekyll",
             3,
             [
                 "images: new 0, known 0, missing 1",
-                "params: layout 3, permalink 1",
-                "dropped: image 1",
-                "shortcodes 1 (only the old site knows them: replace them): "
-                "{}/_posts/2019-05-04-rye-starter.markdown:12",
+                "params: layout 3, image 1, permalink 1",
+                "Covers that were not found in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:7): "
+                "params keep them; --static DIR finds those of the site's root.",
+                "Shortcodes in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:12): "
+                "only the old site knows them, so replace them.",
+                "Other addresses of 1 post ({}/_posts/2019-05-04-rye-starter.markdown): --redirects FILE lists them.",
             ],
         ),
-        ("hugo", 2, ["left out: page of a section 1", "params: lastmod 1, cover 1, math 1"]),
+        (
+            "hugo",
+            2,
+            [
+                "Not imported: 1 page of a section.",
+                "params: lastmod 1, cover 1, math 1",
+                "On other hosts: 1 image (img.example 1).",
+            ],
+        ),
         (
             "eleventy",
             3,
             [
                 "params: permalink 2, eleventyExcludeFromCollections 1",
-                "old addresses 1 (--redirects FILE lists them): {}/content/blog/moved/moved.md",
+                "Other addresses of 1 post ({}/content/blog/moved/moved.md): --redirects FILE lists them.",
             ],
         ),
         (
             "astro",
             2,
-            ["params: image 1, heroImage 1", "HTML 1 (it stays in the Markdown): {}/src/content/blog/using-mdx.mdx:10"],
+            [
+                "images: new 0, known 0, missing 1",
+                "params: image 1, heroImage 1",
+                "On other hosts: 1 image (docs.example 1).",
+                "Covers that were not found in 1 post ({}/src/content/blog/using-mdx.mdx:5): "
+                "params keep them; --static DIR finds those of the site's root.",
+                "HTML in 1 post ({}/src/content/blog/using-mdx.mdx:10): it stays in the Markdown.",
+            ],
         ),
-        ("zola", 1, ["params: path 1, extra 1", "old addresses 1 (--redirects FILE lists them): {}/content/pizza.md"]),
+        (
+            "zola",
+            1,
+            [
+                "params: path 1, extra 1",
+                "Other addresses of 1 post ({}/content/pizza.md): --redirects FILE lists them.",
+            ],
+        ),
         ("exports/wordpress.xml", 5, None),
         ("exports/ghost.json", 3, None),
     ],
 )
-def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog, made, dropped):
+def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog, made, lines):
     status, output, error = run("import", SAMPLES / blog)
     count = len(stored(storage))
     assert (status, output[0], error) == (0, f"made {count}, changed 0, unchanged 0, refused 0", [])
-    if dropped is not None:
-        assert (count, output[1:]) == (made, [line.format(SAMPLES / blog) for line in dropped])
+    if lines is not None:
+        assert (count, output[1:]) == (made, [line.format(SAMPLES / blog) for line in lines])
     before = stored(storage)
     assert run("import", SAMPLES / blog)[1] == [f"made 0, changed 0, unchanged {count}, refused 0", *output[1:]]
     assert stored(storage) == before
@@ -119,7 +143,7 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
         f"{top}/b.md: would be updated: b",
         f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; params layout; HTML in line 6",
         f"{top}/e.md: would be created: e; draft",
-        "HTML 1 (it stays in the Markdown): " + f"{top}/c.md:6",
+        f"HTML in 1 post ({top}/c.md:6): it stays in the Markdown.",
         "params: layout 1",
         "would be made 2, changed 1, unchanged 1, refused 1",
     ]
@@ -170,20 +194,21 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
             "made 4, changed 0, unchanged 0, refused 0",
             "images: new 0, known 0, missing 4",
             "params: layout 4",
-            f"relative images 4 ({NOT_FOUND}): {', '.join(places)}, …",
-            f"other slugs 4 (--redirects FILE lists the old ones): {top}/a.md:2, {top}/b.md:2, {top}/c.md:2, …",
+            f"Images that were not found in 4 posts ({', '.join(places)}, …): {NOT_FOUND}.",
+            f"Changed slugs of 4 posts ({', '.join(f'{top}/{name}.md:2' for name in 'abc')}, …): "
+            "--redirects FILE lists the old ones.",
         ],
     )
     redirects = tmp_path / "redirects"
     _, output, _ = run("import", "--base-url", "https://a.example", "--redirects", redirects, top)
     assert output[0] == "made 0, changed 4, unchanged 0, refused 0"
-    assert not any("relative images" in line for line in output)
+    assert not any("not found" in line for line in output)
     assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
 
 
 def test_entries_of_an_export_that_are_not_posts_are_counted(run, storage):
     assert run("import", SAMPLES / "exports/wordpress.xml")[1][1] == (
-        "left out: page 1, attachment 1, post (trash) 1 (--pages imports pages)"
+        "Not imported: 1 page, 1 attachment and 1 post (trash); --pages imports pages."
     )
     assert run("import", "--pages", SAMPLES / "exports/wordpress.xml")[1][0].startswith("made 1, ")
 
@@ -192,6 +217,25 @@ def test_a_control_character_in_the_content_is_named_with_its_line(run, folder):
     top = folder(a="---\ntitle: A\n---\n\nB\n\x0c\n")
     message = "content: must not contain control characters or unpaired surrogates"
     assert run("import", top)[2] == [f"{top}/a.md:6: {message}"]
+
+
+def test_names_are_dropped_on_request(run, folder, storage):
+    top = folder(a="---\nlayout: x\nmath: true\nauthor: y\n---\nA")
+    assert run("import", "--drop", "layout, author", top)[1][1] == "params: math 1"
+    assert stored(storage)["a"]["params"] == {"math": True}
+
+
+def test_former_addresses_of_jekyll_and_by_a_pattern_are_listed(run, tmp_path):
+    (tmp_path / "_posts").mkdir()
+    (tmp_path / "_posts/2020-01-02-a.md").write_text("---\ncategories: x y\n---\nA")
+    for options, line in (([], "/x/y/2020/01/02/a.html /a"), (["--permalink", "/:year/:slug/"], "/2020/a /a")):
+        run("import", *options, "--redirects", tmp_path / "redirects", tmp_path / "_posts")
+        assert (tmp_path / "redirects").read_text() == f"{line}\n"
+    status, _, error = run("import", "--permalink", "/:name/", tmp_path)
+    assert (status, error[-1].startswith("Error: Invalid value for '--permalink': must be one of date, pretty,")) == (
+        2,
+        True,
+    )
 
 
 def test_a_base_url_must_be_one(run, folder):

@@ -1,8 +1,11 @@
 """Does every operation with the client that openapi-python-client makes."""
 
+import base64
+import io
 import os
 
 from blogclient import AuthenticatedClient
+from blogclient.api.images import create_image, delete_image, get_image, list_images
 from blogclient.api.posts import (
     change_post,
     change_post_by_slug,
@@ -40,9 +43,11 @@ from blogclient.models import (
     PutPost,
     Status,
     TagChange,
+    Upload,
     WebhookChange,
     WebhookInput,
 )
+from blogclient.types import File
 
 client = AuthenticatedClient(os.environ["BASE"], os.environ["KEY"], raise_on_unexpected_status=True)
 
@@ -84,3 +89,9 @@ delivery = do(ping_webhook, webhook.id)
 assert [each.id for each in do(list_deliveries, webhook.id)] == [delivery.id]
 do(redeliver, webhook.id, delivery.id)
 do(delete_webhook, webhook.id)
+gif = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+image = do(create_image, body=Upload(File(io.BytesIO(gif), "dot.gif", "image/gif")))
+assert (image.name, image.width, image.height) == ("dot.gif", 1, 1)
+assert do(get_image, image.id) == image
+assert do(list_images, limit=1) == [image]
+do(delete_image, image.id)

@@ -54,6 +54,18 @@ async function main(): Promise<void> {
   const again = { path: { ...params.path, delivery_id: delivery.id } };
   await ok(POST("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", { params: again }));
   await ok(DELETE("/v1/webhooks/{webhook_id}", { params }));
+  const dot = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+  const file = await (await fetch(`data:image/gif;base64,${dot}`)).blob();
+  const bodySerializer = () => {
+    const form = new FormData();
+    form.append("file", file, "dot.gif");
+    return form;
+  };
+  const uploaded = await ok(POST("/v1/images", { body: { file: "" }, bodySerializer }));
+  const image = { params: { path: { image_id: uploaded.id } } };
+  await ok(GET("/v1/images/{image_id}", image));
+  await ok(GET("/v1/images", { params: { query: { limit: 1 } } }));
+  await ok(DELETE("/v1/images/{image_id}", image));
 }
 
 main();

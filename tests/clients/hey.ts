@@ -51,6 +51,13 @@ async function main(): Promise<void> {
   await ok(api.listDeliveries({ path: webhook }));
   await ok(api.redeliver({ path: { ...webhook, delivery_id: delivery.id } }));
   await ok(api.deleteWebhook({ path: webhook }));
+  const dot = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+  const file = await (await fetch(`data:image/gif;base64,${dot}`)).blob();
+  // The zod plugin takes a file for text.
+  const image = { image_id: (await ok(api.createImage({ body: { file }, requestValidator: undefined }))).id };
+  await ok(api.getImage({ path: image }));
+  await ok(api.listImages({ query: { limit: 1 } }));
+  await ok(api.deleteImage({ path: image }));
   const { content, ...told } = post;
   zPostEvent.parse({ type: "post.created", timestamp: post.created_at, data: { post: told } });
 }

@@ -236,7 +236,6 @@ def test_toml_gives_fields_as_they_are_written(text, expected):
         (b"\xef\xbb\xbf---\ntitle: A\n---\n\n\xef\xbb\xbfB", "\ufeffB"),
         (b"\xef\xbb\xbfB", "B"),
         (b"+++\ntitle = 'A'\n+++\n\nB", "B"),
-        (b"\n---\ntitle: A\n---\n", "\n---\ntitle: A\n---\n"),
         (b"----\n", "----\n"),
         (b"--- a\n", "--- a\n"),
         (b"", ""),
@@ -244,6 +243,11 @@ def test_toml_gives_fields_as_they_are_written(text, expected):
 )
 def test_all_but_the_front_matter_is_content_byte_for_byte(data, content):
     assert parse(data).fields["content"] == content
+
+
+def test_in_a_request_front_matter_is_at_the_beginning():
+    data = b"\n---\ntitle: A\n---\n"
+    assert parse(data, strict=True).fields == {"content": data.decode()}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What others make of the description: validators, linters, and clients that do every operation."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from openapi_spec_validator.readers import read_from_filename
 
 from tests.service import BIN, CHECKOUT, Server, eventually, unmeasured
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clients")]
+pytestmark = pytest.mark.slow
 
 CLIENTS = CHECKOUT / "tests/clients"
 NODE = (20, 19)  # what the linters ask for
@@ -45,13 +46,7 @@ def npm(folder):
     version = shutil.which("npm") and run("node", "--version", cwd=CLIENTS)[1]
     if not version or tuple(map(int, version[1:].split(".")[:2])) < NODE:
         pytest.skip("Node.js 20.19 or newer is not there")
-    installed = CLIENTS / "node_modules/.package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < (CLIENTS / "package-lock.json").stat().st_mtime:
-        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retry-maxtimeout=1000"]
-        status, output = run(*install, "--fetch-retry-mintimeout=1000", cwd=CLIENTS)
-        if status and OFFLINE.search(output):
-            pytest.skip("the npm registry cannot be reached")
-        assert status == 0, output
+    install_packages()
     shutil.copytree(CLIENTS, folder, ignore=shutil.ignore_patterns("node_modules", "package*.json"), dirs_exist_ok=True)
     (folder / "node_modules").symlink_to(CLIENTS / "node_modules")
     quiet = {"NO_COLOR": "1", "SCARF_ANALYTICS": "false", "REDOCLY_TELEMETRY": "off"}
@@ -62,6 +57,20 @@ def npm(folder):
         return output
 
     return command
+
+
+def install_packages():
+    """Install the packages in tests/clients, unless they are; one process at a time."""
+    installed, wanted = CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
+    with wanted.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if installed.exists() and installed.stat().st_mtime >= wanted.stat().st_mtime:
+            return
+        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retry-maxtimeout=1000"]
+        status, output = run(*install, "--fetch-retry-mintimeout=1000", cwd=CLIENTS)
+        if status and OFFLINE.search(output):
+            pytest.skip("the npm registry cannot be reached")
+        assert status == 0, output
 
 
 def every_operation_is_done(service):
@@ -107,7 +116,7 @@ def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
         with Server(tmp_path / f"{client}.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
             base = f"http://127.0.0.1:{service.port}"
             ended = run("node", f"built/{client}.js", cwd=folder, BASE=base, KEY=service.key)
-            assert ended == (0, "")
+            assert ended == (0, ""), ended[1]
             eventually(every_operation_is_done(service))
 
 

@@ -163,7 +163,7 @@ def test_the_reference_and_the_page_lead_to_each_other(owner):
     owner.click("API reference")
     assert owner.browser.current_url == f"{owner.url}/docs"
     owner.click("Owner’s page")
-    assert owner.browser.current_url == f"{owner.url}/settings/keys"
+    assert owner.browser.current_url == f"{owner.url}/settings/posts"
 
 
 def test_nobody_is_kept_out_and_nothing_scrolls_sideways(owner, axe):

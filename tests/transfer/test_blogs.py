@@ -18,16 +18,16 @@ def test_a_jekyll_blog_is_read():
         {
             "title": "A rye starter",
             "tags": ["rye", "sourdough", "bread"],
-            "params": {"layout": "post"},
+            "params": {"layout": "post", "image": "/assets/rye.jpg"},
             "published_at": "2019-05-04T07:30:00Z",
             "content": "Flour, water, patience.\n\n{% include gallery.html %}\n",
             "slug": "rye-starter",
             "status": "published",
         },
         "2019-05-04T07:30:00Z",
-        ("image",),
         None,
-        notes={"shortcodes": 12},
+        ("/bread/2019/05/04/rye-starter.html",),
+        notes={"covers": 7, "shortcodes": 12},
     )
     assert leap_day._replace(file=None) == Item(
         f"{folder}/_posts/2020-02-29-leap-day.md",
@@ -40,7 +40,6 @@ def test_a_jekyll_blog_is_read():
             "published_at": "2020-02-29T00:00:00Z",
         },
         "2020-02-29T00:00:00Z",
-        (),
         None,
     )
     assert crackers._replace(file=None) == Item(
@@ -54,7 +53,6 @@ def test_a_jekyll_blog_is_read():
             "status": "draft",
         },
         None,
-        (),
         None,
     )
     assert [item.file.content_line for item in items] == [10, 7, 6]
@@ -118,7 +116,7 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
         "slug": "uber-brot",
         "params": {"aliases": []},
     }
-    assert (note.created_at, note.dropped) == ("2020-12-24T18:00:00Z", ())
+    assert (note.created_at, note.notes) == ("2020-12-24T18:00:00Z", {"other slugs": None, "wiki links": 11})
     assert (inbox.fields, inbox.created_at) == (
         {"title": "Inbox", "content": "- [ ] buy flour\n", "slug": "inbox"},
         None,

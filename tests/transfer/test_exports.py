@@ -29,6 +29,7 @@ def test_the_posts_of_wordpress_are_read():
             "tags": ["salt", "Bread"],
             "excerpt": "Salt, mostly.",
             "cover_image": "https://crumbs.example/salt.jpg",
+            "params": {"author": "ann", "format": "aside"},
             "content": (
                 "Two things:\n\n**salt**  \nand 2 \\* 3 hours.\n\n"
                 '[gallery ids="1,2"]\n\n> First\n>\n> Second\n\n```bash\necho "a"\n\necho b\n```\n'
@@ -53,6 +54,82 @@ def test_the_posts_of_wordpress_are_read():
     assert (tomorrow.fields["status"], tomorrow.created_at) == ("scheduled", None)
 
 
+@pytest.fixture
+def wordpress(tmp_path):
+    """Read an export with one post, published at a time, that has some more elements and this content."""
+
+    def read_one(elements="", content="Words.", **options):
+        head = WORDPRESS.read_text().partition("<item>")[0]
+        item = (
+            f"<title>A</title><wp:post_name>a</wp:post_name><content:encoded><![CDATA[{content}]]></content:encoded>"
+            f"<wp:post_date_gmt>2020-01-02 03:04:05</wp:post_date_gmt><wp:post_type>post</wp:post_type>{elements}"
+        )
+        item += "" if "wp:status" in elements else "<wp:status>publish</wp:status>"
+        (tmp_path / "a.xml").write_text(f"{head}<item>{item}</item></channel></rss>")
+        (post,) = read(tmp_path / "a.xml", **options)
+        return post
+
+    return read_one
+
+
+def meta(name, value):
+    value = f"<wp:meta_key>{name}</wp:meta_key><wp:meta_value><![CDATA[{value}]]></wp:meta_value>"
+    return f"<wp:postmeta>{value}</wp:postmeta>"
+
+
+def test_what_only_the_templates_of_wordpress_know_is_in_params(wordpress):
+    elements = "<dc:creator>ann</dc:creator><wp:is_sticky>1</wp:is_sticky>" + "".join(
+        meta(name, value)
+        for name, value in {"enclosure": "https://a.example/b.mp3\n9\naudio/mpeg", "_hidden": "x", "mood": "a"}.items()
+    )
+    elements += meta("mood", "b") + '<category domain="post_format" nicename="post-format-quote">Quote</category>'
+    assert wordpress(elements).fields["params"] == {
+        "enclosure": "https://a.example/b.mp3\n9\naudio/mpeg",
+        "mood": ["a", "b"],
+        "author": "ann",
+        "sticky": True,
+        "format": "quote",
+    }
+    assert wordpress(elements, drop={"mood", "enclosure", "format", "sticky", "author"}).fields["params"] == {}
+
+
+def test_footnotes_of_wordpress_become_those_of_markdown(wordpress):
+    content = (
+        '<!-- wp:paragraph --><p>One<sup data-fn="x-1" class="fn"><a href="#x-1" id="x-1-link">1</a></sup>, two'
+        '<sup class="fn" data-fn="y"><a href="#y">2</a></sup>, none<sup data-fn="z">3</sup>.</p><!-- /wp:paragraph -->'
+    )
+    notes = json.dumps([{"id": "x-1", "content": "A <em>note</em>."}, {"id": "y", "content": "Another."}])
+    made = "One[^1], two[^2], none<sup>3</sup>.\n\n[^1]: A *note*.\n\n[^2]: Another.\n"
+    assert wordpress(meta("footnotes", notes), content).fields["content"] == made
+    assert "[^1]" not in wordpress(meta("footnotes", "[{"), content).fields["content"]
+
+
+def test_a_caption_of_wordpress_is_a_line_of_its_own(wordpress):
+    content = (
+        'a\n\n[caption id="b" width="9"]<a href="/c"><img src="https://d/e.png" /></a> A <em>loaf</em>[/caption]\n\nf'
+    )
+    expected = "a\n\n[![](https://d/e.png)](/c)\n\nA *loaf*\n\nf\n"
+    assert wordpress(content=content).fields["content"] == expected
+
+
+@pytest.mark.parametrize(
+    ("element", "note"),
+    [
+        ("<wp:status>private</wp:status>", "private posts"),
+        ("<wp:post_password>x</wp:post_password>", "passwords"),
+    ],
+)
+def test_posts_that_were_not_public_are_noted(wordpress, element, note):
+    post = wordpress(element)
+    assert (post.fields["status"], list(post.notes)) == ("draft", [note])
+
+
+def test_images_on_other_hosts_are_counted():
+    with open_sources(WORDPRESS) as sources:
+        list(sources)
+        assert sources.hosts == {"crumbs.example": 2}
+
+
 def test_the_posts_of_ghost_are_read():
     members, own, soon = read(GHOST)
     assert soon == Item(
@@ -65,6 +142,7 @@ def test_the_posts_of_ghost_are_read():
             "tags": ["Bread & butter", "News"],
             "excerpt": "Soon, really",
             "cover_image": "https://static.example/pub.png",
+            "params": {"visibility": "public"},
             "content": 'Hi [there](/about/).\n\n<iframe src="https://video.example/1"></iframe>\n',
         },
         "2023-11-14T10:00:00Z",
@@ -72,11 +150,37 @@ def test_the_posts_of_ghost_are_read():
     )
     assert own == Item(
         f"{GHOST} (own-picture)",
-        {"title": "Own picture", "slug": "own-picture", "status": "draft", "content": "*Kept* as it was"},
+        {
+            "title": "Own picture",
+            "slug": "own-picture",
+            "status": "draft",
+            "params": {"visibility": "public", "cover_image": "/content/images/own.png"},
+            "content": "*Kept* as it was",
+        },
         "2022-11-14T10:00:00Z",
-        ("cover_image",),
+        notes={"covers": None},
     )
     assert members.fields["status"] == "draft"
+
+
+def test_what_only_the_templates_of_ghost_know_is_in_params(tmp_path):
+    post = {"id": "p", "title": "A", "html": "b", "featured": 1, "visibility": "paid", "author_id": "u"}
+    post |= {"canonical_url": "https://a.example/b", "meta_title": None}
+    data = {"posts": [post], "users": [{"id": "u", "name": "Ann"}, {"id": "v", "name": "Bo"}]}
+    data["posts_meta"] = [{"post_id": "p", "meta_title": "C", "meta_description": "D"}]
+    data["posts_authors"] = [
+        {"post_id": "p", "author_id": author, "sort_order": order} for order, author in enumerate("vu")
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"data": data}))
+    (item,) = read(tmp_path / "a.json")
+    assert item.fields["params"] == {
+        "authors": ["Bo", "Ann"],
+        "canonical_url": "https://a.example/b",
+        "meta_title": "C",
+        "meta_description": "D",
+        "visibility": "paid",
+        "featured": True,
+    }
 
 
 def test_an_export_of_ghost_0_is_read(tmp_path):
@@ -91,9 +195,9 @@ def test_an_export_of_ghost_0_is_read(tmp_path):
         Item(
             f"{tmp_path}/a.json (a)",
             {"title": "A", "slug": "a", "status": "published", "tags": ["C"], "content": "*B*"}
-            | {"published_at": "2014-07-10T15:10:00Z"},
+            | {"published_at": "2014-07-10T15:10:00Z", "params": {"cover_image": "//c.example/d.png"}},
             "2014-07-10T13:46:40Z",
-            ("cover_image",),
+            notes={"covers": None},
         )
     )
     assert (undated.fields["slug"], undated.created_at) == ("b", None)
@@ -286,6 +390,12 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ('<div style="color:red; background-image:url(&quot;a b.png&quot;)"><p>c</p></div>', "![](a%20b.png)\n\nc\n"),
         ('<figure style="background-image:url(a.png)"><img src="a.png" alt="b"></figure>', "![b](a.png)\n"),
         ('<a href="b"><div><p>c</p><p>d</p></div><div><img src="e"></div></a>', "[c d ![](e)](b)\n"),
+        ("<p>10<sup>9</sup> H<sub>2</sub>O <mark>a <b>b</b></mark></p>",
+         "10<sup>9</sup> H<sub>2</sub>O <mark>a **b**</mark>\n"),
+        ('<abbr title="a &quot;b&quot;">c</abbr><sup></sup>', '<abbr title="a &quot;b&quot;">c</abbr>\n'),
+        ("<details open><summary>a <b>b</b></summary><p><b>c</b></p></details>d",
+         "<details open>\n\n<summary>a <b>b</b></summary>\n\n**c**\n\n</details>\n\nd\n"),
+        ("<pre>a<sup>b</sup></pre>", "```\nab\n```\n"),
         ("", ""),
     ],
 )  # fmt: skip

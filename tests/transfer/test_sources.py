@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.transfer.sources import Failure
-from tests.blogs import read
+from tests.blogs import open_sources, read
 
 
 @pytest.fixture
@@ -210,30 +210,48 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "cover_image", "dropped", "params"),
+    ("text", "cover_image", "notes", "params"),
     [
-        ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", (), None),
-        ("image: /b.png", None, ("image",), None),
-        ("cover_image: /b.png", None, ("cover_image",), None),
-        ("image: https://a.example/b c.png", None, ("image",), None),
-        ("image: [https://a.example/b, c]", "https://a.example/b", (), {"image": ["https://a.example/b", "c"]}),
-        ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", (), None),
-        ("image: []", None, (), None),
-        ("excerpt: A\ndescription: B", None, (), {"description": "B"}),
-        ("image: https://a.example/b\ncover: c.png", "https://a.example/b", (), {"cover": "c.png"}),
-        ("date: 2027-01-01\ndraft: true", None, ("published_at in the future",), None),
-        ("image: b.png\nlayout: c", None, ("image",), {"layout": "c"}),
-        ("cover: {image: HTTP://a, alt: B}", "HTTP://a", (), {"cover": {"image": "HTTP://a", "alt": "B"}}),
-        ("cover: {image: '', alt: B}", None, (), {"cover": {"image": "", "alt": "B"}}),
-        ("taxonomies: {authors: [a], TAGS: [b]}", None, (), {"taxonomies": {"authors": ["a"]}}),
-        ("taxonomies: [a]", None, (), {"taxonomies": ["a"]}),
+        ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", {}, None),
+        ("image: /b.png", None, {"covers": 3}, {"image": "/b.png"}),
+        ("cover_image: /b.png", None, {"covers": 3}, {"cover_image": "/b.png"}),
+        ("image: https://a.example/b c.png", None, {"covers": 3}, {"image": "https://a.example/b c.png"}),
+        ("image: [https://a.example/b, c]", "https://a.example/b", {}, {"image": ["https://a.example/b", "c"]}),
+        ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", {}, None),
+        ("image: []", None, {}, None),
+        ("excerpt: A\ndescription: B", None, {}, {"description": "B"}),
+        ("image: https://a.example/b\ncover: c.png", "https://a.example/b", {}, {"cover": "c.png"}),
+        ("date: 2027-01-01\ndraft: true", None, {"dates to come": 3}, None),
+        ("image: b.png\nlayout: c", None, {"covers": 3}, {"layout": "c", "image": "b.png"}),
+        ("heroImage: b.png", None, {"covers": 3}, {"heroImage": "b.png"}),
+        ("heroImage: https://a.example/b", "https://a.example/b", {}, {"heroImage": "https://a.example/b"}),
+        ("heroImage: a.png\nimage: https://b", "https://b", {}, {"heroImage": "a.png"}),
+        ("cover: {image: HTTP://a, alt: B}", "HTTP://a", {}, {"cover": {"image": "HTTP://a", "alt": "B"}}),
+        ("cover: {image: '', alt: B}", None, {}, {"cover": {"image": "", "alt": "B"}}),
+        ("taxonomies: {authors: [a], TAGS: [b]}", None, {}, {"taxonomies": {"authors": ["a"]}}),
+        ("taxonomies: [a]", None, {}, {"taxonomies": ["a"]}),
     ],
 )
-def test_names_that_no_field_has_are_kept_and_values_that_no_field_can_have_are_dropped(
-    item, text, cover_image, dropped, params
-):
-    made = item(f"title: A\n{text}")
-    assert (made.fields.get("cover_image"), made.dropped, made.fields.get("params")) == (cover_image, dropped, params)
+def test_names_that_no_field_has_are_kept(item, text, cover_image, notes, params):
+    read_item = item(f"title: A\n{text}")
+    found = read_item.fields.get("cover_image"), read_item.notes, read_item.fields.get("params")
+    assert found == (cover_image, notes, params)
+
+
+def test_names_to_drop_are_left_out(tmp_path):
+    (tmp_path / "a.md").write_text("---\nlayout: x\nmath: true\nparams: {z: 1}\n---\nA")
+    (item,) = read(tmp_path, drop={"layout", "z"})
+    assert item.fields["params"] == {"math": True}
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n \t\n\n", " "])
+@pytest.mark.parametrize(("marks", "sign"), [("---", ":"), ("+++", "=")])
+def test_front_matter_may_follow_white_space(tmp_path, blank, marks, sign):
+    (tmp_path / "a.md").write_bytes(f"{blank}{marks}\ntitle{sign} 'A'\nnot_ours{sign} 1\n{marks}\nWords.".encode())
+    (item,) = read(tmp_path)
+    lines = blank.count("\n")
+    assert (item.fields["title"], item.fields["content"]) == ("A", "Words.")
+    assert (item.file.line_of("not_ours"), item.file.content_line) == (3 + lines, 5 + lines)
 
 
 # What is refused, and what its author should look at
@@ -289,10 +307,10 @@ def test_relative_images_become_absolute_below_a_base_url(tmp_path, text, conten
     assert (item.fields["content"], item.fields["cover_image"]) == (made, "https://a.example/x/b.png")
 
 
-def test_a_cover_that_is_not_an_address_is_dropped_below_a_base_url(tmp_path):
+def test_a_cover_that_is_not_an_address_is_none_below_a_base_url(tmp_path):
     (tmp_path / "a.md").write_text("---\nimage: 'x://['\n---\nA")
     (item,) = read(tmp_path, site="https://a.example")
-    assert ("cover_image" in item.fields, item.dropped) == (False, ("image",))
+    assert ("cover_image" in item.fields, item.fields["params"]) == (False, {"image": "x://["})
 
 
 @pytest.mark.parametrize(
@@ -307,3 +325,89 @@ def test_a_cover_that_is_not_an_address_is_dropped_below_a_base_url(tmp_path):
 )
 def test_former_addresses_are_kept(item, text, name, old_paths):
     assert item(f"title: A\n{text}", name).old_paths == old_paths
+
+
+# Jekyll
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Write files of a site; return what each post is, by its slug."""
+
+    def read_all(files, **options):
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return {item.fields["slug"]: item for item in read(tmp_path, **options)}
+
+    return read_all
+
+
+@pytest.mark.parametrize(
+    ("folder", "text", "tags"),
+    [
+        ("_posts", "tags: cats dogs\ncategories: jekyll update", ["cats", "dogs", "jekyll", "update"]),
+        ("news/_drafts", "tags: cats  dogs", ["cats", "dogs"]),
+        ("_posts", "tags: big cats, dogs", ["big cats", "dogs"]),
+        ("_posts", "tags: [big cats]\ncategory: jekyll update", ["big cats", "jekyll update"]),
+        ("posts", "tags: cats dogs", ["cats dogs"]),
+    ],
+)
+def test_only_jekylls_tags_are_divided_at_spaces(site, folder, text, tags):
+    assert site({f"{folder}/2020-01-02-a.md": f"---\n{text}\n---\nA"})["a"].fields["tags"] == tags
+
+
+DATED = "---\ndate: 2020-01-02 03:04:05 +0500\ncategories: News Big-News\n---\nA"
+PATH = "x/_posts/2020-01-02-A_b.md"
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "text", "path"),
+    [
+        ("", {}, DATED, "/news/big-news/2020/01/02/A_b.html"),
+        ("title: x", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
+        ("permalink: pretty", {}, DATED, "/x/news/big-news/2020/01/02/A_b/"),
+        ("permalink: none", {}, DATED, "/x/news/big-news/A_b.html"),
+        ("permalink: /:year-:i_month/:slug:output_ext", {}, DATED, "/2020-1/a-b.html"),
+        ("permalink: /:unknown/:title", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
+        ("permalink: [", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
+        ("permalink: pretty", {"permalink": "/:y_day/:title"}, DATED, "/002/A_b"),
+        (
+            "",
+            {"permalink": "/:y_day/:title"},
+            DATED.replace("---\nA", "permalink: /p/:day/:title\n---\nA"),
+            "/p/02/A_b",
+        ),
+        ("", {}, DATED.replace("---\nA", "permalink: /p/\n---\nA"), "/p/"),
+        ("", {}, "---\nslug: own\ncategory: a b\n---\n", "/a b/2020/01/02/own.html"),
+        ("", {}, "---\npublished: false\n---\n", None),
+    ],
+)
+def test_the_former_address_of_a_post_follows_the_pattern_of_its_site(site, config, options, text, path):
+    (item,) = site({PATH: text} | ({"_config.yml": config} if config else {}), **options).values()
+    assert next((old for old in item.old_paths if "/" in old[1:]), None) == path
+
+
+def test_a_pattern_is_for_other_sites_too(site):
+    files = {"2020-01-02-a.md": "A", "b.md": "---\ndate: 2020-01-02\n---\nB", "c.md": "C"}
+    items = site(files, permalink="/:year/:title/")
+    assert {slug: item.old_paths for slug, item in items.items()} == {"a": ("/2020/a/",), "b": ("/2020/b/",), "c": ()}
+
+
+def test_a_date_of_jekyll_with_a_second_year_is_read(fields):
+    assert fields("date: 2023-01-29 18:30:22 2023 -0800")["published_at"] == "2023-01-30T02:30:22Z"
+
+
+def test_a_link_out_of_the_folders_is_not_imported(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/secret.md").write_text("Secret.")
+    (tmp_path / "blog/deep").mkdir(parents=True)
+    (tmp_path / "blog/a.md").write_text("A")
+    (tmp_path / "blog/b.md").symlink_to("../elsewhere/secret.md")
+    (tmp_path / "blog/deep/c.md").symlink_to("../../blog/a.md")
+    with open_sources(tmp_path / "blog") as sources:
+        assert [item.fields["slug"] for item in sources] == ["a"]
+        assert sources.left_out == {"symbolic link that leads elsewhere": 1}
+    with open_sources(tmp_path / "blog", tmp_path / "elsewhere") as sources:
+        assert len(sources) == 2
+    assert len(read(tmp_path / "blog/b.md")) == 1

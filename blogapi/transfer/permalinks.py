@@ -1,0 +1,64 @@
+"""The addresses that posts had on their old site, by its pattern, as Jekyll fills it in."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from blogapi.files.front_matter import Loader
+
+STYLES = {
+    "date": "/:categories/:year/:month/:day/:title.html",
+    "pretty": "/:categories/:year/:month/:day/:title/",
+    "ordinal": "/:categories/:year/:y_day/:title.html",
+    "weekdate": "/:categories/:year/W:week/:short_day/:title.html",
+    "none": "/:categories/:title.html",
+}
+# The names in a pattern that stand for a part of the date, and that part for `strftime`
+DATE_PARTS = {
+    **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
+    **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
+    **{"hour": "%H", "minute": "%M", "second": "%S"},
+}
+NAMES = sorted(["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True)
+NAME = re.compile(f":({'|'.join(NAMES)})")
+UNKNOWN = re.compile(":[a-z]")
+
+
+def is_pattern(text: Any) -> bool:
+    """Return whether a text is the name of a style, or has a name in it, and no other."""
+    return isinstance(text, str) and (text in STYLES or (bool(NAME.search(text)) and not has_unknown(text)))
+
+
+def has_unknown(pattern: str) -> bool:
+    """Return whether a pattern has a name that stands for nothing."""
+    return bool(UNKNOWN.search(NAME.sub("", pattern)))
+
+
+def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
+    """Return the address of a post by a pattern or a style; `name` is that of its file, without date and extension."""
+    parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
+    parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
+    parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
+    parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
+    parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
+    path = NAME.sub(lambda match: parts[match[1]], STYLES.get(pattern, pattern))
+    return re.sub("/{2,}", "/", f"/{path}")
+
+
+@cache
+def configured(folder: Path) -> tuple[str, Path | None]:
+    """Return the pattern of the `_config.yml` in a folder or above, or Jekyll's default; and that file's folder."""
+    for parent in (folder, *folder.parents):
+        if (config := parent / "_config.yml").is_file():
+            try:
+                values = yaml.load(config.read_bytes(), Loader)  # A base loader: it creates texts, lists and mappings.
+                pattern = values.get("permalink", "date")
+            except (OSError, yaml.YAMLError, AttributeError, RecursionError):
+                pattern = "date"
+            return (pattern if is_pattern(pattern) else "date"), parent
+    return "date", None
