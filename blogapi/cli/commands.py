@@ -87,16 +87,16 @@ def show(text: str) -> None:
         raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error
 
 
-def with_progress(results: Iterable[Any], length: int) -> Iterator[Any]:
-    """Show the progress: a bar on a terminal, otherwise a line now and then."""
+def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
+    """Show the progress: a bar on a terminal, otherwise a line now and then, with what `also` returns."""
     if sys.stderr.isatty():
-        with click.progressbar(results, length, file=sys.stderr) as bar:
+        with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
         return
     for number, result in enumerate(results, 1):
         yield result
         if number % ITEMS_A_LINE == 0:
-            click.echo(f"{number} of {length}", err=True)
+            click.echo(f"{number} of {length}{also()}", err=True)
 
 
 @command_line.command()

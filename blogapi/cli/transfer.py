@@ -96,7 +96,11 @@ def import_posts(
         if dry_run:
             results = foresee(database, sources, keep)
         else:
-            results = with_progress(store(database, sources, events, author, keep), len(sources))
+            results = with_progress(
+                store(database, sources, events, author, keep),
+                len(sources),
+                lambda: f", images: {counted(found.counts)}" if found.counts.total() else "",
+            )
         try:
             for outcome, checked in results:
                 report.add(outcome, checked)

@@ -57,8 +57,11 @@ def configured(folder: Path) -> tuple[str, Path | None]:
         if (config := parent / "_config.yml").is_file():
             try:
                 values = yaml.load(config.read_bytes(), Loader)  # A base loader: it creates texts, lists and mappings.
-                pattern = values.get("permalink", "date")
-            except (OSError, yaml.YAMLError, AttributeError, RecursionError):
-                pattern = "date"
-            return (pattern if is_pattern(pattern) else "date"), parent
+                of_posts = [
+                    each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"
+                ]
+                patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+            except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, RecursionError):
+                patterns = []
+            return next(filter(is_pattern, patterns), "date"), parent
     return "date", None

@@ -358,6 +358,7 @@ def test_only_jekylls_tags_are_divided_at_spaces(site, folder, text, tags):
 
 
 DATED = "---\ndate: 2020-01-02 03:04:05 +0500\ncategories: News Big-News\n---\nA"
+DEFAULTS = "defaults: [{scope: {path: '', type: posts}, values: {permalink: /news/:title/}}]"
 PATH = "x/_posts/2020-01-02-A_b.md"
 
 
@@ -367,6 +368,7 @@ PATH = "x/_posts/2020-01-02-A_b.md"
         ("", {}, DATED, "/news/big-news/2020/01/02/A_b.html"),
         ("title: x", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
         ("permalink: pretty", {}, DATED, "/x/news/big-news/2020/01/02/A_b/"),
+        (f"permalink: none\n{DEFAULTS}", {}, DATED, "/news/A_b/"),
         ("permalink: none", {}, DATED, "/x/news/big-news/A_b.html"),
         ("permalink: /:year-:i_month/:slug:output_ext", {}, DATED, "/2020-1/a-b.html"),
         ("permalink: /:unknown/:title", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
