@@ -75,6 +75,18 @@ CREATE TABLE revision (
 
 CREATE INDEX revision_until ON revision (state, until, post_id);
 
+CREATE TABLE retagging (
+    post_id bigint NOT NULL,
+    version bigint NOT NULL,
+    number bigint NOT NULL,
+    changed_at text COLLATE "C" NOT NULL,
+    author text COLLATE "C" NOT NULL,
+    tags text COLLATE "C" NOT NULL,
+    PRIMARY KEY (post_id, version, number)
+);
+
+CREATE INDEX retagging_changed ON retagging (changed_at);
+
 CREATE TABLE post_tag (
     tag text COLLATE "C" NOT NULL,
     status text COLLATE "C" NOT NULL,

@@ -61,6 +61,19 @@ CREATE TABLE revision (
 
 CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash
 
+-- The tags that posts had before a tag was renamed, merged or deleted in all of them, for undo.
+CREATE TABLE retagging (
+    post_id INTEGER NOT NULL,
+    version INTEGER NOT NULL,  -- of the post at that time
+    number INTEGER NOT NULL,  -- from 0, for each version
+    changed_at TEXT NOT NULL,
+    author TEXT NOT NULL,
+    tags TEXT NOT NULL,  -- a JSON array
+    PRIMARY KEY (post_id, version, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX retagging_changed ON retagging (changed_at);
+
 -- Each order has one index, by tag and status. A list of a tag with any status merges those of the four statuses: each
 -- further index would be written for each tag of each post.
 CREATE TABLE post_tag (

@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,6 +14,7 @@ from typing import IO
 import click
 
 from blogapi.cli.commands import opened, with_progress
+from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.files.front_matter import rfc3339_of, shown
 from blogapi.post import URL
@@ -147,10 +149,13 @@ def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
 
     Changed posts are changed back, deleted ones restored, and created ones moved to the trash. With --key, posts that
     another key has changed since then are left alone. Every post that is left is reported with the reason, and the exit
-    status is 1. After an interruption, repeat the command. An undo can be undone.
+    status is 1. So it is if TIME is before what is kept. After an interruption, repeat the command. An undo can be
+    undone.
     """
-    if not Config.from_environ(os.environ).history_enabled:
+    config = Config.from_environ(os.environ)
+    if not config.history_enabled:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
+    kept_since = earlier(rfc3339(time.time()), timedelta(days=config.keep_days))
     would_be = "would be " if dry_run else ""
     counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
     with opened() as database:
@@ -166,4 +171,6 @@ def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
                 click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))
         finally:
             click.echo(would_be + counted(counts))
-    sys.exit(1 if counts["left"] else 0)
+    if since < kept_since:
+        click.echo(f"History is kept since {kept_since}: earlier changes cannot be undone.", err=True)
+    sys.exit(1 if counts["left"] or since < kept_since else 0)

@@ -1,7 +1,8 @@
 """The history of posts: the versions before a change or a deletion are kept for a while.
 
 `post` has the time and the author of the present version, and `revision` the earlier ones, each with the time and the
-author of the change that ended it. A post in the trash is a version that a deletion ended.
+author of the change that ended it. A post in the trash is a version that a deletion ended. A change of a tag in every
+post creates no versions: `retagging` has the tags before it.
 """
 
 import time
@@ -13,12 +14,13 @@ from peewee import fn
 from blogapi.clock import earlier
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NeedsThread
-from blogapi.storage.models import Post, Revision
+from blogapi.storage.models import Post, Retagging, Revision
 from blogapi.storage.query import Param, Prepared
 
 MAX_REVISIONS = 50  # of a post
 FEW_REVISIONS = 2  # can be deleted while others wait, whatever their size
 PRUNED_REVISIONS = 50  # at most, in one transaction
+PRUNED_RETAGGINGS = 500
 PRUNING_SECONDS = 0.010  # after which a transaction ends, as others wait for it
 STATES = ("replaced", "deleted", "restored")
 
@@ -44,20 +46,39 @@ _keep = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Re
 _drop_oldest = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
 
 
+def keep_tags(tx: Transaction, post_id: int, author: str, tags: str) -> None:
+    """Keep the tags of a post, a JSON array, before a tag is changed in every post; nothing without an author."""
+    if author:
+        tx.execute(_keep_tags, id=post_id, now=tx.now, author=author, tags=tags)
+
+
+_number = Retagging.select(fn.COUNT(Retagging.number)).where(
+    Retagging.post_id == Post.id, Retagging.version == Post.version
+)
+_retagged = Post.select(Post.id, Post.version, _number, Param("now"), Param("author"), Param("tags"))
+_keep_tags = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
+
+
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete all versions of a post. Raises NeedsThread if they are many: each can have megabytes."""
     of_post = Revision.post_id == post_id
     if not tx.in_thread and tx.row(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
         raise NeedsThread
     tx.execute(Revision.delete().where(of_post))
+    tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete some of the versions that ended more than `days` ago; return how many.
+    """Delete some of the versions and former tags that ended more than `days` ago; return how many.
 
     What is kept can have megabytes, so a transaction ends after PRUNING_SECONDS.
     """
-    is_old = Revision.state.in_(STATES) & (Revision.until <= earlier(tx.now, timedelta(days=days)))
+    horizon = earlier(tx.now, timedelta(days=days))
+    is_old = Retagging.changed_at <= horizon
+    some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
+    if count := tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(some))):
+        return count
+    is_old = Revision.state.in_(STATES) & (Revision.until <= horizon)
     old = Revision.select(Revision.post_id, Revision.version).where(is_old).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0
     for post_id, version in list(tx.rows(old)):

@@ -67,6 +67,20 @@ class Revision(BaseModel):
         primary_key = CompositeKey("post_id", "version")
 
 
+class Retagging(BaseModel):
+    """The tags that a post had before a tag was renamed, merged or deleted in every post."""
+
+    post_id = IntegerField()
+    version = IntegerField()
+    number = IntegerField()
+    changed_at = TextField()
+    author = TextField()
+    tags = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("post_id", "version", "number")
+
+
 class PostTag(BaseModel):
     """A tag of a post, with copies of the post's status and time, so that one index covers them."""
 

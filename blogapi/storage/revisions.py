@@ -11,7 +11,7 @@ from blogapi.storage import documents, history, posts, slugs
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.lists import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
-from blogapi.storage.models import MAX_ID, Post, Revision
+from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
 from blogapi.storage.posts import Check, Fields, PostRef, accept
 from blogapi.storage.query import AsBytes
 
@@ -130,5 +130,5 @@ def delete_from_trash(tx: Transaction, post_id: int, check: Check = accept) -> N
 
 def authors(reader: Reader) -> set[str]:
     """Return who has changed posts, as far as that is kept."""
-    columns = Post.author, Revision.author, Revision.replaced_by
+    columns = Post.author, Revision.author, Revision.replaced_by, Retagging.author
     return {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())} - {""}

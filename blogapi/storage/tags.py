@@ -1,5 +1,6 @@
 """Tags: the posts that carry them, their number and their spelling."""
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 from peewee import EXCLUDED, SQL, Case, Field, Node, Select, fn
 
 from blogapi.post import STATUSES
-from blogapi.storage import documents, search, webhooks
+from blogapi.storage import documents, history, search, webhooks
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
@@ -167,8 +168,8 @@ _forget = Prepared(Tag.delete().where(_in_status, Tag.posts == 0))
 # Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
 
 
-def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
-    """Rename a tag, folded, in every post that carries it; return the tag.
+def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> CountedTag:
+    """Rename a tag, folded, in every post that carries it; return the tag. With an author, undo can undo it.
 
     Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
     """
@@ -176,7 +177,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     new = fold(name)
     if new != old and not merge and tx.row(Tag.select(Tag.tag).where(Tag.tag == new)):
         raise Rejected("name", 'another tag has this name; "merge": true merges the two')
-    changed = _rewrite(tx, old, partial(_renamed, old, name))
+    changed = _rewrite(tx, old, partial(_renamed, old, name), author)
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
         tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
@@ -193,16 +194,16 @@ def rename(tx: Transaction, old: str, name: str, merge: bool) -> CountedTag:
     return tag
 
 
-def delete(tx: Transaction, tag: str) -> None:
-    """Remove a tag, folded, from every post; raise NotFound if none carries it."""
+def delete(tx: Transaction, tag: str, author: str) -> None:
+    """Remove a tag, folded, from every post; raise NotFound if none carries it. With an author, undo can undo it."""
     name = find(tx, tag).name
-    _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag])
+    _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     tx.execute(Tag.delete().where(Tag.tag == tag))
     webhooks.record(tx, {"tag": {"name": name}}, "tag.deleted")
 
 
-def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]) -> bool:
+def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
     """Change the tags in the documents of all posts with a tag; return whether any became another.
 
     One after another: memory holds one document.
@@ -213,6 +214,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
         with suppress(AttributeError, ValueError):  # A damaged post is skipped.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
+                history.keep_tags(tx, post_id, author, json.dumps(documents.tags(document)[0], ensure_ascii=False))
                 tx.execute(_set_document, id=post_id, document=changed, updated_at=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
                 search.reindex(tx, post_id, old, new)

@@ -1,5 +1,6 @@
 """Undo: all posts, or those that a key has changed, become again what they were at a time."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ from blogapi.storage import documents, posts, revisions, slugs
 from blogapi.storage.batches import write_each
 from blogapi.storage.engine import Database, Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
-from blogapi.storage.models import AUTHORS, ApiKey, Post, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, Post, Retagging, Revision
 from blogapi.storage.posts import Fields
 
 BY = "undo"
@@ -29,6 +30,14 @@ class Undone(NamedTuple):
     title: str
     action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
     reason: str = ""  # why it was left, or has another slug
+
+
+class Change(NamedTuple):
+    """A change of a post: by whom, and what was before."""
+
+    author: str
+    version: int | None  # None if there was no post, 0 if it is not kept
+    tags: list[str] | None = None  # of that version, if a tag was changed in every post
 
 
 class Plan(NamedTuple):
@@ -58,8 +67,9 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         time.sleep(PAUSE_SECONDS)
 
     waiting = _changed_since(database, since)
+    foreseen: set[str] = set()
     for turn in (WAIT, PARK, SETTLE):
-        undo_post = partial(_undo_post, turn=turn, since=since, key=key)
+        undo_post = partial(_undo_post, turn=turn, since=since, key=key, foreseen=foreseen)
         results = (undo_post(database, post_id) for post_id in waiting)
         if not dry_run:
             results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
@@ -82,15 +92,19 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
     """Return the plan for a post, or None if there is nothing to undo."""
-    changes = list(dropwhile(lambda change: key not in (None, change[0]), _changes(reader, post_id, since)))
+    changes = list(dropwhile(lambda change: key not in (None, change.author), _changes(reader, post_id, since)))
     if not changes:
         return None
-    before, present, target = changes[0][1], {}, {}
+    (_, before, tags), present, target = changes[0], {}, {}
     try:
         with suppress(NotFound):
             present = documents.load(posts.find(reader, post_id))
         if before:
-            kept = documents.load(revisions.find_version(reader, post_id, before))
+            try:
+                kept = documents.load(revisions.find_version(reader, post_id, before))
+            except NotFound:  # It is the present one.
+                kept = present
+            kept = kept if tags is None else kept | {"tags": tags}
             target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
             target["updated_at"] = present.get("updated_at", reader.now)
     except Damaged:
@@ -99,32 +113,41 @@ def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | N
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
     if posts.is_same(target, present):
         return None
-    others = {by for by, _ in changes} - {key, BY} if key else set()
+    others = {change.author for change in changes} - {key, BY} if key else set()
     return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
 
-def _changes(reader: Reader, post_id: int, since: str) -> Iterator[tuple[str, int | None]]:
-    """Yield the changes of a post since a time: by whom, and the version before.
-
-    That is None if the post was not there, and 0 if it is not kept.
-    """
+def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
+    """Yield the changes of a post since a time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))
     if present := reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id)):
         versions.append((*present, "", "", "present"))
+    retaggings = list(
+        reader.rows(
+            Retagging.select(Retagging.version, Retagging.author, Retagging.tags)
+            .where(Retagging.post_id == post_id, Retagging.changed_at >= since)
+            .order_by(Retagging.version, Retagging.number)
+        )
+    )
     last, last_state = 0, "restored"
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield author, None if follows else 0  # created or restored; or versions are missing
+            yield Change(author, None if follows else 0)  # created or restored; or versions are missing
+        for of_version, by, tags in retaggings:
+            if of_version == version:
+                yield Change(by, version, json.loads(tags))
         if until >= since:
-            yield replaced_by, version
+            yield Change(replaced_by, version)
         last, last_state = version, state
 
 
-def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | None) -> Undone | None:
-    """Undo the changes of a post; without a transaction, only say so."""
+def _undo_post(
+    reader: Reader, post_id: int, turn: int, since: str, key: str | None, foreseen: set[str]
+) -> Undone | None:
+    """Undo the changes of a post; without a transaction, only say so, and collect the slugs that posts would get."""
     plan = _plan(reader, post_id, since, key)
     if plan is None:
         return None
@@ -138,7 +161,11 @@ def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | N
             posts.delete(tx, post_id, BY)
         return done("deleted")
     slug, reason = target["slug"], ""
-    if slug != present.get("slug") and slugs.is_taken(reader, slug):
+    if slug in foreseen:
+        other = present.get("slug") or "another"
+        target = target | {"slug": present.get("slug") or slug}
+        reason = f"its slug {slug} would be taken, it would have {other}"
+    elif slug != present.get("slug") and slugs.is_taken(reader, slug):
         if turn == SETTLE or not _will_be_free(reader, slug, since, key):
             target = target | {"slug": present.get("slug") or slugs.find_free(reader, slug)}
             reason = f"its slug {slug} is taken, it {'has' if tx else 'would have'} {target['slug']}"
@@ -148,9 +175,11 @@ def _undo_post(reader: Reader, post_id: int, turn: int, since: str, key: str | N
             return done("")
     if posts.is_same(target, present):
         return done("left", reason)
-    if tx and present:
+    if not tx:
+        foreseen.add(target["slug"])
+    elif present:
         _change(tx, post_id, target)
-    elif tx:
+    else:
         revisions.recreate(tx, target, BY)
     return done("changed back" if present else "restored", reason)
 

@@ -1,5 +1,6 @@
 """`blogapi undo`: a script that went wrong is one command to undo."""
 
+import re
 import time
 
 import pytest
@@ -137,3 +138,12 @@ def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
     status, output, error = run("undo", "--since", SINCE)
     assert (status, output, error) == (1, [], ["Error: BLOGAPI_KEEP_DAYS is 0: there is no history to undo from"])
     assert words(at(0)) == before
+
+
+def test_a_time_before_what_is_kept_is_named(run, accident, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "1")
+    status, output, error = run("undo", "--since", rfc3339(NOW - 25 * HOUR), "--key", "bad", "--dry-run")
+    assert (status, output[-1]) == (1, "would be changed back 1, restored 1, deleted 1, left 1")
+    assert re.fullmatch("History is kept since 20[^ ]+Z: earlier changes cannot be undone.", error[0])
+    status, output, error = run("undo", "--since", rfc3339(NOW - 23 * HOUR), "--key", "nobody-else", "--dry-run")
+    assert "kept since" not in "".join(error)

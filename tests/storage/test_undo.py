@@ -5,7 +5,9 @@ import threading
 
 import pytest
 
-from blogapi.storage import documents, lists, posts, revisions
+from blogapi.clock import rfc3339
+from blogapi.storage import documents, history, lists, posts, revisions, tags
+from blogapi.storage.models import Retagging
 from blogapi.storage.undo import undo
 from tests.conftest import NOON
 from tests.invariants import sound_posts
@@ -346,3 +348,94 @@ def contents(client):
     """All posts by id, without when they were updated."""
     posts = client.get("/v1/posts?limit=1000").json
     return {post.pop("id"): {**post, "updated_at": ""} for post in posts}
+
+
+# Tags
+
+
+@pytest.fixture
+def retag(database, blog):
+    def retag(change, *arguments, by="bad"):
+        return blog.done(database.write(change, *arguments, by))
+
+    return retag
+
+
+def test_the_deletion_renaming_and_merging_of_a_tag_are_undone(blog, retag, database):
+    posts_of = [blog.add(tags=["Käse", "a"]), blog.add(tags=["b", "käse", "a"]), blog.add(tags=["b"])]
+    in_trash = blog.add(tags=["a"])
+    blog.delete(in_trash, by="good")
+    before = blog.state()
+    tags_before = tags.page(database, 9).tags
+    blog.later()
+    retag(tags.delete, "a")
+    retag(tags.rename, "käse", "Cheese", False)
+    retag(tags.rename, "b", "cheese", True)
+    assert tags.page(database, 9).tags == [("cheese", 3)]
+    assert blog.undo(key="good") == {}
+    assert blog.undo(dry_run=True) == blog.undo() == dict.fromkeys(reversed(posts_of), CHANGED)
+    assert blog.state() == before
+    assert tags.page(database, 9).tags == tags_before
+    assert blog.undo() == {}
+
+
+def test_a_tag_comes_back_to_posts_that_were_changed_later_too(blog, retag):
+    changed, deleted = blog.add(tags=["a", "b"]), blog.add(tags=["a"])
+    before = blog.state()
+    blog.later()
+    blog.change(changed, title="B")
+    retag(tags.delete, "a")
+    retag(tags.rename, "b", "c", False)
+    blog.change(changed, title="C")
+    blog.delete(deleted)
+    blog.undo()
+    assert blog.state() == before
+
+
+def test_only_what_a_key_did_with_a_tag_is_undone(blog, retag):
+    theirs, both = blog.add(tags=["a", "b"]), blog.add(tags=["a"])
+    blog.later()
+    blog.change(theirs, by="good", title="B")
+    retag(tags.delete, "a")
+    blog.change(both, by="good", title="B")
+    assert blog.undo(key="bad") == {theirs: CHANGED, both: ("left", "good changed it since")}
+    shown, _ = blog.state()
+    assert [(post["title"], post["tags"]) for post in shown] == [("B", []), ("B", ["a", "b"])]
+
+
+def test_from_the_middle_of_several_changes_of_tags_the_state_of_that_time_comes_back(blog, retag, clock):
+    blog.add(tags=["a", "b", "c"])
+    blog.later()
+    retag(tags.delete, "a")
+    since, before = rfc3339(clock.now), blog.state()
+    retag(tags.delete, "b")
+    retag(tags.delete, "c")
+    blog.undo(since=since)
+    assert blog.state() == before
+
+
+def test_without_an_author_no_tags_are_kept_and_old_ones_are_forgotten(blog, retag, database, clock, count):
+    post_id = blog.add(tags=["a", "b", "c"])
+    retag(tags.delete, "a", by="")
+    assert count(Retagging) == 0
+    retag(tags.delete, "b")
+    assert count(Retagging) == 1
+    database.write(posts.delete, post_id, "", permanent=True)
+    assert count(Retagging) == 0
+    blog.add(tags=["b"])
+    retag(tags.delete, "b")
+    clock.now += 31 * 24 * 3600
+    while database.write(history.prune, 30):
+        pass
+    assert count(Retagging) == 0
+
+
+def test_a_dry_run_names_two_posts_that_want_one_slug(blog):
+    first = blog.add(slug="x")
+    blog.later()
+    blog.delete(first)
+    second = blog.add(by="good", slug="x")
+    blog.delete(second)
+    foreseen = "its slug x would be taken, it would have another"
+    assert blog.undo(key="bad", dry_run=True) == {second: RESTORED, first: ("restored", foreseen)}
+    assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, it has x-2")}

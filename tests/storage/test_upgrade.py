@@ -94,7 +94,7 @@ def test_a_database_of_postgresql_is_upgraded(url):
     indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
     with psycopg.connect(url, autocommit=True) as connection:
         before = [connection.execute(query).fetchall() for query in (columns, indexes)]
-        connection.execute("DROP TABLE image, image_part")
+        connection.execute("DROP TABLE image, image_part, retagging")
         connection.execute("UPDATE blogapi SET version = 1")
         with pytest.raises(Unavailable, match=OLDER):
             engine_for(url).open(create=False)

@@ -171,7 +171,7 @@ def test_an_event_of_a_tag_is_rolled_back_with_the_change(client, database, subs
     subscribe()
 
     def fail(tx):
-        tags.rename(tx, "a", "b", False) if write == "rename" else tags.delete(tx, "a")
+        tags.rename(tx, "a", "b", False, "x") if write == "rename" else tags.delete(tx, "a", "x")
         assert tx.row(Event.select(Event.type))
         raise ValueError("rolled back")
 

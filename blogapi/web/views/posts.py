@@ -281,7 +281,7 @@ def change_tag(request: Request, tag: str) -> Response:
     All posts change at once. If another tag has the new name, `merge` must be true.
     """
     change = load_body(request, lambda: tags.find(request.database, tag))
-    renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"])
+    renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"], request.author)
     return json_response(request, renamed._asdict())
 
 
@@ -291,5 +291,5 @@ def delete_tag(request: Request, tag: str) -> Response:
 
     All posts change at once; none is deleted.
     """
-    request.database.write_in_thread(tags.delete, tag)
+    request.database.write_in_thread(tags.delete, tag, request.author)
     return no_content(request)
