@@ -2,6 +2,7 @@
 
 import http.client
 import threading
+from contextlib import closing
 from functools import cache
 from urllib.parse import quote
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -12,11 +13,21 @@ import waitress
 ASCII = "".join(map(chr, range(33, 127)))
 
 SERVERS = ("wsgiref", "waitress")
+OWN = ("Server", "Date", "Connection", "Via")  # headers of the servers
+# waitress spells the names of headers in its own way.
+SPELLED = {
+    name.title(): name for name in ("ETag", *(f"X-RateLimit-{part}" for part in ("Limit", "Remaining", "Reset")))
+}
 
 
 class Quiet(WSGIRequestHandler):
     def log_message(self, *arguments):
         """Log nothing."""
+
+    def get_environ(self):
+        """Return the environ; without a Content-Type, wsgiref would say text/plain."""
+        environ = super().get_environ()
+        return environ if "content-type" in self.headers else environ | {"CONTENT_TYPE": ""}
 
 
 @cache
@@ -45,18 +56,11 @@ def forward(port):
         target = environ["RAW_URI"].partition("?")[0]
         if environ["QUERY_STRING"]:
             target = f"{target}?{environ['QUERY_STRING']}"
-        connection.request(environ["REQUEST_METHOD"], quote(target, safe=ASCII), body or None, headers)
-        with connection.getresponse() as answer:
-            own = ("Server", "Date", "Connection", "Via")
-            # waitress spells the names of headers in its own way.
-            kept = [
-                (name.replace("Ratelimit", "RateLimit"), value)
-                for name, value in answer.getheaders()
-                if name not in own
-            ]
+        with closing(connection):
+            connection.request(environ["REQUEST_METHOD"], quote(target, safe=ASCII), body or None, headers)
+            answer = connection.getresponse()
+            kept = [(SPELLED.get(name, name), value) for name, value in answer.getheaders() if name not in OWN]
             start_response(f"{answer.status} {answer.reason}", kept)
-            content = answer.read()
-        connection.close()
-        return [content]
+            return [answer.read()]
 
     return application
