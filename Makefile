@@ -17,11 +17,15 @@ test: .venv/tested  # a few minutes: run it before each commit
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
 	$(PYTEST) -m slow --cov --cov-append
-	$(PYTEST) -q --over wsgiref tests/web
-	$(PYTEST) -q --over waitress tests/web
+	$(PYTEST) -q --over wsgiref $(LIFE)
+	$(PYTEST) -q --over waitress $(LIFE)
+
+LIFE = $(foreach name,create life images events markdown_http,tests/web/test_$(name).py)
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
+	$(PYTEST) -q --over wsgiref tests/web
+	$(PYTEST) -q --over waitress tests/web
 
 bench: .venv/tested  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))

@@ -6,8 +6,8 @@ from functools import partial
 from urllib.parse import urljoin
 
 # Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
-FENCE = r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
-INLINE = r"`[^`\n]+`"
+FENCE = r"^[ ]{0,3}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
+INLINE = r"`[^`\n]++`"
 # Addresses of images: in elements, in Markdown, and in definitions of references.
 RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|[#{])"
 ADDRESS = (

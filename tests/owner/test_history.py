@@ -155,8 +155,21 @@ def test_the_trash_comes_in_pages(owner, client, post):
         client.delete(f"/v1/posts/{post(title=str(number))['id']}")
     page = view(owner, "/settings/trash")
     assert len(page.titles) == 50
-    older = page.soup.find("a", string="Deleted earlier")["href"]
-    assert view(owner, older).titles == [str(number) for number in range(9, -1, -1)]
+    older = view(owner, page.soup.find("a", string="Older")["href"])
+    assert older.titles == [str(number) for number in range(9, -1, -1)]
+    assert view(owner, older.soup.find("a", string="Newer")["href"]).titles == page.titles
+
+
+def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
+    post(title="0", content="x" * 1_000_000)
+    for number in range(1, 51):
+        client.patch("/v1/posts/1", json={"title": str(number)})
+    titles, path = [], "/settings/posts/1/history"
+    while path:
+        page = view(owner, path)
+        titles += page.titles
+        path = next((each["href"] for each in page.soup.find_all("a", string="Older")), None)
+    assert titles == [str(number) for number in range(49, -1, -1)]
 
 
 def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post):

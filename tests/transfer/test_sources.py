@@ -1,5 +1,7 @@
 """Markdown files of other programs: the slug, date, status and image of the posts in them."""
 
+import time
+
 import pytest
 
 from blogapi.transfer.sources import Failure
@@ -290,6 +292,13 @@ def test_front_matter_of_other_forms_is_refused(tmp_path, text):
 )
 def test_content_that_works_on_one_site_only_is_noted_with_its_line(item, content, notes):
     assert list(item("title: A", content=content).notes.items()) == notes
+
+
+@pytest.mark.parametrize("content", ["`" * 200_000, "~" * 200_000, "![" * 100_000, "`a" * 100_000, "<img " * 50_000])
+def test_hostile_content_is_read_quickly(item, content):
+    began = time.process_time()
+    item("title: A", content=content)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

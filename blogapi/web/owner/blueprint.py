@@ -22,8 +22,8 @@ from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content
 
 ROOT = "/settings"
 UPLOAD = "/images/upload"  # whose form is not read as a whole
-MAX_FORM_BYTES = 64 * 1024  # of a form without a post
-MAX_STRANGER_BYTES = 1024 * 1024  # of a post without a session: its page is up to five times as long
+MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
+MAX_TRAIL = 100  # pages: an address must not become too long
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
@@ -81,10 +81,8 @@ def load_form() -> MultiDict[str, str]:
     would take a second for a part whose header is long. Browsers send every line break as CRLF.
     """
     check_content_type(request, ("multipart/form-data",))
-    max_bytes = MAX_BODY_BYTES if request.session else MAX_STRANGER_BYTES
-    if not request.path.endswith(("/posts/new", "/edit")):
-        max_bytes = MAX_FORM_BYTES
-    body = read_body(request, max_bytes)
+    has_post = request.session and request.path.endswith(("/posts/new", "/edit"))
+    body = read_body(request, MAX_BODY_BYTES if has_post else MAX_FORM_BYTES)
     boundary = b"\r\n--" + request.mimetype_params.get("boundary", "").encode()
     _, *parts = (b"\r\n" + body).split(boundary, MAX_FIELDS + 1)
     form: MultiDict[str, str] = MultiDict()
@@ -136,6 +134,26 @@ def own_image(url: str) -> str:
     """Return the address at which this page can show an image of this service, or nothing for any other."""
     start = f"{request.service.config.url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
+
+
+def asked() -> dict[str, str]:
+    """Return the query of the request, without what is empty and without the trail of `paging`."""
+    return {name: value for name, value in request.args.items() if value and name != "newer"}
+
+
+def paging(before: Any) -> dict[str, Any]:
+    """Return the queries of the newer and the older page for a template; `before` is where the older one begins.
+
+    `newer` in the query has the starts of the pages between the first and this one.
+    """
+    query = asked()
+    trail, start = request.args.get("newer", "").split(), query.pop("before", None)
+    passed = [*trail, start][-MAX_TRAIL:] if start else []
+    return {
+        "asked": query,
+        "older": before and query | {"before": before, "newer": " ".join(passed)},
+        "newer": start and query | {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
+    }
 
 
 def done(path: str, text: str, title: str = "", **shown: Any) -> Response:

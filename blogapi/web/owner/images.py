@@ -9,7 +9,7 @@ from flask import Response, render_template, request
 from blogapi.storage import images
 from blogapi.storage.images import StoredImage
 from blogapi.web import uploads
-from blogapi.web.owner.blueprint import UPLOAD, blueprint, check_token, done, shows_errors
+from blogapi.web.owner.blueprint import UPLOAD, asked, blueprint, check_token, done, paging, shows_errors
 from blogapi.web.schemas import parameters, parsed
 from blogapi.web.views.images import delete_unused, parse_cursor
 
@@ -27,8 +27,8 @@ def as_markdown(image: StoredImage) -> str:
 @blueprint.get("/images")
 def show_images() -> str:
     """Show the images, newest first, and a form to upload another one."""
-    page = images.page(request.database, IMAGES, **list_query.load(request.args))
-    return render_template("owner/images.html", page=page)
+    page = images.page(request.database, IMAGES, **list_query.load(asked()))
+    return render_template("owner/images.html", page=page, **paging(page.before))
 
 
 @blueprint.post(UPLOAD)

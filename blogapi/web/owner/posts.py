@@ -1,7 +1,7 @@
 """The views of the owner's page for posts: the list, a post to read and to write, its history, and the trash."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from difflib import unified_diff
 from itertools import chain, islice, takewhile
@@ -19,23 +19,22 @@ from blogapi.post import PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, idempotency, lists, posts, publication, revisions
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.idempotency import IdempotencyKey
-from blogapi.web.owner.blueprint import address, blueprint, done, form_secret, path, shows_errors
-from blogapi.web.schemas import DELETED, ListQuerySchema, parameters
+from blogapi.web.owner.blueprint import address, asked, blueprint, done, form_secret, paging, path, shows_errors
+from blogapi.web.schemas import DELETED, REVISION, ListQuerySchema, parameters
 from blogapi.web.views.posts import find_page
 
 POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
-MAX_TRAIL = 100  # pages: the address must not become too long
 SHOWN = "id,title,status,tags,published_at,updated_at"
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
-REVISION = f"{POST}/history/<id:version>"
+VERSION = f"{POST}/history/<id:version>"
 CONTEXT = 2  # equal lines that are shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows with the square
 MAX_LINES = 2000  # shown of a comparison
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
-trash_query = parameters(before=DELETED)
+trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 blueprint.add_app_template_filter(json.loads, "from_json")
 blueprint.add_app_template_filter(block, "yaml")
@@ -50,24 +49,11 @@ def index() -> Response:
 
 @blueprint.get("/posts")
 def show_posts() -> str:
-    """Show the posts by latest change, and how many have each status.
-
-    `newer` in the query has the starts of the pages between the first and this one.
-    """
-    asked = {name: value for name, value in request.args.items() if value}
-    trail = asked.pop("newer", "").split()
-    query = list_query.load(asked | {"sort": "published_at"})  # an order whose pages begin at a time
+    """Show the posts by latest change, and how many have each status."""
+    query = list_query.load(asked() | {"sort": "published_at"})  # an order whose pages begin at a time
     page = find_page(request.database, query | {"sort": "updated_at", "limit": POSTS, "fields": SHOWN}, client="owner")
-    start = asked.pop("before", None)
-    passed = [*trail, start][-MAX_TRAIL:] if start else []
-    values = {
-        "posts": page.posts,
-        "asked": asked,
-        "older": page.before and {"before": page.before, "newer": " ".join(passed)},
-        "newer": start and {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
-        "counts": lists.counts(request.database),
-        "now": request.database.now,
-    }
+    values = {"posts": page.posts, "counts": lists.counts(request.database), "now": request.database.now}
+    values |= paging(page.before)
     with suppress(Damaged):
         values["late"] = publication.later_than_now(request.database)
     return render_template("owner/posts.html", most=lists.MAX_COUNTED, **values)
@@ -110,7 +96,7 @@ def create_post() -> Response:
 def save_post(post_id: int) -> Response | tuple[str, int]:
     """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
     old = documents.load(posts.find(request.database, post_id))
-    typed = typed_fields(old["content"])
+    typed = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
     cleared = {name: None for name in changes if changes[name] == "" and change_of_post.fields[name].allow_none}
     fields = change_of_post.load(changes | cleared)
@@ -167,22 +153,32 @@ def as_typed(document: bytes) -> dict[str, str]:
     post = documents.load(document)
     return {name: post.get(name, "") for name in FORM_FIELDS} | {
         "etag": documents.etag(document),
-        "content": post["content"].replace("\r\n", "\n"),
+        "content": with_line_feeds(post["content"]),
+        "excerpt": with_line_feeds(post.get("excerpt", "")),
         "tags": "\n".join(post["tags"]),
         "params": block(post.get("params", {})),
         "published_at": post.get("published_at", "").removesuffix("Z"),
     }
 
 
-def typed_fields(old_content: str = "") -> dict[str, Any]:
+def with_line_feeds(text: str) -> str:
+    """Return a text with LF for each line break, as browsers show it in a form."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def typed_fields(old: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Return the fields of a post that were typed, as a body in JSON would have them.
 
-    Browsers send every line break as CRLF; the content keeps the kind that it had.
+    Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
+    changed keeps CRLF if it had that.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
-    if "\r\n" in old_content:
-        same = typed["content"] == old_content.replace("\r\n", "\n")
-        typed["content"] = old_content if same else typed["content"].replace("\n", "\r\n")
+    for name in ("content", "excerpt"):
+        before = old.get(name, "")
+        if typed[name] == with_line_feeds(before):
+            typed[name] = before
+        elif "\r\n" in before:
+            typed[name] = typed[name].replace("\n", "\r\n")
     typed["tags"] = [name for name in typed["tags"].split("\n") if name.strip()]
     try:
         typed["params"] = read_block(typed["params"])
@@ -197,10 +193,11 @@ def typed_fields(old_content: str = "") -> dict[str, Any]:
 def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
-    return render_template("owner/history.html", post=post, page=revisions.page(request.database, post_id, VERSIONS))
+    page = revisions.page(request.database, post_id, VERSIONS, **history_query.load(asked()))
+    return render_template("owner/history.html", post=post, page=page, **paging(page.before))
 
 
-@blueprint.get(REVISION)
+@blueprint.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
     """Show an earlier version of a post, and the changes since."""
     old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
@@ -209,7 +206,7 @@ def show_version(post_id: int, version: int) -> str:
     return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
 
 
-@blueprint.post(f"{REVISION}/restore")
+@blueprint.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Response:
     """Go back to the words of a version; slug, status and date stay."""
     return change(post_id, "is as it was.", revisions.restore, version)
@@ -251,8 +248,8 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
 @blueprint.get("/trash")
 def show_trash() -> str:
     """Show the posts in the trash, the latest deleted first."""
-    page = revisions.trash(request.database, VERSIONS, **trash_query.load(request.args))
-    return render_template("owner/trash.html", page=page)
+    page = revisions.trash(request.database, VERSIONS, **trash_query.load(asked()))
+    return render_template("owner/trash.html", page=page, **paging(page.before))
 
 
 @blueprint.get(TRASHED)
