@@ -19,6 +19,6 @@ workers = _config.web_concurrency  # on SQLite 1: the rate limit is exact becaus
 worker_class = start.WORKER
 logger_class = "blogapi.server.log.ServerLogger"
 timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
-on_starting, when_ready, worker_exit = start.on_starting, start.when_ready, worker.worker_exit
+on_starting, when_ready, on_exit, worker_exit = start.on_starting, start.when_ready, start.on_exit, worker.worker_exit
 graceful_timeout = 5  # seconds; the worker itself gives up after 4
 control_socket_disable = True  # it would be in the user's home, and two servers would fight over it

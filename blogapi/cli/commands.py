@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -20,7 +20,7 @@ import click
 import blogapi
 from blogapi.clock import earlier
 from blogapi.config import Config
-from blogapi.server.start import OTHERS, SETTINGS, refuse_taken_address
+from blogapi.server.start import OTHERS, SETTINGS, refuse_taken_address, url_file
 from blogapi.storage import engine_for, images, publication
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
@@ -209,7 +209,11 @@ def _show_and_store(name: str, check: Callable, write: Callable) -> None:
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
 def settings(end: bool) -> None:
     """Print a link to the owner's page. It works once, within ten minutes, and opens a session of twelve hours."""
-    url = Config.from_environ(os.environ).url
+    config = Config.from_environ(os.environ)
+    url = config.url
+    if not config.public_url and isinstance(config.database, Path):
+        with suppress(OSError):
+            url = url_file(config.database).read_text()  # The server may listen elsewhere than here by default.
     with opened() as database:
         if end:
             database.write(api_keys.end_sessions)

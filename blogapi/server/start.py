@@ -45,11 +45,27 @@ def on_starting(server: Any) -> None:
             server.database_lock = lock(config.database)  # A killed server's worker still has the address.
         for address in server.cfg.address:
             refuse_taken_address(*address)
+        if isinstance(config.database, Path):
+            host, port = server.cfg.address[0]
+            url = config.public_url or Config(database=config.database, host=host, port=port).url
+            url_file(config.database).write_text(url)
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
     if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
         server.log.warning("other users can read the database: chmod 600 %s", config.database)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # Every connection needs a file descriptor.
+
+
+def on_exit(server: Any) -> None:
+    """Remove the file with the URL."""
+    database = Config.from_environ(os.environ).database
+    if isinstance(database, Path):
+        url_file(database).unlink(missing_ok=True)
+
+
+def url_file(database: Path) -> Path:
+    """Return the path of the file in which a server leaves its URL for the commands, as long as it runs."""
+    return database.with_name(f"{database.name}.url")
 
 
 def when_ready(server: Any) -> None:

@@ -1,6 +1,7 @@
 """The real server: how it starts, what it refuses, how it ends."""
 
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -220,3 +221,13 @@ def test_a_slash_that_is_percent_encoded_is_none_but_in_a_tag(service):
     assert service.request("DELETE", "//v1/tags/a%2Fb")[0] == 204
     assert service.request("DELETE", "/v1/posts/1?x=%2F")[0] == 400
     assert service.request("DELETE", "/v1/posts/1")[0] == 204
+
+
+def test_links_to_the_owners_page_lead_to_the_server_that_runs(service):
+    link = rf"http://127\.0\.0\.1:{service.port}/settings/open\?link=\S+\n"
+    service.environ["PORT"] = "1"  # of the command line
+    assert re.fullmatch(link, service.blogapi("settings").stdout)
+    service.environ["BLOGAPI_URL"] = "https://blog.example.org"
+    assert service.blogapi("settings").stdout.startswith("https://blog.example.org/settings/open")
+    assert service.stop() == 0
+    assert list(service.database.parent.glob("*.url")) == []
