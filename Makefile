@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install postgresql run test test-all soak bench check lock
+.PHONY: install postgresql run test test-all coverage soak bench check lock
 
 install: .venv/installed
 
@@ -13,14 +13,17 @@ run: .venv/installed $(wildcard .venv/postgresql)
 PYTEST = $(BIN)/pytest -n auto
 
 test: .venv/tested  # a few minutes: run it before each commit
-	$(PYTEST) $(COVERAGE)
+	$(PYTEST)
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
-	$(PYTEST) -m slow --cov --cov-append
+	$(PYTEST) -m slow
 	$(PYTEST) -q --over wsgiref $(LIFE)
 	$(PYTEST) -q --over waitress $(LIFE)
 
 LIFE = $(foreach name,create life images events markdown_http,tests/web/test_$(name).py)
+
+coverage: .venv/tested  # of all tests
+	$(PYTEST) -m "" --cov
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak

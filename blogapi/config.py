@@ -16,7 +16,7 @@ PREFIX = "BLOGAPI_"
 # http or https, a host, and optionally a port and a path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be taken for one of the service itself, or that is the address of the API
-OWN_PATH = re.compile(r"^/(v1|docs|settings|images)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
+OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
 # The variables of a Service's address
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # As browsers send it: lower case, no default port (RFC 6454, section 6.1)
@@ -54,6 +54,9 @@ class Config:
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
     trusted_proxies: Networks = ()  # whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service; http://HOST:PORT if left out
+
+    # Where posts are on the site, with {slug} or {id} in it; the post in the API if left out
+    post_url: str = ""
 
     public_url = ""  # the URL if it is set
 
@@ -116,6 +119,8 @@ def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Pat
         return _origins(variable, text)
     if setting.name == "url":
         return _base_url(text.rstrip("/"))
+    if setting.name == "post_url":
+        return _post_url(variable, text)
     if setting.name == "host" or text.startswith(POSTGRESQL):
         return text
     if "://" in text:
@@ -140,9 +145,18 @@ def _base_url(url: str) -> str:
     if OWN_PATH.search(match[3]):
         raise ValueError(
             "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not begin with "
-            f"/v1, /docs, /images or /settings, or end in /v1, /metrics, /healthz or /openapi.json, as in {url[:80]!r}"
+            "/v1, /docs, /images, /micropub or /settings, or end in /v1, /metrics, /healthz or /openapi.json, "
+            f"as in {url[:80]!r}"
         )
     return url
+
+
+def _post_url(variable: str, text: str) -> str:
+    is_url = re.fullmatch(r"https?://[^\s/?#]+/[^\s?#]*", text)
+    if not is_url or ("{slug}" in text) + ("{id}" in text) != 1:
+        example = "such as https://blog.example.org/posts/{slug}/"
+        raise ValueError(f"{variable}: must be a URL with {{slug}} or {{id}} in its path, {example}, not {text[:80]!r}")
+    return text
 
 
 def _origins(variable: str, text: str) -> Origins:

@@ -17,6 +17,7 @@ from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop
 from blogapi.web.access import guard
 from blogapi.web.errors import HANDLERS
+from blogapi.web.micropub import blueprint as micropub
 from blogapi.web.owner import blueprint as owner
 from blogapi.web.request import Request, current_request
 from blogapi.web.service import EXTENSION, Service
@@ -99,6 +100,7 @@ class Application(Flask):
             super().do_teardown_appcontext(*error)
 
 
+blueprint.register_blueprint(micropub)
 blueprint.register_blueprint(owner)
 
 

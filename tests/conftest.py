@@ -274,9 +274,9 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", folder], check=True)  # also if a test failed
 
 
-@pytest.fixture
-def browser():
-    """A headless Chromium."""
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless Chromium, which takes a second to start."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver):
         pytest.skip("chromium and chromedriver are not there; Debian: apt install chromium chromium-driver")
@@ -290,6 +290,21 @@ def browser():
     browser = webdriver.Chrome(options, ChromeService(driver))
     yield browser
     browser.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A Chromium with one new tab, and without cookies."""
+    old = chromium.window_handles
+    chromium.switch_to.new_window("tab")
+    tab = chromium.current_window_handle
+    for handle in old:
+        chromium.switch_to.window(handle)
+        chromium.close()
+    chromium.switch_to.window(tab)
+    chromium.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    chromium.get_log("browser")  # of other tests
+    return chromium
 
 
 # Webhooks

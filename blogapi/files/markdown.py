@@ -76,7 +76,7 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
     file = read(marks, text, strict, keeps_others or not strict, divides_tags)
     fields = {**file.fields, "content": content}
-    if "title" not in fields and (title := _heading(content)):
+    if "title" not in fields and (title := heading(content)):
         fields["title"] = title
     return file._replace(fields=fields, content_line=line)
 
@@ -273,12 +273,12 @@ FIELD_NAMES = tuple(dict.fromkeys(field for field, _ in FIELD_READERS.values() i
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxonomies")}
 
 
-def _heading(content: str) -> str:
+def heading(content: str) -> str:
     """Return the text of the ATX heading of level 1 (CommonMark, 4.2) with which the content begins, if any."""
-    heading = HEADING.search(content)
-    if not heading or any(map(is_visible, set(content[: heading.start()]))):
+    found = HEADING.search(content)
+    if not found or any(map(is_visible, set(content[: found.start()]))):
         return ""
-    text = (heading[1] or "").rstrip(" \t")
+    text = (found[1] or "").rstrip(" \t")
     opened = text.rstrip("#")  # a closing sequence
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 

@@ -71,6 +71,20 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
     return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
 
 
+def find_deleted(reader: Reader, slug: str) -> int:
+    """Return the id of the post in the trash that had a slug, the latest deleted first. Reads the trash as a whole.
+
+    Raises NotFound.
+    """
+    has_slug = Revision.document.contains(f'"slug":"{slug}"')
+    query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
+    for post_id, document in reader.rows(query):
+        with suppress(Damaged):
+            if documents.load(document)["slug"] == slug:
+                return post_id
+    raise NotFound("post in the trash")
+
+
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
     """Return the document of any version that is kept. Raises NotFound, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")

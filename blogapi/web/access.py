@@ -1,14 +1,14 @@
 """Access: the guard, which demands an API key, counts the request against its limit, and checks what the key may do."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote
 
 from flask import Response, current_app
-from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
+from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
@@ -32,7 +32,8 @@ PUBLIC = {
     "/settings/owner.js",
 }
 PUBLIC_IMAGES = "/images/"  # the beginning of their paths
-OWNER = "api.owner"  # the blueprint that demands a session instead of a key
+# The blueprints that demand a session instead of a key, or a key that can be in the body
+GUARDED = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
@@ -51,7 +52,7 @@ def guard() -> Response | None:
         return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.
     path = request.path
-    if path not in PUBLIC and request.blueprint != OWNER and not path.startswith(PUBLIC_IMAGES):
+    if path not in PUBLIC and request.blueprint not in GUARDED and not path.startswith(PUBLIC_IMAGES):
         check_key(request)
     return None
 
@@ -103,6 +104,26 @@ def rate_limited(view: Callable) -> Callable:
         return view(request)
 
     return limited
+
+
+@key_required
+@rate_limited
+def count_key(request: Request) -> None:
+    """Count a request whose key may be in its body."""
+
+
+def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
+    """Check and count the key of a request, once; it can be the `access_token` of a form (RFC 6750, section 2.2).
+
+    Raises BadRequest if it has several.
+    """
+    found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
+    if len(found) > 1:
+        raise BadRequest("access_token: must be the key in Authorization, or be left out")
+    if tokens and "HTTP_AUTHORIZATION" not in request.environ:
+        request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
+    if request.key is None:
+        count_key(request)
 
 
 @key_required

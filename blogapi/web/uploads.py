@@ -24,6 +24,7 @@ FORM_BYTES = 64 * 1024  # of a form besides its file
 MAX_PARTS = 8  # of a form
 FORM = "multipart/form-data"
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
+TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
 
 
@@ -34,11 +35,9 @@ def store(
 
     `check` gets the other fields of a form before anything is stored.
     """
-    limit = request.service.config.images_mb * 1024**2
-    if not limit:
-        raise exceptions.RequestEntityTooLarge("uploads are turned off: BLOGAPI_IMAGES_MB is 0")
-    database = request.database
-    folder = database.engine.folder
+    if not request.service.config.images_mb:
+        raise exceptions.RequestEntityTooLarge(TURNED_OFF)
+    folder = request.database.engine.folder
     with request.service.uploads.place(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
         try:
             sent_name, others = receive(request, file)
@@ -46,16 +45,21 @@ def store(
             raise Unavailable(f"cannot write an upload: {error.strerror}") from error
         if check:
             check(others)
-        image, kept = identified(database, file, sent_name or name)
-        if known := images.find_any(database, image.id):
-            return known, False
-        if images.total_bytes(database) + image.bytes > limit:
-            raise exceptions.RequestEntityTooLarge(
-                f"all images together must have at most {limit // 1024**2:,} MiB (BLOGAPI_IMAGES_MB)"
-            )
-        image = image._replace(upload=images.new_upload(database))
-        stored = images.store(database.write, image, kept.parts(file, PART_BYTES))
-        return stored, stored.upload == image.upload
+        return keep(request, file, sent_name or name)
+
+
+def keep(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, bool]:
+    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    database, limit = request.database, request.service.config.images_mb
+    image, kept = identified(database, file, name)
+    if known := images.find_any(database, image.id):
+        return known, False
+    if images.total_bytes(database) + image.bytes > limit * 1024**2:
+        reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
+        raise exceptions.RequestEntityTooLarge(reason)
+    image = image._replace(upload=images.new_upload(database))
+    stored = images.store(database.write, image, kept.parts(file, PART_BYTES))
+    return stored, stored.upload == image.upload
 
 
 def identified(database: Database, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:

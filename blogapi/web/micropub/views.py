@@ -1,0 +1,223 @@
+"""The views of Micropub: queries, creations, changes, deletions, and the media endpoint."""
+
+import re
+from contextlib import ExitStack
+from typing import Any
+
+from flask import Response, render_template
+from marshmallow import ValidationError
+from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed
+
+from blogapi.post import PostChangeSchema, PutPostSchema
+from blogapi.storage import documents, lists, posts, revisions, slugs, tags
+from blogapi.storage.engine import Transaction
+from blogapi.storage.models import FULL
+from blogapi.storage.posts import Fields, PostRef, StoredPost
+from blogapi.text import fold
+from blogapi.web import uploads
+from blogapi.web.access import FORBIDDEN, authorize
+from blogapi.web.micropub import entry
+from blogapi.web.micropub.blueprint import blueprint
+from blogapi.web.micropub.message import Message, read, read_form
+from blogapi.web.request import Request, current_request
+from blogapi.web.responses import json_response, no_content, respond
+from blogapi.web.schemas import ListQuerySchema
+from blogapi.web.views.pages import POLICY
+
+MICROPUB, MEDIA = "/micropub", "/micropub/media"
+OTHERS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
+QUERIES = ("config", "source", "syndicate-to", "category")
+ACTIONS = ("update", "delete", "undelete")
+POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
+MAX_TAGS = 1000
+new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
+paging = ListQuerySchema(only=("limit", "before"))
+
+
+# Addresses
+
+
+def public(request: Request, path: str) -> str:
+    """Return the URL of a path of the service."""
+    return request.service.config.url + path
+
+
+def url_of(request: Request, post: Fields) -> str:
+    """Return the address of a post, by BLOGAPI_POST_URL."""
+    template = request.service.config.post_url or public(request, "/v1/posts/{id}")
+    return template.replace("{slug}", post["slug"]).replace("{id}", post["id"])
+
+
+def ref_of(request: Request, url: Any) -> PostRef:
+    """Return the post to which a URL leads: on the site, or by id or slug in the API. Raises NotFound."""
+    path = re.sub(r"[?#].*", "", url if isinstance(url, str) else "", flags=re.DOTALL).rstrip("/")
+    own = public(request, "/v1/posts/")
+    for template in (request.service.config.post_url, f"{own}{{id}}", f"{own}by-slug/{{slug}}"):
+        pattern = re.escape(template.rstrip("/")).replace(r"\{slug\}", "(?P<slug>[a-z0-9-]{1,100})")
+        match = template and re.fullmatch(pattern.replace(r"\{id\}", "(?P<id>[1-9][0-9]{0,17})"), path)
+        if match:
+            return int(match["id"]) if "id" in match.groupdict() else match["slug"]
+    raise BadRequest("url: must be the address of a post")
+
+
+# Queries
+
+
+@blueprint.get(MICROPUB)
+def answer_query() -> Response:
+    """Answer a query; without one, and without a key, show a page for people."""
+    request = current_request()
+    asked = request.args.get("q")
+    if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
+        return show_endpoint(request)
+    authorize(request)
+    if asked not in QUERIES:
+        raise BadRequest(f"q: must be one of {', '.join(QUERIES)}")
+    return json_response(request, {"category": categories, "source": source}.get(asked, config_of)(request))
+
+
+def show_endpoint(request: Request) -> Response:
+    """Show a page by which programs find the endpoint, so that its own address can be typed into them."""
+    page = render_template("micropub.html", endpoint=public(request, MICROPUB))
+    headers = [("Link", f'<{public(request, MICROPUB)}>; rel="micropub"'), ("Content-Security-Policy", POLICY)]
+    return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
+
+
+def config_of(request: Request) -> Fields:
+    """Return the configuration, of which the targets of syndication are a part: there are none."""
+    targets: Fields = {"syndicate-to": []}
+    if request.args["q"] == "syndicate-to":
+        return targets
+    return {"media-endpoint": public(request, MEDIA), "q": QUERIES, "post-types": POST_TYPES} | targets
+
+
+def categories(request: Request) -> Fields:
+    """Return the tags, or those that contain a text."""
+    status, wanted = "published" if request.published_only else None, fold(request.args.get("filter", ""))
+    found = tags.page(request.database, MAX_TAGS, status=status).tags
+    return {"categories": [tag.name for tag in found if wanted in fold(tag.name)]}
+
+
+def source(request: Request) -> Fields:
+    """Return a post as an entry, or some of its properties; without a URL, a page of posts."""
+    names = [*request.args.getlist("properties[]"), *request.args.getlist("properties")]
+
+    def as_entry(document: bytes) -> Fields:
+        post = documents.load(document)
+        properties = entry.properties_of(post, url_of(request, post))
+        if names:
+            return {"properties": {name: properties[name] for name in names if name in properties}}
+        return {"type": ["h-entry"], "properties": properties}
+
+    if "url" in request.args:
+        find = posts.find_published if request.published_only else posts.find
+        return as_entry(find(request.database, ref_of(request, request.args["url"])))
+    given = {"limit": request.args.get("limit"), "before": request.args.get("after")}
+    query = paging.load({name: value for name, value in given.items() if value is not None})
+    status = "published" if request.published_only else None
+    page = lists.page(request.database, lists.ListQuery(**query, status=status))
+    after = {"paging": {"after": str(page.before)}} if page.before is not None else {}
+    return {"items": [as_entry(post) for post in page.posts]} | after
+
+
+# Changes
+
+
+@blueprint.post(MICROPUB)
+def change_post() -> Response:
+    """Create, update, delete or restore a post."""
+    request = current_request()
+    with ExitStack() as opened:
+        message = read(request, opened)
+        must_be_full(request)
+        if not message.action:
+            return create(request, message)
+    if message.action not in ACTIONS:
+        raise BadRequest(f"action: must be one of {', '.join(ACTIONS)}, or left out to create a post")
+    ref = ref_of(request, message.url)
+    if message.action == "delete":
+        request.database.write(posts.delete, ref, request.author)
+        return no_content(request)
+    if message.action == "undelete":
+        return undelete(request, ref)
+    if not message.body:
+        raise BadRequest("body: an update must be JSON")
+    old, new = request.database.write(update, ref, message.body, request.author)
+    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+
+
+def must_be_full(request: Request) -> None:
+    """Raise Forbidden unless the key may write."""
+    if request.key.scope != FULL:
+        raise Forbidden(FORBIDDEN[request.key.scope])
+
+
+def created(request: Request, post: Fields, **more: Any) -> Response:
+    """Answer with the address of a post."""
+    url = url_of(request, post)
+    return json_response(request, {"url": url} | more, 201, [("Location", url)])
+
+
+def create(request: Request, message: Message) -> Response:
+    """Create a post with its photos. All else is checked before the files are stored."""
+    if message.type not in ("", "h-entry"):
+        raise BadRequest("h: must be entry, or left out")
+    others = entry.ignored(message.properties)
+    files = [each for each in message.files if each.part in ("photo", "file")]
+    others += [each.part for each in message.files if each not in files]
+    now = request.database.now
+    new_post.load(entry.post_of(message, [public(request, "/images/x")] * len(files), now))
+    images = [uploads.keep(request, each.file, each.name)[0] for each in files]
+    fields = new_post.load(entry.post_of(message, [public(request, image.path) for image in images], now))
+    post = request.database.write(add, fields, request.author)
+    return created(request, documents.load(post.document), ignored=others)
+
+
+def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
+    """Create a post; its slug gets a number if it is taken."""
+    return posts.add(tx, fields | ({"slug": slugs.find_free(tx, fields["slug"])} if "slug" in fields else {}), author)
+
+
+def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fields, Fields]:
+    """Update a post, with one revision; return it as it was and as it is."""
+    old = documents.load(posts.current(tx, ref).document)
+    changes = change_of_post.load(entry.changes_of(body, old, tx.now))
+    if all(value == old.get(name) for name, value in changes.items()):
+        return old, old
+    return old, documents.load(posts.change(tx, ref, changes, author))
+
+
+def undelete(request: Request, ref: PostRef) -> Response:
+    """Restore a post from the trash; answer where it is, if that is another address."""
+    if isinstance(ref, str):
+        ref = request.database.read_in_thread(request.digest, revisions.find_deleted, ref)
+    old = documents.load(revisions.find_in_trash(request.database, ref))
+    new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
+    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+
+
+@blueprint.post(MEDIA)
+def upload() -> Response:
+    """Store an image: the part `file`, or the first that has the name of a file."""
+    request = current_request()
+    with ExitStack() as opened:
+        if request.mimetype != uploads.FORM:
+            authorize(request)
+            raise uploads.Unsupported(f"Content-Type: must be {uploads.FORM}", "Accept", uploads.FORM)
+        _, files = read_form(request, opened)
+        must_be_full(request)
+        found = [each for each in files if each.part == "file"] or files
+        if not found:
+            raise ValidationError("missing; the form must have a part of this name", "file")
+        image, _ = uploads.keep(request, found[0].file, found[0].name)
+    url = public(request, image.path)
+    return json_response(request, {"url": url}, 201, [("Location", url)])
+
+
+@blueprint.route(MICROPUB, methods=OTHERS)
+@blueprint.route(MEDIA, methods=["GET", *OTHERS])
+def refuse_method() -> None:
+    """Answer all other methods, with a key."""
+    request = current_request()
+    authorize(request)
+    raise MethodNotAllowed(["POST"] if request.path == MEDIA else ["GET", "HEAD", "POST"])

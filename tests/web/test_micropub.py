@@ -1,0 +1,555 @@
+"""Micropub: what writing programs send, and what they are answered."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from blogapi import create_app
+from blogapi.storage.models import Image
+from tests.images.pictures import jpeg, png
+from tests.service import add_key
+
+URL = "http://127.0.0.1:8000"
+PATH, MEDIA = "/micropub", "/micropub/media"
+
+
+def error(answer, status, word):
+    """The description of an error."""
+    assert (answer.status_code, answer.json["error"]) == (status, word)
+    assert sorted(answer.json) == ["error", "error_description"]
+    return answer.json["error_description"]
+
+
+def bad(answer):
+    return error(answer, 400, "invalid_request")
+
+
+@pytest.fixture
+def create(client):
+    """Create a post by a form, or by JSON; return the post, and the names that were ignored."""
+
+    def create(data=None, **options):
+        answer = client.post(PATH, data=data, **options)
+        assert answer.status_code == 201, answer.json
+        assert answer.headers["Location"] == answer.json["url"]
+        path = answer.headers["Location"].removeprefix(URL)
+        assert answer.json == {"url": URL + path, "ignored": answer.json["ignored"]}
+        return client.get(path).json, answer.json["ignored"]
+
+    return create
+
+
+def entry(**properties):
+    return {"type": ["h-entry"], "properties": properties}
+
+
+def application(config, clock):
+    """A client of an application with these settings."""
+    app = create_app(config, clock)
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'own')}"
+    return client
+
+
+# Creations. The numbers are those of the server tests of micropub.rocks.
+
+
+def test_100_a_form_creates_a_post(create):
+    post, ignored = create({"h": "entry", "content": "Micropub test of creating a basic h-entry"})
+    assert post.items() >= {"content": "Micropub test of creating a basic h-entry", "status": "published"}.items()
+    assert (post["title"], ignored) == (post["content"], [])
+
+
+def test_101_a_form_has_several_categories(create):
+    post, _ = create({"h": "entry", "content": "A", "category[]": ["micropub", "test"]})
+    assert post["tags"] == ["micropub", "test"]
+
+
+def test_104_a_form_has_the_url_of_a_photo(create):
+    post, _ = create({"h": "entry", "content": "Nice sunset", "photo": "https://micropub.rocks/media/sunset.jpg"})
+    assert post["content"] == "Nice sunset\n\n![](https://micropub.rocks/media/sunset.jpg)\n"
+
+
+def test_105_targets_of_syndication_are_ignored(create):
+    _, ignored = create({"h": "entry", "content": "A", "mp-syndicate-to[]": ["https://a.example/"]})
+    assert ignored == ["mp-syndicate-to"]
+
+
+def test_107_a_form_has_one_category(create):
+    assert create({"h": "entry", "content": "A", "category": "test"})[0]["tags"] == ["test"]
+
+
+def test_200_json_creates_a_post(create):
+    assert create(json=entry(content=["Micropub test"]))[0]["content"] == "Micropub test"
+
+
+def test_201_json_has_several_categories(create):
+    assert create(json=entry(content=["A"], category=["test1", "test2"]))[0]["tags"] == ["test1", "test2"]
+
+
+def test_202_html_becomes_markdown(create):
+    html = "<p>This post has <b>bold</b> and <i>italic</i> text.</p>"
+    assert create(json=entry(content=[{"html": html}]))[0]["content"] == "This post has **bold** and *italic* text.\n"
+
+
+def test_203_json_has_the_url_of_a_photo(create):
+    post, _ = create(json=entry(content=["A"], photo=["https://micropub.rocks/media/sunset.jpg"]))
+    assert post["content"] == "A\n\n![](https://micropub.rocks/media/sunset.jpg)\n"
+
+
+def test_204_a_nested_object_is_ignored_by_name(create):
+    checkin = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}
+    assert create(json=entry(content=["A"], checkin=[checkin]))[1] == ["checkin"]
+
+
+def test_205_a_photo_has_alternative_text(create):
+    photo = {"value": "https://micropub.rocks/media/sunset.jpg", "alt": "Photo of a [sunset]"}
+    post, _ = create(json=entry(content=["A"], photo=[photo]))
+    assert post["content"].endswith("![Photo of a \\[sunset\\]](https://micropub.rocks/media/sunset.jpg)\n")
+
+
+def test_206_several_photos_are_a_paragraph_each(create):
+    post, _ = create(json=entry(content=["A\n"], photo=["https://a.example/b c.jpg", "https://a.example/d(1).jpg"]))
+    assert post["content"] == "A\n\n![](https://a.example/b%20c.jpg)\n\n![](https://a.example/d%281%29.jpg)\n"
+
+
+def form(**parts):
+    """A multipart form; a file is its name and bytes. Flask's client would leave files of large forms open."""
+    lines = []
+    for name, values in parts.items():
+        for value in values if isinstance(values, list) else [values]:
+            file, content = value if isinstance(value, tuple) else ("", value.encode())
+            disposition = f'form-data; name="{name}"' + (f'; filename="{file}"' if file else "")
+            lines.append(f"--b\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + content + b"\r\n")
+    return {"data": b"".join([*lines, b"--b--\r\n"]), "content_type": "multipart/form-data; boundary=b"}
+
+
+def test_300_a_form_has_a_photo(create, client):
+    post, _ = create(**form(h="entry", content="Nice sunset", photo=("sunset.jpg", jpeg())))
+    (address,) = re.findall(r"!\[\]\(http://127\.0\.0\.1:8000(/images/[0-9a-f]{32}\.jpg)\)", post["content"])
+    assert client.get(address).status_code == 200
+
+
+def test_301_a_form_has_several_photos_with_alternative_texts(create):
+    parts = {
+        "h": "entry",
+        "content": "A",
+        "photo[]": [("a.jpg", jpeg()), ("b.png", png())],
+        "mp-photo-alt[]": ["B", "C"],
+    }
+    post, _ = create(**form(**parts))
+    assert re.fullmatch(r"A\n\n!\[B\]\(\S+\.jpg\)\n\n!\[C\]\(\S+\.png\)\n", post["content"])
+
+
+def test_a_photo_alone_is_a_post(create, clock):
+    post, _ = create(**form(**{"photo[]": ("a.jpg", jpeg())}))
+    assert (post["title"], post["content"][:4]) == ("2026-11-20", "![](")
+
+
+# What real programs send
+
+
+def test_bare_values_are_lists_of_one(create):
+    """As iA Writer sends them."""
+    body = {"type": "h-entry", "properties": {"name": "Title", "content": "Words.", "post-status": "draft"}}
+    post, _ = create(json=body)
+    assert (post["title"], post["content"], post["status"]) == ("Title", "Words.", "draft")
+
+
+def test_markdown_as_html_is_kept(create):
+    """As plugins of Obsidian send it."""
+    assert create(json=entry(name=["A"], content=[{"html": "# B\n\n*C*"}]))[0]["content"] == "# B\n\n*C*"
+
+
+def test_all_properties_become_fields(create):
+    properties = {
+        "name": ["A name"],
+        "content": ["Words.\r\n"],
+        "summary": ["Short"],
+        "featured": ["https://a.example/b.jpg"],
+        "category": ["a", "b", ""],
+        "mp-slug": ["My Slug!"],
+        "published": ["2020-01-02 03:04:05"],
+        "visibility": ["public"],
+    }
+    post, ignored = create(json=entry(**properties))
+    expected = {
+        "title": "A name",
+        "content": "Words.\r\n",
+        "excerpt": "Short",
+        "cover_image": "https://a.example/b.jpg",
+        "tags": ["a", "b"],
+        "slug": "my-slug",
+        "published_at": "2020-01-02T03:04:05Z",
+        "status": "published",
+    }
+    assert post.items() >= expected.items()
+    assert ignored == []
+    assert create(json=entry(content="B", **{"mp-slug": ["My Slug"]}))[0]["slug"] == "my-slug-2"
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [
+        ("# Heading\n\nWords", "Heading"),
+        ("\n\n> **Bold** and [a link](https://a.example/)\n", "Bold and a link"),
+        ("1. `code` ![alt](b.png)", "code alt"),
+        ("word " * 30, ("word " * 16).strip()),
+        ("x" * 100, "x" * 80),
+        ("***\n", "2026-11-20"),
+    ],
+)
+def test_without_a_name_the_title_is_from_the_content(create, clock, content, title):
+    assert create({"content": content})[0]["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("status", "published", "expected"),
+    [
+        (None, "2027-01-01", "scheduled"),
+        ("published", "2027-01-01T00:00:00+02:00", "scheduled"),
+        ("draft", "2020-01-01", "draft"),
+        ("archived", None, "archived"),
+        (None, None, "published"),
+    ],
+)
+def test_the_status_follows_from_the_date(create, clock, status, published, expected):
+    data = {"content": "A", "post-status": status, "published": published}
+    post, _ = create({name: value for name, value in data.items() if value})
+    assert post["status"] == expected
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({}, "content: must be given, or a photo"),
+        ({"name": ["A"], "content": [""]}, "content: must be given, or a photo"),
+        ({"content": ["A", "B"]}, "content: must have one value"),
+        ({"content": [1]}, "content: must be text"),
+        ({"content": ["A"], "visibility": ["private"]}, "visibility: must be public"),
+        ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not kept by this service"),
+        ({"content": ["A"], "post-status": ["x"]}, "status: must be one of published, draft, scheduled, archived"),
+        ({"content": ["A"], "published": ["soon"]}, "published: must be a date"),
+        ({"content": ["A"], "published": ["2027-01-01"], "post-status": ["draft"]}, "published_at: must not be in the"),
+        ({"content": ["A"], "photo": ["b.jpg"]}, "photo: must be absolute http or https URLs"),
+        ({"content": ["A"], "category": [["b"]]}, "category: must be text"),
+        ({"content": ["A"], "featured": ["b"]}, "cover_image: must be"),
+    ],
+)
+def test_what_no_post_can_have_is_refused(client, count, properties, message):
+    assert bad(client.post(PATH, json=entry(**properties))).startswith(message)
+
+
+def test_another_type_is_refused(client):
+    assert bad(client.post(PATH, data={"h": "event", "content": "A"})) == "h: must be entry, or left out"
+    assert bad(client.post(PATH, json={"type": ["h-event"], "properties": {"content": ["A"]}}))
+
+
+def test_a_post_that_is_refused_stores_no_photo(client, count):
+    answer = client.post(PATH, **form(content="A", **{"post-status": "x"}, photo=("a.jpg", jpeg())))
+    assert bad(answer)
+    assert count(Image) == 0
+    assert bad(client.post(PATH, **form(photo=[(f"{number}.jpg", jpeg()) for number in range(11)]))) == (
+        "body: must have at most 10 files"
+    )
+    assert error(client.post(PATH, **form(photo=("a.jpg", b"no image"))), 415, "invalid_request")
+
+
+# Updates, deletions
+
+
+@pytest.fixture
+def post(client, clock):
+    fields = {"title": "A", "content": "B", "tags": ["a", "b"], "excerpt": "C", "status": "published"}
+    client.post("/v1/posts", json=fields)
+    clock.now += 1
+
+    def get():
+        return client.get("/v1/posts/1").json
+
+    return get
+
+
+def change(client, **body):
+    return client.post(PATH, json={"action": "update", "url": f"{URL}/v1/posts/1"} | body)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"replace": {"content": ["New"]}}, {"content": "New"}),  # 400
+        ({"add": {"category": ["c"]}}, {"tags": ["a", "b", "c"]}),  # 401
+        ({"delete": {"category": ["a"]}}, {"tags": ["b"]}),  # 403
+        ({"delete": ["category"]}, {"tags": []}),  # 404
+        ({"delete": ["summary"]}, {"excerpt": None}),
+        ({"delete": {"summary": ["other"]}}, {}),
+        (
+            {"replace": {"name": ["N"], "category": ["x"]}, "add": {"category": ["y"]}},
+            {"title": "N", "tags": ["x", "y"]},
+        ),
+        ({"replace": {"published": ["2027-01-01"]}}, {"status": "scheduled"}),
+        ({"replace": {"post-status": ["draft"]}}, {"status": "draft"}),
+        ({"add": {"featured": ["https://a.example/b.jpg"]}}, {"cover_image": "https://a.example/b.jpg"}),  # 402
+        ({"add": {"photo": ["https://a.example/b.jpg"]}}, {"content": "B\n\n![](https://a.example/b.jpg)\n"}),
+        ({"replace": {"unknown": ["x"]}}, {}),
+    ],
+)
+def test_an_update_changes_what_it_names(client, post, body, expected):
+    before = post()
+    answer = change(client, **body)
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert {name: post().get(name) for name in expected} == expected
+    kept = {"title", "content", "tags", "excerpt", "slug", "created_at"} - expected.keys()
+    assert {name: post()[name] for name in kept} == {name: before[name] for name in kept}
+    assert len(client.get("/v1/posts/1/revisions").json) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"replace": {"content": "New"}}, "replace, add: must have a list of values for each property"),  # 405
+        ({"replace": "x"}, "replace, add, delete: must be objects of properties"),
+        ({"delete": ["content"]}, "content: must not be null"),
+        ({"delete": ["name"]}, "title: must not be null"),
+        ({"add": {"name": ["x"]}}, "name: has a value already; replace it"),
+        ({"replace": {"rsvp": ["yes"]}}, "rsvp: is not kept"),
+        ({"url": "https://a.example/"}, "url: must be the address of a post"),
+        ({"url": f"{URL}/v1/posts/9", "delete": ["summary"]}, "no such post"),
+    ],
+)
+def test_an_update_that_is_refused_changes_nothing(client, post, body, message):
+    before = post()
+    assert bad(change(client, **body)).startswith(message)
+    assert post() == before
+
+
+def test_an_update_by_a_form_is_refused(client, post):
+    assert (
+        bad(client.post(PATH, data={"action": "update", "url": f"{URL}/v1/posts/1"})) == "body: an update must be JSON"
+    )
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a/?x#y"])
+def test_a_post_is_deleted_and_comes_back(client, post, as_json, path):
+    before = post()
+    for action, status in (("delete", 404), ("undelete", 200)):  # 500 to 503
+        body = {"action": action, "url": URL + path}
+        answer = client.post(PATH, **({"json": body} if as_json else {"data": body}))
+        assert answer.status_code == 204
+        assert client.get("/v1/posts/1").status_code == status
+    assert post() == before | {"updated_at": post()["updated_at"]}
+    assert bad(client.post(PATH, data={"action": "undelete", "url": URL + path})) == "no such post in the trash"
+    assert bad(client.post(PATH, data={"action": "publish", "url": URL + path})).startswith("action: must be one of")
+
+
+# Queries
+
+
+def query(client, **parameters):
+    return client.get(PATH, query_string=parameters)
+
+
+def test_600_the_configuration_names_the_media_endpoint(client):
+    answer = query(client, q="config").json
+    assert (answer["media-endpoint"], answer["syndicate-to"]) == (f"{URL}/micropub/media", [])
+    assert answer["q"] == ["config", "source", "syndicate-to", "category"]
+
+
+def test_601_there_are_no_targets_of_syndication(client):
+    assert query(client, q="syndicate-to").json == {"syndicate-to": []}
+
+
+def test_602_603_the_source_of_a_post_is_an_entry(client, post):
+    url = f"{URL}/v1/posts/1"
+    properties = {
+        "name": ["A"],
+        "content": ["B"],
+        "summary": ["C"],
+        "mp-slug": ["a"],
+        "published": [post()["published_at"]],
+        "post-status": ["published"],
+        "category": ["a", "b"],
+        "url": [url],
+    }
+    assert query(client, q="source", url=url).json == {"type": ["h-entry"], "properties": properties}
+    asked = query(client, q="source", url=url, **{"properties[]": ["category", "name", "x"]}).json
+    assert asked == {"properties": {"category": ["a", "b"], "name": ["A"]}}
+    assert query(client, q="source", url=url, properties="content").json == {"properties": {"content": ["B"]}}
+
+
+def test_sources_come_in_pages(client, post):
+    for number in range(3):
+        client.post("/v1/posts", json={"title": str(number), "content": "A"})
+    first = query(client, q="source", limit=3).json
+    names = [each["properties"]["name"] for each in first["items"]]
+    second = query(client, q="source", limit=3, after=first["paging"]["after"]).json
+    assert (names, [each["properties"]["name"] for each in second["items"]]) == ([["2"], ["1"], ["0"]], [["A"]])
+    assert "paging" not in second
+    assert bad(query(client, q="source", limit="x"))
+
+
+def test_categories_can_be_filtered(client, post):
+    client.post("/v1/posts", json={"title": "A", "content": "A", "tags": ["Abc", "Käse"]})
+    assert query(client, q="category").json == {"categories": ["a", "Abc", "b", "Käse"]}
+    assert query(client, q="category", filter="B").json == {"categories": ["Abc", "b"]}
+
+
+def test_another_query_is_refused(client):
+    assert bad(query(client, q="x")) == "q: must be one of config, source, syndicate-to, category"
+    assert bad(client.get(PATH))
+
+
+# The media endpoint
+
+
+def test_700_an_image_is_uploaded(client):
+    answer = client.post(MEDIA, **form(file=("sunset.jpg", jpeg())))
+    assert answer.status_code == 201
+    assert client.get(answer.headers["Location"].removeprefix(URL)).mimetype == "image/jpeg"
+    again = client.post(MEDIA, **form(other=("sunset.jpg", jpeg())))
+    assert (again.status_code, again.headers["Location"]) == (201, answer.headers["Location"])
+
+
+def test_701_702_what_is_no_image_is_refused(client, count):
+    assert error(client.post(MEDIA, **form(file=("a.jpg", b"x"))), 415, "invalid_request").startswith("file: must be")
+    assert bad(client.post(MEDIA, **form(file="x"))).startswith("file: missing")
+    assert error(client.post(MEDIA, json={}), 415, "invalid_request")
+    assert count(Image) == 0
+
+
+# Keys
+
+
+@pytest.fixture
+def stranger(app):
+    return app.test_client()
+
+
+@pytest.fixture
+def new_key(database):
+    return lambda scope="full": add_key(database, scope, scope)
+
+
+def test_800_801_the_key_is_in_the_header_or_in_the_form(stranger, new_key, client):
+    token = new_key()
+    bearer = {"Authorization": f"Bearer {token}"}
+    for number, options in enumerate(
+        (
+            {"data": {"content": "A"}, "headers": bearer},
+            {"data": {"content": "A", "access_token": token}},
+            {"data": {"content": "A", "access_token": token}, "headers": bearer},
+            form(content="A", access_token=token),
+            form(access_token=token, photo=("a.jpg", jpeg())),
+        ),
+        1,
+    ):
+        answer = stranger.post(PATH, **options)
+        assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (201, str(1_000_000 - number))
+    both = {"data": {"content": "A", "access_token": new_key("read-only")}, "headers": bearer}
+    assert bad(stranger.post(PATH, **both)) == "access_token: must be the key in Authorization, or be left out"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data": {"content": "A"}},
+        {"data": {"content": "A", "access_token": "x"}},
+        {"json": {"properties": {"content": ["A"]}, "access_token": "x"}},
+        {"data": {"content": "A"}, "headers": {"Authorization": "Bearer x"}},
+        form(content="A"),
+        form(photo=("a.jpg", jpeg()), access_token="x"),
+    ],
+)
+def test_802_without_a_key_nothing_is_done(stranger, client, options, count):
+    answer = stranger.post(PATH, **options)
+    error(answer, 401, "unauthorized")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert (client.get("/v1/posts").json, count(Image)) == ([], 0)
+
+
+def test_a_key_in_the_query_is_none(stranger, new_key):
+    error(stranger.get(PATH, query_string={"q": "config", "access_token": new_key()}), 401, "unauthorized")
+
+
+def test_803_804_what_a_key_may_do_depends_on_its_scope(stranger, new_key, client, post):
+    client.post("/v1/posts", json={"title": "Draft", "content": "A", "tags": ["secret"]})
+    for scope, posts, tags in (("read-only", 2, ["a", "b", "secret"]), ("published-only", 1, ["a", "b"])):
+        headers = {"Authorization": f"Bearer {new_key(scope)}"}
+        answer = stranger.post(PATH, data={"content": "A"}, headers=headers)
+        assert error(answer, 401, "insufficient_scope").startswith(f"this key is {scope}")
+        assert error(stranger.post(MEDIA, **form(file=("a.jpg", jpeg())), headers=headers), 401, "insufficient_scope")
+        assert len(stranger.get(f"{PATH}?q=source", headers=headers).json["items"]) == posts
+        assert stranger.get(f"{PATH}?q=category", headers=headers).json == {"categories": tags}
+        draft = stranger.get(f"{PATH}?q=source&url={URL}/v1/posts/2", headers=headers)
+        assert draft.status_code == (200 if scope == "read-only" else 400)
+
+
+def test_the_limit_of_the_key_holds(config, clock):
+    client = application(replace(config, rate_limit=2), clock)
+    assert [client.get(f"{PATH}?q=config").status_code for _ in range(2)] == [200, 200]
+    answer = client.post(PATH, data={"content": "A"})
+    error(answer, 429, "too_many_requests")
+    assert "Retry-After" in answer.headers
+
+
+@pytest.mark.parametrize("path", [PATH, MEDIA])
+def test_other_methods_are_405(client, stranger, path):
+    for method in ("PUT", "PATCH", "DELETE"):
+        error(client.open(path, method=method), 405, "invalid_request")
+        error(stranger.open(path, method=method), 401, "unauthorized")
+
+
+def test_without_a_key_there_is_a_page_by_which_programs_find_the_endpoint(stranger):
+    answer = stranger.get(PATH)
+    assert (answer.status_code, answer.mimetype) == (200, "text/html")
+    assert answer.headers["Link"] == f'<{URL}/micropub>; rel="micropub"'
+    assert f'<link rel="micropub" href="{URL}/micropub">' in answer.text
+    assert stranger.head(PATH).headers["Link"] == answer.headers["Link"]
+
+
+# Bounds
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"data": "content=" + "a" * 1_100_000, "content_type": "application/x-www-form-urlencoded"}, 413),
+        (form(content="a" * 1_100_000), 413),
+        ({"data": "&".join("a=b" for _ in range(300)), "content_type": "application/x-www-form-urlencoded"}, 400),
+        (form(a=["b"] * 300), 400),
+        ({"data": "x", "content_type": "multipart/form-data; boundary=b"}, 400),
+        ({"data": "x", "content_type": "text/plain"}, 415),
+    ],
+)
+@pytest.mark.in_process
+def test_a_strangers_body_is_bounded(stranger, options, status):
+    assert error(stranger.post(PATH, **options), status, "invalid_request")
+
+
+def test_a_long_post_is_sent_as_a_form_with_a_key(create):
+    assert len(create(**form(content="ж" * 900_000))[0]["content"]) == 900_000
+
+
+@pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])
+def test_json_that_is_no_message_is_refused(client, body):
+    assert bad(client.post(PATH, data=body, content_type="application/json"))
+
+
+# BLOGAPI_POST_URL
+
+
+def test_addresses_are_those_of_the_site(config, clock):
+    client = application(replace(config, post_url="https://blog.example.org/posts/{slug}/"), clock)
+    answer = client.post(PATH, data={"name": "Hello", "content": "A"})
+    url = "https://blog.example.org/posts/hello/"
+    assert (answer.headers["Location"], answer.json["url"]) == (url, url)
+    for same in (url, f"{url}?x=y#z", url.rstrip("/"), "http://127.0.0.1:8000/v1/posts/1"):
+        assert client.get(PATH, query_string={"q": "source", "url": same}).json["properties"]["url"] == [url]
+    moved = client.post(PATH, json={"action": "update", "url": url, "replace": {"mp-slug": ["Bye"]}})
+    assert (moved.status_code, moved.headers["Location"]) == (201, "https://blog.example.org/posts/bye/")
+    assert client.post(PATH, data={"action": "delete", "url": moved.headers["Location"]}).status_code == 204
+    client.post("/v1/posts", json={"title": "Other", "content": "A", "slug": "bye"})
+    restored = client.post(PATH, data={"action": "undelete", "url": moved.headers["Location"]})
+    assert (restored.status_code, restored.json["url"]) == (201, "https://blog.example.org/posts/bye-2/")
