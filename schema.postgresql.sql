@@ -138,6 +138,13 @@ CREATE TABLE webhook (
     created_at text COLLATE "C" NOT NULL
 );
 
+CREATE TABLE webhook_options (
+    webhook_id bigint NOT NULL PRIMARY KEY,
+    headers text COLLATE "C" NOT NULL,
+    after_seconds bigint NOT NULL,
+    body text COLLATE "C" NOT NULL
+);
+
 CREATE TABLE event (
     id bigint NOT NULL PRIMARY KEY DEFAULT next_id('event'),
     message_id text COLLATE "C" NOT NULL,

@@ -129,6 +129,14 @@ CREATE TABLE webhook (
     created_at TEXT NOT NULL
 ) STRICT;
 
+-- What differs from a webhook that sends each event at once; most webhooks have no row.
+CREATE TABLE webhook_options (
+    webhook_id INTEGER NOT NULL PRIMARY KEY,
+    headers TEXT NOT NULL,  -- a JSON object; its values are secrets of the receiver
+    after_seconds INTEGER NOT NULL,  -- for which events are gathered
+    body TEXT NOT NULL  -- the form of the body: event or dispatch
+) STRICT;
+
 -- The greatest ids that there ever were. The table is there with the first AUTOINCREMENT.
 INSERT INTO sqlite_sequence (name, seq) VALUES ('post', 0), ('webhook', 0), ('event', 0);
 

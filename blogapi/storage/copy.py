@@ -19,7 +19,7 @@ SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 2  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
-ADDED = {2: ("image", "image_created", "image_part", "retagging", "retagging_changed")}
+ADDED = {2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options")}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"

@@ -166,6 +166,15 @@ class Webhook(BaseModel):
     created_at = TextField()
 
 
+class WebhookOptions(BaseModel):
+    """What differs from a webhook that sends each event at once, without headers of its own."""
+
+    webhook_id = IntegerField(primary_key=True)
+    headers = TextField()
+    after_seconds = IntegerField()
+    body = TextField()
+
+
 class Event(BaseModel):
     """An event, written in the transaction of the change: the outbox."""
 

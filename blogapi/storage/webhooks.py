@@ -13,13 +13,13 @@ from datetime import timedelta
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from peewee import Case, Expression, fn
+from peewee import JOIN, Case, Expression, fn
 
 from blogapi.clock import earlier
 from blogapi.storage import documents, keys
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import Delivery, Event, Webhook
+from blogapi.storage.models import Delivery, Event, Webhook, WebhookOptions
 from blogapi.storage.query import AsBytes, Param, Prepared, params
 
 MAX_WEBHOOKS = 50
@@ -30,6 +30,8 @@ MAX_PRUNED = 100  # in one transaction; other writes run in between
 KEPT = timedelta(days=30)  # finished deliveries
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 INACTIVE = "active", "is false, and nothing is sent; set it to true first"
+BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # forms: as in Standard Webhooks, or as GitHub takes them
+OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
 GONE = 410  # the status by which a receiver ends its webhook
 
 
@@ -41,6 +43,9 @@ class KnownWebhook(NamedTuple):
     events: list[str]  # empty if they are damaged
     active: bool
     created_at: str
+    header_names: list[str]  # of its own headers, whose values are not shown
+    after_seconds: int
+    body: str  # of BODIES
 
 
 class KnownDelivery(NamedTuple):
@@ -95,18 +100,25 @@ def find(reader: Reader, webhook_id: int) -> KnownWebhook:
     return _known(found)
 
 
-_webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at)
+_options = WebhookOptions.headers, WebhookOptions.after_seconds, WebhookOptions.body
+_with_options = (WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id)
+_webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at, *_options).join(
+    *_with_options
+)
 
 
 def _known(row: tuple) -> KnownWebhook:
-    webhook_id, url, events, active, created_at = row
+    webhook_id, url, events, active, created_at, headers, after_seconds, body = row
+    known = bool(active), created_at, [*json.loads(headers or "{}")], after_seconds or 0, body or EVENT_BODY
     with suppress(TypeError, ValueError):
-        return KnownWebhook(webhook_id, url, json.loads(events), bool(active), created_at)
-    return KnownWebhook(webhook_id, url, [], bool(active), created_at)
+        return KnownWebhook(webhook_id, url, json.loads(events), *known)
+    return KnownWebhook(webhook_id, url, [], *known)
 
 
-def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = None) -> tuple[KnownWebhook, str]:
-    """Create a webhook; return it and its secret as text. Raises Rejected if there are too many.
+def add(
+    tx: Transaction, url: str, events: list[str], secret: bytes | None = None, **options: Any
+) -> tuple[KnownWebhook, str]:
+    """Create a webhook, with some of OPTIONS; return it and its secret as text. Raises Rejected if there are too many.
 
     The `secret` of a form creates one webhook, which is returned again. Raises Rejected once it is deleted.
     """
@@ -118,11 +130,18 @@ def add(tx: Transaction, url: str, events: list[str], secret: bytes | None = Non
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
     row = {"url": url, "events": json.dumps(events), "active": 1, "secret": text, "created_at": tx.now}
-    return find(tx, tx.insert(Webhook.insert(row))), text
+    webhook_id = tx.insert(Webhook.insert(row))
+    _set_options(tx, webhook_id, OPTIONS | options)
+    return find(tx, webhook_id), text
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
-    """Change some fields of a webhook. Raises NotFound."""
+    """Change some fields and OPTIONS of a webhook. Raises NotFound."""
+    find(tx, webhook_id)
+    old = tx.row(WebhookOptions.select(*_options).where(WebhookOptions.webhook_id == webhook_id))
+    options = dict(zip(OPTIONS, (json.loads(old[0]), *old[1:]), strict=True)) if old else OPTIONS
+    _set_options(tx, webhook_id, {name: changes.get(name, value) for name, value in options.items()})
+    changes = {name: value for name, value in changes.items() if name not in OPTIONS}
     if "events" in changes:
         changes = changes | {"events": json.dumps(changes["events"])}
     if changes:
@@ -130,10 +149,18 @@ def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWe
     return find(tx, webhook_id)
 
 
+def _set_options(tx: Transaction, webhook_id: int, options: dict[str, Any]) -> None:
+    tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
+    if options != OPTIONS:
+        row = options | {"headers": json.dumps(options["headers"])}
+        tx.execute(WebhookOptions.insert(webhook_id=webhook_id, **row))
+
+
 def remove(tx: Transaction, webhook_id: int) -> None:
     """Delete a webhook and its deliveries. Raises NotFound."""
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
         raise NotFound("webhook")
+    tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
     _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
 
 
@@ -143,24 +170,44 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events, in this order, for webhooks that subscribe to them. A post in `data` is sent without content."""
     for name in types:
-        receivers = [webhook_id for webhook_id, events in tx.rows_once(ACTIVE) if events and f'"{name}"' in events]
+        active = tx.rows_once(ACTIVE)
+        receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
         if receivers:
             _record(tx, name, data, receivers)
 
 
-def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[int]) -> None:
+def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[tuple[int, int | None]]) -> None:
     if "post" in data:
         data = {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
     message_id = f"msg_{secrets.token_urlsafe(16)}"
     event_id = tx.insert(_add_event, message_id=message_id, type=name, payload=payload, created_at=tx.now)
-    tx.execute_many(_add_delivery, [{"webhook_id": each, "event_id": event_id} for each in receivers])
+    rows = [
+        {"webhook_id": webhook_id, "event_id": event_id, "due": _gather(tx, webhook_id, after) if after else ""}
+        for webhook_id, after in receivers
+    ]
+    tx.execute_many(_add_delivery, rows)
 
 
-ACTIVE = Prepared(Webhook.select(Webhook.id, Webhook.events).where(Webhook.active == 1))
+def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
+    """Return when the next delivery of a webhook that gathers events is due; remove those that wait until then."""
+    waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
+    waits &= Delivery.next_attempt_at > tx.now
+    (due,) = tx.row(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
+    if due:
+        _remove_deliveries(tx, waits)
+    return due or earlier(tx.now, timedelta(seconds=-after_seconds))
+
+
+ACTIVE = Prepared(
+    Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
+    .join(*_with_options)
+    .where(Webhook.active == 1)
+)
 _add_event = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
-_at_once = params(Delivery, "webhook_id", "event_id") | {Delivery.state: "pending", Delivery.next_attempt_at: ""}
-_add_delivery = Prepared(Delivery.insert(_at_once))  # next_attempt_at is no time, as the clock may be set back
+# What is due at once has no time in next_attempt_at, as the clock may be set back.
+_pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
+_add_delivery = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
 
 
 # Deliveries
@@ -186,7 +233,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Rejected."""
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
-    _record(tx, "ping", {}, [webhook_id])
+    _record(tx, "ping", {}, [(webhook_id, None)])
     return deliveries(tx, webhook_id, 1)[0]
 
 
@@ -207,9 +254,10 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 # The outbox: what is due, and the results of attempts
 
 
-def due_webhooks(reader: Reader) -> list[tuple[int, str, str]]:
-    """Return the id, url and secret of each active webhook with deliveries that are due."""
-    return list(reader.rows(_due_webhooks, now=reader.now))
+def due_webhooks(reader: Reader) -> list[tuple[int, str, str, dict[str, str], str]]:
+    """Return the id, url, secret, headers and form of body of each active webhook with deliveries that are due."""
+    rows = reader.rows(_due_webhooks, now=reader.now)
+    return [(*row, json.loads(headers or "{}"), body or EVENT_BODY) for *row, headers, body in rows]
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
@@ -228,7 +276,11 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
-_due_webhooks = Prepared(Webhook.select(Webhook.id, Webhook.url, Webhook.secret).where(Webhook.active == 1, _has_due))
+_due_webhooks = Prepared(
+    Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
+    .join(*_with_options)
+    .where(Webhook.active == 1, _has_due)
+)
 _messages = (
     Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)

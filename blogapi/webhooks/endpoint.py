@@ -7,14 +7,15 @@ import base64
 import hashlib
 import hmac
 import http.client
+import json
 import logging
 import math
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
@@ -25,6 +26,9 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueErro
 from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
 from werkzeug.http import parse_date
+
+from blogapi.storage.documents import dump
+from blogapi.storage.webhooks import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -94,11 +98,14 @@ class Endpoint:
     private: bool  # whether private and loopback addresses are allowed
     seconds: int  # for an attempt
     timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the owner, sent as well
+    form: str = EVENT_BODY  # of the body
 
     def send(self, message_id: str, body: bytes, now: float) -> AttemptResult:
         """Send a message once."""
         deadline = time.monotonic() + self.seconds
         try:
+            body = as_dispatch(body) if self.form == DISPATCH_BODY else body
             headers = {
                 "Content-Type": "application/json",
                 "User-Agent": "blogapi",
@@ -119,8 +126,10 @@ class Endpoint:
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
-        headers = headers | {"Host": target.netloc, "Connection": "close"}
-        if target.auth:
+        own = {name.lower() for name in self.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in own}
+        headers |= {**self.headers, "Host": target.netloc, "Connection": "close"}
+        if target.auth and "authorization" not in own:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         with closing(self.connect(target, deadline)) as connection:
@@ -175,6 +184,12 @@ def seconds_until(retry_after: str, now: float) -> int:
         return int(retry_after[:9])
     date = parse_date(retry_after)
     return max(0, math.ceil(date.timestamp() - now)) if date else 0
+
+
+def as_dispatch(body: bytes) -> bytes:
+    """Return an event as the body of GitHub's repository_dispatch, which takes no other names."""
+    event = json.loads(body)
+    return dump({"event_type": event.pop("type"), "client_payload": event}).encode()
 
 
 def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:

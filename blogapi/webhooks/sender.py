@@ -109,10 +109,13 @@ class Sender:
         """Record the results of attempts, and begin to send what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first: a message whose result is not recorded would be sent again
-        for webhook_id, url, secret in webhooks.due_webhooks(self.database):
+        for webhook_id, url, secret, headers, form in webhooks.due_webhooks(self.database):
             if webhook_id not in self.sending:
                 messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
-                endpoint = Endpoint(url, secret, self.config.webhook_private, self.config.webhook_seconds, self.timeout)
+                config = self.config
+                endpoint = Endpoint(
+                    url, secret, config.webhook_private, config.webhook_seconds, self.timeout, headers, form
+                )
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()

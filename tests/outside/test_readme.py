@@ -58,6 +58,9 @@ MOVE, DRY_RUN = IMPORTING.take("Importing a blog")
 IMAGES = Page("docs/images.md")
 UPLOADS = IMAGES.take("Images")
 
+MICROPUB = Page("docs/micropub.md")
+(NOTES,) = MICROPUB.take("Shortcuts and curl")
+
 BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
 
@@ -315,6 +318,16 @@ def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
 @pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING])
 def test_every_block_is_run(page):
     assert page.forgotten == []
+
+
+def test_posts_are_sent_by_micropub(running, key, tmp_path):
+    port, environ = running[1]["PORT"], running[1]
+    (tmp_path / "loaf.jpg").write_bytes(jpeg())
+    words, photo = shell(NOTES.replace("@loaf", f"@{tmp_path}/loaf"), environ, key).splitlines()
+    (described,) = MICROPUB.take("Shortcuts and curl", "json")
+    assert json.loads(words) == json.loads(described.replace("8000", port))
+    post = json.loads(shell(f"curl {json.loads(photo)['url']} --oauth2-bearer $KEY", environ, key))
+    assert re.fullmatch(rf"Bread\n\n!\[\]\(http://127\.0\.0\.1:{port}/images/\w+\.jpg\)\n", post["content"])
 
 
 def test_an_image_is_uploaded(running, key, tmp_path):

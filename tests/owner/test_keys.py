@@ -137,7 +137,7 @@ def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count
     page = view(owner, "/settings/webhooks").press("Add webhook", url=" http://8.8.8.8/hook ", events=EVENTS)
     (secret,) = page.all(".new code")
     (webhook,) = webhooks.listing(database)
-    assert webhook == (1, "http://8.8.8.8/hook", EVENTS, True, "2026-11-20T12:00:00Z")
+    assert webhook[:5] == (1, "http://8.8.8.8/hook", EVENTS, True, "2026-11-20T12:00:00Z")
     assert database.row(Webhook.select(Webhook.secret)) == (secret,)
     page = view(owner, "/settings/webhooks").press("Turn off")
     assert (page.said[0], "whsec_" in page.text) == ("The webhook is off.", False)

@@ -223,6 +223,7 @@ def test_a_slash_that_is_percent_encoded_is_none_but_in_a_tag(service):
     assert service.request("DELETE", "/v1/posts/1")[0] == 204
 
 
+@pytest.mark.sqlite
 def test_links_to_the_owners_page_lead_to_the_server_that_runs(service):
     link = rf"http://127\.0\.0\.1:{service.port}/settings/open\?link=\S+\n"
     service.environ["PORT"] = "1"  # of the command line

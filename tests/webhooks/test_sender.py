@@ -1,5 +1,6 @@
 """Deliveries: signed, in order, tried again. The sender's turns are taken by hand, and its clock is set."""
 
+import json
 import time
 from datetime import datetime
 
@@ -322,3 +323,39 @@ def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_s
     retried = [message.id for message in receiver.messages[4::5]]
     assert retried == [message.id for message in receiver.messages[:4]]
     assert len({message.id for message in receiver.messages}) == 16
+
+
+def test_headers_and_a_dispatch_are_sent_as_the_webhook_says(database, receiver, send, client, clock):
+    clock.now = time.time()
+    headers = {"Authorization": "Bearer secret", "User-Agent": "mine"}
+    options = {"headers": headers, "body": "dispatch"}
+    _, secret = database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.created"], **options))
+    post = client.post("/v1/posts", json={"title": "A", "content": "B"}).json
+    send()
+    (got,) = receiver.messages
+    assert (got.headers["authorization"], got.headers["user-agent"]) == ("Bearer secret", "mine")
+    del post["content"]
+    payload = {"timestamp": post["created_at"], "data": {"post": post}}
+    assert json.loads(got.body) == {"event_type": "post.created", "client_payload": payload}
+    Verifier(secret).verify(got.body, got.headers)
+
+
+def test_events_are_gathered_and_the_last_one_is_sent(database, receiver, send, client, clock):
+    database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.created"], after_seconds=60))
+    database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.deleted"]))
+    for number in range(3):
+        client.post("/v1/posts", json={"title": str(number), "content": "B"})
+        send()
+        clock.now += 20
+    assert receiver.messages == []
+    assert [each.next_attempt_at for each in webhooks.deliveries(database, 1)] == ["2026-11-20T12:01:00Z"]
+    send()
+    assert [json.loads(each.body)["data"]["post"]["title"] for each in receiver.messages] == ["2"]
+    client.post("/v1/posts", json={"title": "3", "content": "B"})
+    client.delete("/v1/posts/1")
+    send()
+    assert receiver.types == ["post.created", "post.deleted"]
+    clock.now += 60
+    send()
+    assert receiver.types == ["post.created", "post.deleted", "post.created"]
+    assert [each.state for each in webhooks.deliveries(database, 1)] == ["delivered", "delivered"]

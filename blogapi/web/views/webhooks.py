@@ -1,5 +1,7 @@
 """Webhooks and their deliveries: schemas and views."""
 
+import re
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -7,7 +9,7 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
-from blogapi.post import ID, Distinct, StrictSchema, Time, Url, about, choice, length, matching
+from blogapi.post import ID, NOT_NULL, Distinct, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.storage import webhooks
 from blogapi.storage.models import EVENTS
 from blogapi.storage.webhooks import KnownDelivery, KnownWebhook
@@ -19,7 +21,36 @@ from blogapi.web.service import Service
 from blogapi.webhooks.endpoint import AddressError, addresses_of
 
 LOOKUP_SECONDS = 3
+DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # which answers leave out
+MAX_HEADERS, MAX_HEADER_BYTES = 10, 4096
+MAX_AFTER = 600  # seconds
+HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.1
+HEADER_VALUE = re.compile("[!-~](?:[ -~]*[!-~])?")
+OWN_HEADER = re.compile(
+    "host|connection|content-(?:length|type|encoding)|expect|te|trailer|transfer-encoding|upgrade|webhook-.*",
+    re.IGNORECASE,
+)
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
+
+
+class Headers(fields.Dict):
+    """Headers of a request by their names."""
+
+    default_error_messages = NOT_NULL | {"invalid": "must be an object of names and texts"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
+        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+            raise self.make_error("invalid")
+        if len(value) > MAX_HEADERS or sum(map(len, chain(value, value.values()))) > MAX_HEADER_BYTES:
+            raise ValidationError(f"must be at most {MAX_HEADERS}, with {MAX_HEADER_BYTES:,} characters in all")
+        if len({name.lower() for name in value}) < len(value):
+            raise ValidationError("must not have a name twice")
+        for name, text in value.items():
+            if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
+                raise ValidationError(f"{name[:64]}: must be the name of a header that the service does not set itself")
+            if not HEADER_VALUE.fullmatch(text):
+                raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
+        return value
 
 
 class WebhookInputSchema(StrictSchema):
@@ -41,6 +72,23 @@ class WebhookInputSchema(StrictSchema):
         allow_none=True,  # Java's generated clients send null for a list that is left out.
         **about("The events that are sent there, at least one. By default, a new webhook gets all of them."),
     )
+    headers = Headers(
+        **about(
+            "Headers that are sent as well, for example `Authorization`: at most 10, with 4,096 characters in all. "
+            "Their values are never shown.",
+            additionalProperties={"type": "string"},
+        )
+    )
+    after_seconds = fields.Integer(
+        strict=True,
+        validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
+        error_messages=NOT_NULL | {"invalid": "must be a whole number"},
+        **about("Events of so many seconds are sent as one delivery, that of the last one. 0, the default: at once."),
+    )
+    body = choice(
+        webhooks.BODIES,
+        "The form of the body: `event`, the default, or `dispatch`, as GitHub's `repository_dispatch` takes it.",
+    )
 
 
 class WebhookChangeSchema(WebhookInputSchema):
@@ -54,9 +102,18 @@ class WebhookSchema(WebhookChangeSchema):
     """A webhook."""
 
     class Meta:
-        fields = ("id", "url", "events", "active", "created_at")
+        fields = ("id", "url", "events", "active", "created_at", "header_names", "after_seconds", "body")
 
-    example = {"id": "1", **WebhookInputSchema.example, "active": True, "created_at": "2026-11-20T10:10:00Z"}
+    example = {
+        "id": "1",
+        **WebhookInputSchema.example,
+        "active": True,
+        "created_at": "2026-11-20T10:10:00Z",
+        "header_names": ["Authorization"],
+        "after_seconds": 60,
+        "body": "event",
+    }
+    header_names = fields.List(fields.String(), **about("The names of its own headers; their values are not shown."))
     id = matching(ID, 1, 19, "The id, a number as text.")
     events = fields.List(
         fields.String(**about("An event.", examples=list(EVENTS))), **about("The events that are sent there.")
@@ -64,7 +121,7 @@ class WebhookSchema(WebhookChangeSchema):
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required = True
+        field_obj.required = field_name not in DEFAULTS
 
 
 class CreatedWebhookSchema(WebhookSchema):
@@ -199,8 +256,9 @@ def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
 
 
 def as_json(known: KnownWebhook | KnownDelivery) -> dict[str, Any]:
-    """Return the JSON of a webhook or a delivery: fields without a value are left out."""
-    return {name: value for name, value in known._asdict().items() if value not in (None, "")} | {"id": str(known.id)}
+    """Return the JSON of a webhook or a delivery: fields without a value, or with a default, are left out."""
+    shown = {name: value for name, value in known._asdict().items() if value not in (None, "")} | {"id": str(known.id)}
+    return {name: value for name, value in shown.items() if name not in DEFAULTS or value != DEFAULTS[name]}
 
 
 def check_address(service: Service, url: str) -> None:
