@@ -180,3 +180,10 @@ def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post):
     assert "The post is deleted forever." in page.said
     page = page.press("Yes, delete")
     assert (page.said[0], page.soup.find("button", string="Undo")) == ("“Hello” was deleted.", None)
+
+
+def test_a_long_version_is_shown_in_part(owner, client, post):
+    post(content="\n".join(f"{number} {'x' * 3000}" for number in range(300)))
+    client.patch("/v1/posts/1", json={"content": "x" * 900_000})
+    page = view(owner, "/settings/posts/1/history/1")
+    assert (page.status, len(page.text) < 600_000, "The rest is not shown here." in page.text) == (200, True, True)

@@ -30,7 +30,7 @@ POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
 CONTEXT = 2  # equal lines that are shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows with the square
-MAX_LINES = 2000  # shown of a comparison
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown of a comparison: lines, of each line, and in all
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
@@ -241,8 +241,15 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
         signed = islice(unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None)  # without its headers
     else:
         signed = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
-    lines = [(KINDS[line[0]], "" if line[0] == "@" else line[1:]) for line in islice(signed, MAX_LINES)]
-    return lines if len(lines) < MAX_LINES else [*lines, ("skipped", "")]
+    lines: list[tuple[str, str]] = []
+    left = MAX_CHARACTERS
+    for line in signed:
+        if len(lines) == MAX_LINES or left <= 0:
+            return [*lines, ("skipped", "")]
+        text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
+        lines.append((KINDS[line[0]], "" if line[0] == "@" else text))
+        left -= len(text)
+    return lines
 
 
 @blueprint.get("/trash")
