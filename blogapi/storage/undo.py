@@ -81,6 +81,22 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 waiting.append(undone.post_id)
 
 
+def undo_tag(tx: Transaction, changed_at: str, author: str) -> int:
+    """Undo what an author did at a time with a tag in every post; return in how many posts.
+
+    Posts that were changed since are left.
+    """
+    of_change = (Retagging.changed_at == changed_at) & (Retagging.author == author)
+    columns = Retagging.post_id, Retagging.version, Retagging.tags
+    count = 0
+    for post_id, version, tags in list(tx.rows(Retagging.select(*columns).where(of_change).order_by(Retagging.number))):
+        with suppress(NotFound, Damaged):
+            if posts.current(tx, post_id).version == version:
+                posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
+                count += 1
+    return count
+
+
 def _changed_since(reader: Reader, since: str) -> list[int]:
     """Return the ids of posts that were changed since a time or are in the trash since, the latest change first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)

@@ -41,6 +41,11 @@ class Window:
         ActionChains(self.browser).double_click(next(each for each in buttons if each.text == label)).perform()
 
     @property
+    def zone(self):
+        """The time zone of the browser."""
+        return self.browser.execute_script("return Intl.DateTimeFormat().resolvedOptions().timeZone")
+
+    @property
     def notice(self):
         """What was done, as the page says it."""
         return self.browser.find_element(By.CSS_SELECTOR, ".notice").text

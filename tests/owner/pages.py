@@ -37,7 +37,7 @@ class Page:
 
     @property
     def titles(self):
-        return self.all(".posts a")
+        return self.all(".posts a:not(.tag)")
 
     def form(self, label):
         """The form with this button: its address, and its fields as they stand."""

@@ -25,19 +25,18 @@ def get(owner, path="/v1/posts/1"):
 def test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_keyboard(owner):
     owner.follow("Posts")
     owner.follow("New post")
-    owner.reach("Title")
-    owner.press("Hello")
+    owner.press("Hello")  # The title has the focus.
     owner.reach("Content, in Markdown")
     owner.press("First line.", Keys.ENTER, "Second: 🧁 & <b>.")
-    owner.reach("Tags, one on each line")
-    owner.press("One", Keys.ENTER, "Two, three")
+    owner.reach("Tags")
+    owner.press('One, "Two, three"')
     owner.follow("Create")
     assert owner.notice == "“Hello” was created."
     post = get(owner)
     assert (post["content"], post["tags"]) == ("First line.\nSecond: 🧁 & <b>.", ["One", "Two, three"])
     owner.reach("Schedule Hello")
     owner.press(Keys.ENTER)
-    owner.reach("Publish on (UTC)")
+    owner.reach(f"Publish on ({owner.zone})")
     owner.press("01022031", Keys.TAB, "0304PM")
     owner.follow("Schedule Hello")
     assert owner.notice.startswith("“Hello” is scheduled now.")
@@ -104,7 +103,7 @@ def test_a_version_is_gone_back_to_with_the_keyboard(owner):
     owner.follow("History")
     owner.follow("Hello")
     assert [each.text.split() for each in owner.changes] == [["removed:", "Two."], ["added:", "2."]]
-    owner.follow("Go back to this")
+    owner.follow("Restore this version")
     assert (owner.notice.partition(".")[0], get(owner)["content"]) == ("“Hello” is as it was", "One.\nTwo.\n")
 
 

@@ -84,7 +84,7 @@ def test_a_version_shows_what_was_changed_since_and_is_gone_back_to(owner, clien
     assert page.all("section h3") == ["Title", "Content", "Slug"]
     assert (page.all("del"), page.all("ins")) == (["Hello", "Two.", "hello"], ["Bye", "2.", "bye"])
     assert page.soup.select_one(".text").text == "\nOne.\nTwo.\n"
-    page = page.press("Go back to this")
+    page = page.press("Restore this version")
     assert page.said[0] == "“Hello” is as it was."
     assert without_times(get(client)).items() >= (WORDS | {"slug": "bye"}).items()
     page.press("Undo")

@@ -13,7 +13,7 @@ FULL = {
     "title": "Hello",
     "content": "First line.\n\nSecond.",
     "excerpt": "Short.",
-    "tags": "One, two\nThree",
+    "tags": '"One, two", Three',
     "slug": "hi",
     "cover_image": "https://example.org/a.jpg",
     "status": "draft",
@@ -23,7 +23,7 @@ FULL = {
 
 def shown(page, label="Save"):
     """The fields of the form, without those that a person does not see."""
-    hidden = ("form_token", "etag", "nonce")
+    hidden = ("form_token", "preview_token", "etag", "nonce")
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 
@@ -95,8 +95,8 @@ def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_anothe
         ("status", "gone", "Must be one of published, draft, scheduled, archived."),
         ("published_at", "2026-13-01T00:00", "Must be a time in RFC 3339"),
         ("published_at", "2027-01-01T00:00", "Must not be in the future"),
-        ("tags", "\n".join(map(str, range(51))), "Must have at most 50 tags."),
-        ("tags", "a\n" + "x" * 65, "Tag 2: must have 1 to 64 characters."),
+        ("tags", ",".join(map(str, range(51))), "Must have at most 50 tags."),
+        ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
         ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
         ("params", "a: [{b: .inf}]", "A[0].b: must be a finite number."),
     ],
@@ -127,7 +127,7 @@ def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, po
         "title": "Hello",
         "content": "\n\nWords.\n",
         "excerpt": "Short.",
-        "tags": "a\nb",
+        "tags": "a, b",
         "slug": "hello",
         "cover_image": "",
         "status": "published",
@@ -135,7 +135,7 @@ def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, po
         "params": "a: 1\nb:\n  c: true\n",
     }
     assert {name: value for name, value in shown(page).items() if name in expected} == expected
-    page = page.press("Save", title="Good day", tags="b\n\n c \n", excerpt="", params="b:\n  d: x")
+    page = page.press("Save", title="Good day", tags="b,, c ,", excerpt="", params="b:\n  d: x")
     assert page.said[0] == "“Good day” was saved."
     after = before | {"title": "Good day", "tags": ["b", "c"], "params": {"b": {"d": "x"}}}
     del after["excerpt"]
@@ -184,7 +184,7 @@ def test_a_million_characters_open_and_save(owner, client, post):
 
 def test_the_largest_post_is_saved(owner, client):
     tags = [f"{'🧁' * 62}{number:02}" for number in range(50)]
-    longest = {"title": "🧁" * 255, "content": "🧁" * 1_000_000, "excerpt": "🧁" * 1000, "tags": "\n".join(tags)}
+    longest = {"title": "🧁" * 255, "content": "🧁" * 1_000_000, "excerpt": "🧁" * 1000, "tags": ", ".join(tags)}
     page = view(owner, "/settings/posts/new").press("Create", **longest, cover_image="https://a/" + "🧁" * 2038)
     assert page.status == 200
     assert client.get("/v1/posts/1").json.items() >= (longest | {"tags": tags}).items()
@@ -269,3 +269,28 @@ def test_a_stranger_can_write_nothing(app, database, client, post, count):
             assert page.status == 403
             assert page.soup.select_one("[name=form_token]")["value"] == ""
     assert count(Post) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "tags"),
+    [
+        ("travel, hills", ["travel", "hills"]),
+        ('"rain, snow", a "b", c', ["rain, snow", 'a "b"', "c"]),
+        ('"say ""hi"""', ['say "hi"']),
+        (" , ,", []),
+        ("a\nb, c", ["a", "b", "c"]),
+        ('"never ends', ["never ends"]),
+    ],
+)
+def test_commas_divide_tags(owner, client, post, line, tags):
+    post()
+    view(owner, "/settings/posts/1/edit").press("Save", tags=line)
+    assert client.get("/v1/posts/1").json["tags"] == tags
+    view(owner, "/settings/posts/1/edit").press("Save", title="Same tags")
+    assert client.get("/v1/posts/1").json["tags"] == tags
+
+
+def test_tags_that_exist_are_offered_but_not_to_a_stranger(owner, stranger, post):
+    post(tags=["secret"])
+    assert [each["value"] for each in view(owner, "/settings/posts/new").soup.select("datalist option")] == ["secret"]
+    assert "secret" not in Page(stranger, send(stranger, "/settings/posts/new", FULL)).text

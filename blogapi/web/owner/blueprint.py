@@ -15,14 +15,16 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.post import MAX_TITLE
-from blogapi.storage import keys
+from blogapi.storage import keys, tags
 from blogapi.storage.errors import KeyName, Rejected, Unavailable
 from blogapi.web.access import PUBLIC
 from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie, read_body
 
 ROOT = "/settings"
 UPLOAD = "/images/upload"  # whose form is not read as a whole
+PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
+OFFERED_TAGS = 500
 MAX_TRAIL = 100  # pages: an address must not become too long
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
@@ -31,7 +33,7 @@ NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; "
+    "connect-src 'self'; frame-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -70,7 +72,8 @@ def check_session() -> None:
 
 def check_token(form: Mapping[str, str]) -> None:
     """Raise Forbidden unless a form has its own token."""
-    if not hmac.compare_digest(form.get("form_token", "").encode(), form_token(path()).encode()):
+    sent = form.get("preview_token" if path() == PREVIEW else "form_token", "")
+    if not hmac.compare_digest(sent.encode(), form_token(path()).encode()):
         raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
 
 
@@ -81,7 +84,7 @@ def load_form() -> MultiDict[str, str]:
     would take a second for a part whose header is long. Browsers send every line break as CRLF.
     """
     check_content_type(request, ("multipart/form-data",))
-    has_post = request.session and request.path.endswith(("/posts/new", "/edit"))
+    has_post = request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW))
     body = read_body(request, MAX_BODY_BYTES if has_post else MAX_FORM_BYTES)
     boundary = b"\r\n--" + request.mimetype_params.get("boundary", "").encode()
     _, *parts = (b"\r\n" + body).split(boundary, MAX_FIELDS + 1)
@@ -134,6 +137,19 @@ def own_image(url: str) -> str:
     """Return the address at which this page can show an image of this service, or nothing for any other."""
     start = f"{request.service.config.url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
+
+
+def known_tags() -> list[str]:
+    """Return the names of tags to offer in a form; none to a stranger."""
+    if request.session:
+        with suppress(Unavailable):
+            return [tag.name for tag in tags.page(request.database, OFFERED_TAGS).tags]
+    return []
+
+
+def url_on_site(post: Mapping[str, str]) -> str:
+    """Return the address of a post on the site, or nothing if BLOGAPI_POST_URL is not set."""
+    return request.service.config.post_url.replace("{slug}", post["slug"]).replace("{id}", post["id"])
 
 
 def asked() -> dict[str, str]:
@@ -221,7 +237,7 @@ def unknown(path: str = "") -> None:
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
     functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
-    functions |= {"own_image": own_image}
+    functions |= {"own_image": own_image, "url_of": url_on_site, "known_tags": known_tags}
     return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
@@ -230,7 +246,8 @@ def finish(response: Response) -> Response:
     """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
     if response.is_json:
         action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
-        template = f"owner/{'write' if 'content' in g.form else 'error'}.html"
+        keeps_form = "content" in g.form and path() != PREVIEW
+        template = f"owner/{'write' if keeps_form else 'error'}.html"
         response.set_data(render_template(template, action=action, **response.json))
         response.mimetype = "text/html"
         del response.headers["Cache-Control"]

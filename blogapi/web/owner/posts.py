@@ -1,5 +1,6 @@
 """The views of the owner's page for posts: the list, a post to read and to write, its history, and the trash."""
 
+import csv
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -33,7 +34,7 @@ MAX_COMPARED = 300  # lines of a text: the time grows with the square
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown of a comparison: lines, of each line, and in all
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
-list_query = ListQuerySchema(only=("status", "before", "q", "sort"))
+list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 blueprint.add_app_template_filter(json.loads, "from_json")
@@ -50,8 +51,14 @@ def index() -> Response:
 @blueprint.get("/posts")
 def show_posts() -> str:
     """Show the posts by latest change, and how many have each status."""
-    query = list_query.load(asked() | {"sort": "published_at"})  # an order whose pages begin at a time
-    page = find_page(request.database, query | {"sort": "updated_at", "limit": POSTS, "fields": SHOWN}, client="owner")
+    given = asked()
+    if "tag" in given:  # The posts with a tag have no order by their latest change.
+        query = list_query.load(given)
+    else:
+        query = list_query.load(given | {"sort": "published_at"}) | {
+            "sort": "updated_at"
+        }  # Its pages begin at a time, too.
+    page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
     values = {"posts": page.posts, "counts": lists.counts(request.database), "now": request.database.now}
     values |= paging(page.before)
     with suppress(Damaged):
@@ -155,10 +162,21 @@ def as_typed(document: bytes) -> dict[str, str]:
         "etag": documents.etag(document),
         "content": with_line_feeds(post["content"]),
         "excerpt": with_line_feeds(post.get("excerpt", "")),
-        "tags": "\n".join(post["tags"]),
+        "tags": as_line(post["tags"]),
         "params": block(post.get("params", {})),
         "published_at": post.get("published_at", "").removesuffix("Z"),
     }
+
+
+def as_line(tags: list[str]) -> str:
+    """Return tags with commas between them; one with a comma or a quote is in quotes."""
+    return ", ".join('"{}"'.format(tag.replace('"', '""')) if {*tag} & {*',"'} else tag for tag in tags)
+
+
+def from_line(line: str) -> list[str]:
+    """Return the tags in a line, or in several."""
+    rows = csv.reader(line.splitlines(), skipinitialspace=True)
+    return [name.strip() for row in rows for name in row if name.strip()]
 
 
 def with_line_feeds(text: str) -> str:
@@ -179,7 +197,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> dict[str, Any]:
             typed[name] = before
         elif "\r\n" in before:
             typed[name] = typed[name].replace("\n", "\r\n")
-    typed["tags"] = [name for name in typed["tags"].split("\n") if name.strip()]
+    typed["tags"] = from_line(typed["tags"])
     try:
         typed["params"] = read_block(typed["params"])
     except MarkdownError as error:

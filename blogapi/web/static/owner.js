@@ -12,6 +12,9 @@ for (const button of document.querySelectorAll("[data-copies]")) {
 
 // A double click sends a form once.
 addEventListener("submit", (event) => {
+  if (event.submitter?.formTarget) {
+    return; // The form stays.
+  }
   if (event.target.dataset.sent) {
     event.preventDefault();
   }
@@ -65,4 +68,153 @@ if (content && upload) {
       }
     });
   }
+}
+
+// Times are those of the browser's zone, which is named. Without this script they are UTC.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+for (const time of document.querySelectorAll("time")) {
+  if (time.dateTime.includes("T")) {
+    time.textContent = shownTime.format(new Date(time.dateTime));
+    time.title = zone;
+  }
+}
+for (const field of document.querySelectorAll("input[type=datetime-local]")) {
+  const sent = document.createElement("input");
+  sent.type = "hidden";
+  sent.name = field.name;
+  sent.value = field.value;
+  const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+  const show = (moment) => (field.value = local(moment));
+  if (field.value) {
+    show(new Date(`${field.value}Z`));
+  }
+  field.addEventListener("input", () => {
+    sent.value = field.value ? new Date(field.value).toISOString().slice(0, 19) : "";
+  });
+  field.removeAttribute("name");
+  field.after(sent);
+  const label = document.querySelector(`label[for=${field.id}]`);
+  label.textContent = label.textContent.replace("UTC", zone);
+  const tomorrow = document.createElement("button");
+  tomorrow.type = "button";
+  tomorrow.className = "quiet";
+  tomorrow.textContent = "Tomorrow 8:00";
+  tomorrow.addEventListener("click", () => {
+    const moment = new Date();
+    moment.setDate(moment.getDate() + 1);
+    moment.setHours(8, 0, 0, 0);
+    show(moment);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  sent.after(tomorrow);
+}
+
+// What is typed into a post is kept in the browser, for each tab, and offered again until it is saved.
+const store = {
+  // A browser can forbid to keep anything, or be full.
+  attempt(action) {
+    try {
+      return action();
+    } catch {
+      return null;
+    }
+  },
+  set: (key, value) => store.attempt(() => localStorage.setItem(key, JSON.stringify(value))),
+  remove: (key) => store.attempt(() => localStorage.removeItem(key)),
+  newest: (prefix) =>
+    store.attempt(() =>
+      Object.keys(localStorage)
+        .filter((key) => key.startsWith(prefix))
+        .map((key) => ({ key, ...JSON.parse(localStorage.getItem(key)) }))
+        .reduce((one, other) => (one && one.at > other.at ? one : other), null),
+    ),
+};
+const tab = store.attempt(() => (sessionStorage.blogapiTab ??= String(Math.random())));
+const sent = store.attempt(() => JSON.parse(sessionStorage.blogapiSent ?? "[]"));
+store.attempt(() => delete sessionStorage.blogapiSent);
+if (document.querySelector(".notice")) {
+  sent?.forEach(store.remove); // The server has saved it.
+}
+
+const post = content?.form;
+if (post) {
+  const prefix = `blogapi ${new URL(post.action).pathname} `;
+  const key = prefix + tab;
+  const isNotSaved = document.querySelector(".problem") !== null;
+  const fields = [...post.elements].filter((each) => each.id && each.type !== "hidden");
+  const typed = () => Object.fromEntries(fields.map((each) => [each.id, each.value]));
+  const initial = JSON.stringify(typed());
+  const isChanged = () => isNotSaved || JSON.stringify(typed()) !== initial;
+  const keep = () => (isChanged() ? store.set(key, { at: new Date().toISOString(), typed: typed() }) : store.remove(key));
+  let isSending = false;
+  let timer = 0;
+
+  const found = store.newest(prefix);
+  if (found && JSON.stringify(found.typed) !== initial) {
+    const offer = document.createElement("div");
+    offer.className = "notice";
+    offer.setAttribute("role", "status");
+    const text = document.createElement("p");
+    text.textContent = `There is a text of ${shownTime.format(new Date(found.at))} that was not saved.`;
+    offer.append(text);
+    const add = (label, choose) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = label;
+      button.addEventListener("click", () => {
+        store.remove(found.key);
+        offer.remove();
+        choose();
+      });
+      offer.append(button);
+    };
+    add("Take it", () => {
+      for (const field of fields.filter((each) => each.id in found.typed)) {
+        field.value = found.typed[field.id];
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      keep();
+    });
+    add("Drop it", () => content.focus());
+    post.before(offer);
+  }
+  post.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(keep, 2000);
+  });
+  addEventListener("pagehide", keep);
+  addEventListener("beforeunload", (event) => {
+    if (!isSending && isChanged()) {
+      event.preventDefault();
+    }
+  });
+  addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") {
+      event.preventDefault();
+      post.requestSubmit();
+    }
+  });
+
+  // The preview opens below the content.
+  const frame = document.querySelector("iframe[name=preview]");
+  const previews = document.querySelector("[data-preview]");
+  previews.formTarget = "preview";
+  previews.addEventListener("click", () => (frame.hidden = false));
+  post.addEventListener("submit", (event) => {
+    if (event.submitter !== previews) {
+      isSending = true;
+      keep();
+      store.attempt(() => (sessionStorage.blogapiSent = JSON.stringify([key])));
+    }
+  });
+
+  // The tags that exist are offered for the last one that is being typed.
+  const tags = post.elements.tags;
+  const known = [...tags.list.options].map((each) => each.value);
+  tags.addEventListener("input", () => {
+    const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1);
+    const quoted = (name) => (/[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
+    tags.list.replaceChildren(...known.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
+  });
 }

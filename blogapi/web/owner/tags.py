@@ -1,0 +1,59 @@
+"""The views of the owner's page for tags: the list, and renaming, merging and deleting them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response, g, render_template, request
+from marshmallow import ValidationError
+
+from blogapi.storage import tags, undo
+from blogapi.storage.engine import Transaction
+from blogapi.text import fold
+from blogapi.web.owner.blueprint import blueprint, done, shows_errors
+from blogapi.web.schemas import TagChangeSchema
+
+TAGS = 100  # shown at once
+tag_change = TagChangeSchema()
+
+
+@blueprint.get("/tags")
+def show_tags(**shown: Any) -> str:
+    """Show the tags by name, with the number of posts."""
+    page = tags.page(request.database, TAGS, fold(request.args.get("after", "")))
+    return render_template("owner/tags.html", page=page, **shown)
+
+
+@blueprint.post("/tags/rename")
+@shows_errors(show_tags)
+def rename_tag() -> Response:
+    """Rename a tag in every post, or merge it with another."""
+    old = g.form.get("tag", "")
+    try:
+        change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
+    except ValidationError as error:
+        raise ValidationError(error.messages["name"], f"name-{fold(old)}") from None
+    return changed(old, f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
+
+
+@blueprint.post("/tags/delete")
+def delete_tag() -> Response:
+    """Remove a tag from every post."""
+    return changed(g.form.get("tag", ""), "was removed from every post.", tags.delete)
+
+
+@blueprint.post("/tags/undo")
+def undo_tag() -> Response:
+    """Undo the last change of a tag."""
+    count = request.database.write_in_thread(undo.undo_tag, g.form.get("changed_at", ""), request.author)
+    return done("/tags", f"The tags of {count} {'post is' if count == 1 else 'posts are'} as they were.")
+
+
+def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
+    """Change a tag in every post in a thread, and say so with an undo."""
+
+    def operation(tx: Transaction) -> str:
+        change(tx, fold(tag), *arguments, request.author)
+        return tx.now
+
+    at = request.database.write_in_thread(operation)
+    return done("/tags", text, tag, undo=("/tags/undo", {"changed_at": at}) if request.author else None)

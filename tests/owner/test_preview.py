@@ -1,0 +1,63 @@
+"""The preview of a post: as it will read, and nothing in it can act."""
+
+import pytest
+
+from tests.owner.pages import Page, send, view
+
+POLICY = (
+    "default-src 'none'; img-src http: https:; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox"
+)
+
+
+def preview(owner, **fields):
+    token = view(owner, "/settings/posts/new").soup.find(attrs={"name": "preview_token"})["value"]
+    return send(owner, "/settings/preview", {"title": "A", "preview_token": token} | fields)
+
+
+@pytest.mark.parametrize(
+    ("content", "html"),
+    [
+        ("**a** ~~b~~", "<p><strong>a</strong> <s>b</s></p>"),
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("a <b onclick=x>b</b>", "<p>a &lt;b onclick=x&gt;b&lt;/b&gt;</p>"),
+        ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
+        ("![a](https://b.example/c.png)", '<img src="https://b.example/c.png" alt="a" />'),
+        ("|a|\n|-|\n|b|", "<td>b</td>"),
+        ("a[^1]\n\n[^1]: b", '<section class="footnotes">'),
+        ("- [x] a", 'type="checkbox"'),
+    ],
+)
+def test_markdown_is_shown_and_html_is_text(owner, content, html):
+    answer = preview(owner, content=content)
+    assert (answer.status_code, html in answer.text) == (200, True)
+    assert answer.headers["Content-Security-Policy"] == POLICY
+    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def test_the_cover_is_on_top_and_the_title_is_text(owner):
+    soup = Page(owner, preview(owner, title="<i>", content="B", cover_image="https://a.example/b.png")).soup
+    assert (soup.main.img["src"], soup.h1.text) == ("https://a.example/b.png", "<i>")
+
+
+def test_a_long_content_is_cut(owner):
+    answer = preview(owner, content="x " * 150_000)
+    assert "The rest is not shown in the preview." in answer.text
+    assert len(answer.text) < 210_000
+
+
+def test_posts_versions_and_the_trash_have_previews(owner, client, post):
+    post(content="*one*")
+    client.patch("/v1/posts/1", json={"content": "*two*"})
+    assert "<em>two</em>" in view(owner, "/settings/posts/1/preview").text
+    assert "<em>one</em>" in view(owner, "/settings/posts/1/history/1/preview").text
+    client.delete("/v1/posts/1")
+    assert "<em>two</em>" in view(owner, "/settings/trash/1/preview").text
+    assert view(owner, "/settings/posts/1/preview").status == 404
+
+
+def test_a_stranger_sees_none(stranger, owner, post):
+    post()
+    assert stranger.get("/settings/posts/1/preview").status_code == 403
+    assert send(stranger, "/settings/preview", {"content": "A"}).status_code == 403
+    assert send(owner, "/settings/preview", {"content": "A", "preview_token": "x"}).status_code == 403

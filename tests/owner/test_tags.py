@@ -1,0 +1,63 @@
+"""Tags on the owner's page: filtered by, renamed, merged, deleted, and undone."""
+
+import pytest
+
+from tests.owner.pages import follow, send, view
+
+
+@pytest.fixture
+def tagged(post):
+    post(title="One", tags=["Travel", "a"])
+    post(title="Two", tags=["travel", "b"])
+
+
+def tags(client):
+    return {tag["name"]: tag["posts"] for tag in client.get("/v1/tags").json}
+
+
+def card(page, name):
+    """The card of a tag."""
+    return next(each for each in page.soup.select(".card") if each.h2.a.text == name)
+
+
+def press(client, tag, label, **typed):
+    """Press a button in the card of a tag; return the page that a browser then shows."""
+    forms = card(view(client, "/settings/tags"), tag).select("form")
+    form = next(each for each in forms if label in each.button.text)
+    fields = {each["name"]: each.get("value", "") for each in form.select("input:not([type=checkbox])")}
+    return follow(client, send(client, form["action"], fields | typed))
+
+
+def test_tags_are_listed_with_their_posts_and_lead_to_them(owner, tagged):
+    page = view(owner, "/settings/tags")
+    assert [" ".join(each.text.split()) for each in page.soup.select("h2")] == [
+        "a 1 post",
+        "b 1 post",
+        "travel 2 posts",
+    ]
+    found = view(owner, card(page, "travel").a["href"])
+    assert found.titles == ["Two", "One"]
+    assert view(owner, "/settings/posts?tag=b").titles == ["Two"]
+
+
+def test_a_tag_is_renamed_merged_and_deleted_and_each_is_undone(owner, tagged, client, clock):
+    before = tags(client)
+    for label, fields, after in (
+        (("travel", "Rename"), {"name": "Trips"}, {"a": 1, "b": 1, "Trips": 2}),
+        (("a", "Rename"), {"name": "b", "merge": "on"}, {"b": 2, "travel": 2}),
+        (("travel", "Yes, delete"), {}, {"a": 1, "b": 1}),
+    ):
+        page = press(owner, *label, **fields)
+        assert tags(client) == after
+        clock.now += 5
+        page = page.press("Undo")
+        assert tags(client) == before
+        assert page.said[0].endswith("as they were.")
+        clock.now += 5
+
+
+def test_a_name_that_is_taken_needs_a_merge(owner, tagged, client):
+    page = press(owner, "a", "Rename", name="b")
+    assert (page.status, "another tag has this name" in page.text) == (400, True)
+    assert tags(client) == {"a": 1, "b": 1, "travel": 2}
+    assert press(owner, "a", "Rename", name=" ").status == 400
