@@ -30,10 +30,14 @@ CREATE TABLE api_key (
     scope text COLLATE "C" NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))
 );
 
-CREATE TABLE session (
+CREATE TABLE owner_session (
     digest bytea NOT NULL PRIMARY KEY,
     kind text COLLATE "C" NOT NULL CHECK (kind IN ('link', 'session')),
-    ends_at text COLLATE "C" NOT NULL
+    ends_at text COLLATE "C" NOT NULL,
+    days bigint NOT NULL,
+    opened_at text COLLATE "C" NOT NULL,
+    used_at text COLLATE "C" NOT NULL,
+    browser text COLLATE "C" NOT NULL
 );
 
 -- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, a window begins again.

@@ -16,10 +16,14 @@ CREATE TABLE api_key (
 ) STRICT, WITHOUT ROWID;
 
 -- The sessions of the owner's page
-CREATE TABLE session (
+CREATE TABLE owner_session (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which is not stored
     kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
-    ends_at TEXT NOT NULL
+    ends_at TEXT NOT NULL,
+    days INTEGER NOT NULL,  -- that a session lasts from its last use; 0: half a day from its opening
+    opened_at TEXT NOT NULL,
+    used_at TEXT NOT NULL,  -- within an hour
+    browser TEXT NOT NULL  -- as it names itself
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE post (

@@ -1,5 +1,6 @@
 """The command line, and its commands for the database, keys, the owner's page and the installation."""
 
+import io
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import click
+import segno
 
 import blogapi
 from blogapi.clock import earlier
@@ -205,9 +207,20 @@ def _show_and_store(name: str, check: Callable, write: Callable) -> None:
             raise ValueError(f"the key above is not valid: {error}") from error
 
 
+def code_of(text: str) -> str:
+    """Return a text as a QR code for a terminal."""
+    lines = io.StringIO()
+    segno.make(text, micro=False).terminal(lines, compact=True)
+    return lines.getvalue().rstrip("\n")
+
+
 @command_line.command()
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
-def settings(end: bool) -> None:
+@click.option(
+    "--days", type=click.IntRange(1, 365), help="Let the session last so many days from its last use."
+)
+@click.option("--qr", is_flag=True, help="Print the link as a QR code, too, for a phone.")
+def settings(end: bool, days: int | None, qr: bool) -> None:
     """Print a link to the owner's page. It works once, within ten minutes, and opens a session of twelve hours."""
     config = Config.from_environ(os.environ)
     url = config.url
@@ -218,11 +231,13 @@ def settings(end: bool) -> None:
         if end:
             database.write(api_keys.end_sessions)
         else:
-            link = database.write(api_keys.add_session, api_keys.LINK)
+            link = database.write(api_keys.add_session, api_keys.LINK, days or 0)
             try:
                 show(f"{url}/settings/open?link={link}")
+                if qr:
+                    show(code_of(f"{url}/settings/open?link={link}"))
             except OSError:
-                database.write(api_keys.end_session, link)
+                database.write(api_keys.end_session, api_keys.digest_of(link))
                 raise
 
 

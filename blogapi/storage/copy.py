@@ -19,7 +19,11 @@ SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 2  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
-ADDED = {2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options")}
+ADDED = {
+    2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session")
+}
+# The tables that a version has no more: only sessions, which end, were in this one.
+DROPPED = {2: ("session",)}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
@@ -57,7 +61,9 @@ def upgrade(schema: str, version: int) -> Iterator[str]:
     """Yield the statements of a schema that bring a database of an older version to this one."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
     statement = re.compile(rf"^(CREATE (TABLE|INDEX)|ALTER TABLE) ({added}) ", re.MULTILINE)
-    return filter(statement.search, schema.split("\n\n")) if added else iter(())
+    for number, names in DROPPED.items():
+        yield from (f"DROP TABLE IF EXISTS {name}" for name in names if number > version)
+    yield from filter(statement.search, schema.split("\n\n")) if added else ()
 
 
 # SQLite

@@ -8,13 +8,15 @@ from typing import NamedTuple
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import KeyName, NotFound, NotUnique, Rejected
-from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, Session
+from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, OwnerSession
 from blogapi.storage.query import Param, Prepared
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit
 LINK, SESSION = "link", "session"
+MAX_BROWSER = 200  # characters
+MAX_SESSIONS = 100  # shown
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
@@ -27,6 +29,17 @@ class KnownKey(NamedTuple):
     last_used_on: str | None
     scope: str
     digest: bytes
+
+
+class KnownSession(NamedTuple):
+    """A session without its token, which is not stored."""
+
+    digest: bytes
+    ends_at: str
+    days: int
+    opened_at: str
+    used_at: str
+    browser: str
 
 
 class Hits(NamedTuple):
@@ -144,31 +157,58 @@ def _is_known(reader: Reader, name: str) -> bool:
 # Sessions of the owner's page, and the links that open them
 
 
-def add_session(tx: Transaction, kind: str) -> str:
-    """Create a session, or a link that opens one; return its token."""
-    tx.execute(Session.delete().where(Session.ends_at <= tx.now))
+def add_session(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
+    """Create a session, or a link that opens one; return its token. With `days`, a session lasts so many from a use."""
+    tx.execute(OwnerSession.delete().where(OwnerSession.ends_at <= tx.now))
     token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
-    tx.execute(Session.insert(digest=digest_of(token), kind=kind, ends_at=later(tx.now, PERIODS[kind])))
+    times = {"ends_at": later(tx.now, period(kind, days)), "opened_at": tx.now, "used_at": tx.now}
+    row = {"digest": digest_of(token), "kind": kind, "days": days, "browser": browser[:MAX_BROWSER]} | times
+    tx.execute(OwnerSession.insert(row))
     return token
 
 
-def check_link(reader: Reader, token: str) -> None:
-    """Raise NotFound unless a link has this token."""
-    if not is_valid(reader, LINK, token):
+def period(kind: str, days: int) -> timedelta:
+    """Return how long a session or a link lasts."""
+    return timedelta(days=days) if kind == SESSION and days else PERIODS[kind]
+
+
+def check_link(reader: Reader, token: str) -> int:
+    """Return the days that a session lasts which a link opens. Raises NotFound unless a link has this token."""
+    found = find_session(reader, LINK, token)
+    if found is None:
         raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
+    return found.days
 
 
-def open_session(tx: Transaction, link: str) -> str:
+def open_session(tx: Transaction, link: str, browser: str = "") -> str:
     """Open a session by the token of a link, which works once; return the token of the session. Raises NotFound."""
-    check_link(tx, link)
-    end_session(tx, link)
-    return add_session(tx, SESSION)
+    days = check_link(tx, link)
+    end_session(tx, digest_of(link))
+    return add_session(tx, SESSION, days, browser)
 
 
-def is_valid(reader: Reader, kind: str, token: str) -> bool:
-    """Return whether a link or a session has this token."""
-    has_token = (Session.digest == digest_of(token)) & (Session.kind == kind)
-    return reader.row(Session.select(Session.kind).where(has_token, Session.ends_at > reader.now)) is not None
+def find_session(reader: Reader, kind: str, token: str) -> KnownSession | None:
+    """Return the session or link that has this token, if it is valid."""
+    has_token = (OwnerSession.digest == digest_of(token)) & (OwnerSession.kind == kind)
+    found = reader.row(_sessions.where(has_token, OwnerSession.ends_at > reader.now))
+    return found and KnownSession._make(found)
+
+
+def sessions(reader: Reader) -> list[KnownSession]:
+    """Return the valid sessions, the latest used first."""
+    is_open = (OwnerSession.kind == SESSION) & (OwnerSession.ends_at > reader.now)
+    query = _sessions.where(is_open).order_by(OwnerSession.used_at.desc(), OwnerSession.digest)
+    return list(map(KnownSession._make, reader.rows(query.limit(MAX_SESSIONS))))
+
+
+_sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownSession._fields))
+
+
+def use_session(tx: Transaction, session: KnownSession) -> None:
+    """Note the use of a session, which then lasts its days again."""
+    ends_at = later(tx.now, period(SESSION, session.days)) if session.days else session.ends_at
+    used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
+    tx.execute(used.where(OwnerSession.digest == session.digest))
 
 
 def check_form(tx: Transaction, secret: str) -> None:
@@ -183,11 +223,11 @@ def check_form(tx: Transaction, secret: str) -> None:
         raise Rejected("Idempotency-Key", "what it created is gone") from None
 
 
-def end_session(tx: Transaction, token: str) -> None:
+def end_session(tx: Transaction, digest: bytes) -> None:
     """End a session, or a link."""
-    tx.execute(Session.delete().where(Session.digest == digest_of(token)))
+    tx.execute(OwnerSession.delete().where(OwnerSession.digest == digest))
 
 
 def end_sessions(tx: Transaction) -> None:
     """End all sessions and links."""
-    tx.execute(Session.delete())
+    tx.execute(OwnerSession.delete())

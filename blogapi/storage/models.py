@@ -26,12 +26,16 @@ class ApiKey(BaseModel):
     scope = TextField()
 
 
-class Session(BaseModel):
+class OwnerSession(BaseModel):
     """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
 
     digest = BlobField(primary_key=True)
     kind = TextField()
     ends_at = TextField()
+    days = IntegerField()
+    opened_at = TextField()
+    used_at = TextField()
+    browser = TextField()
 
 
 class Post(BaseModel):

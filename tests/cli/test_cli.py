@@ -176,7 +176,7 @@ def test_a_link_that_cannot_be_shown_does_not_exist(run, tmp_path, redirection):
     ended = subprocess.run(["sh", "-c", shell, BIN / "blogapi"], capture_output=True, text=True, timeout=20)
     assert (ended.returncode, ended.stderr.endswith("nothing was changed\n")) == (1, True)
     with closing(sqlite3.connect(tmp_path / "blog.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
 
 
 def test_init_creates_a_first_key_only_with_the_database(run, tmp_path, names, known):

@@ -6,7 +6,14 @@ from werkzeug.test import encode_multipart
 from blogapi.storage import keys
 
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
-SECTIONS = ("/settings/posts", "/settings/images", "/settings/keys", "/settings/webhooks")
+SECTIONS = (
+    "/settings/posts",
+    "/settings/images",
+    "/settings/keys",
+    "/settings/webhooks",
+    "/settings/tags",
+    "/settings/sessions",
+)
 
 
 class Page:

@@ -176,7 +176,7 @@ def test_a_link_does_not_work_a_second_time(window):
 
 def test_an_old_session_is_none(owner):
     with closing(sqlite3.connect(owner.service.database, isolation_level=None)) as connection:
-        connection.execute("UPDATE session SET ends_at = '2026-01-01T00:00:00Z'")
+        connection.execute("UPDATE owner_session SET ends_at = '2026-01-01T00:00:00Z'")
     owner.fill("name", "laptop")
     owner.click("Create key")
     assert NO_SESSION in owner.text

@@ -9,7 +9,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.storage import keys, lists
-from blogapi.storage.models import Session
+from blogapi.storage.models import OwnerSession
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 
@@ -37,7 +37,7 @@ def test_a_link_works_once(app, database, stranger):
         page = view(stranger, f"/settings/open?link={link}")
         assert (page.status, page.form("Open")[1]["link"]) == (200, link)
     assert open_session(stranger, link).status_code == 303
-    assert [stranger.get(path).status_code for path in SECTIONS] == [200] * 4
+    assert [stranger.get(path).status_code for path in SECTIONS] == [200] * len(SECTIONS)
     thief = app.test_client()
     for answer in (open_session(thief, link), thief.get(f"/settings/open?link={link}")):
         assert (answer.status_code, Page(thief, answer).said) == (404, [NO_LINK])
@@ -62,7 +62,7 @@ def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, s
     clock.now += 1
     assert stranger.get("/settings/keys").status_code == 403
     database.write(keys.add_session, keys.LINK)
-    assert count(Session) == 1  # Ended ones are deleted.
+    assert count(OwnerSession) == 1  # Ended ones are deleted.
 
 
 def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, owner):
@@ -97,8 +97,8 @@ def test_a_session_that_is_ended_is_ended_for_everybody_who_has_its_cookie(app, 
 
 def test_sessions_are_known_by_digests_only(database, owner):
     token = owner.get_cookie("blogapi", path="/settings").value
-    (row,) = database.rows(Session.select())
-    assert row == (keys.digest_of(token), "session", "2026-11-21T00:00:00Z")
+    (row,) = database.rows(OwnerSession.select())
+    assert row[:3] == (keys.digest_of(token), "session", "2026-11-21T00:00:00Z")
 
 
 def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
@@ -123,7 +123,7 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
         assert service.blogapi("settings", "--end").stdout == ""
         assert status(service, cookie) == 403
         with closing(sqlite3.connect(service.database)) as connection:
-            assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+            assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
         path = unused.strip().removeprefix("http://127.0.0.1:81")
         assert status(service, cookie, path) == 404
         service.stop()
@@ -276,3 +276,50 @@ def test_every_address_is_below_the_path_of_the_public_address(config, clock):
     answer = send(client, action.removeprefix("/blog"), fields | {"title": "A", "content": "B"})
     assert answer.headers["Location"] == "/blog/settings/posts/1"
     database.close()
+
+
+# Sessions that last
+
+
+def enter_for(app, database, days, browser="Firefox"):
+    client = app.test_client()
+    client.environ_base["HTTP_USER_AGENT"] = browser
+    assert open_session(client, database.write(keys.add_session, keys.LINK, days)).status_code == 303
+    return client
+
+
+def test_a_session_of_days_lasts_from_its_last_use(app, database, clock):
+    day = 24 * 3600
+    client = enter_for(app, database, 7)
+    for _ in range(5):
+        clock.now += 6 * day
+        assert client.get("/settings/posts").status_code == 200
+    clock.now += 7 * day
+    assert client.get("/settings/posts").status_code == 403
+    client = enter_for(app, database, 0)
+    clock.now += 11 * 3600
+    assert client.get("/settings/posts").status_code == 200
+    clock.now += 3600
+    assert client.get("/settings/posts").status_code == 403
+
+
+def test_sessions_are_listed_and_ended(app, database, clock):
+    phone = enter_for(app, database, 30, "Phone")
+    clock.now += 60
+    desk = enter_for(app, database, 0, "<b>Desk")
+    page = view(desk, "/settings/sessions")
+    assert page.all("h2") == ["<b>Desk this one", "Phone"]
+    assert "30 days after its last use" in page.all(".card")[1]
+    digest = page.soup.select("[name=digest]")[1]["value"]
+    token = page.soup.select(".card [name=form_token]")[1]["value"]
+    send(desk, "/settings/sessions/end", {"digest": digest, "form_token": token})
+    assert (phone.get("/settings/posts").status_code, desk.get("/settings/posts").status_code) == (403, 200)
+    view(desk, "/settings/sessions").press("End all sessions")
+    assert desk.get("/settings/posts").status_code == 403
+
+
+def test_the_command_line_prints_a_link_for_days_and_a_code(service):
+    printed = service.blogapi("settings", "--days", "30", "--qr").stdout.splitlines()
+    assert printed[0].startswith(f"http://127.0.0.1:{service.port}/settings/open?link=blog_link_")
+    assert len(printed) > 15
+    assert service.blogapi("settings", "--days", "366").returncode == 2

@@ -249,10 +249,10 @@ def test_if_the_database_fails_the_form_is_kept_until_it_works(config, owner, cl
     page = view(owner, "/settings/posts/new")
     rename = "ALTER TABLE {} RENAME TO {}"
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute(rename.format("session", "away"))
+        other.execute(rename.format("owner_session", "away"))
         page = page.press("Create", **FULL)
         assert (page.status, page.all(".problem h2")) == (503, ["Not saved, but nothing is lost"])
-        other.execute(rename.format("away", "session"))
+        other.execute(rename.format("away", "owner_session"))
     page = page.press("Create")
     assert (page.status, page.all(".problem p")[1]) == (403, "Press the button again.")
     assert page.press("Create").status == 200

@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -14,6 +15,7 @@ from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
+from blogapi.clock import earlier
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys, tags
 from blogapi.storage.errors import KeyName, Rejected, Unavailable
@@ -25,6 +27,7 @@ UPLOAD = "/images/upload"  # whose form is not read as a whole
 PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
 OFFERED_TAGS = 500
+USE_PERIOD = timedelta(hours=1)  # after which the use of a session is noted again
 MAX_TRAIL = 100  # pages: an address must not become too long
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
@@ -56,9 +59,13 @@ def check_session() -> None:
     try:
         if not is_public:
             token = cookie(request, cookie_name())
-            if not keys.is_valid(request.database, keys.SESSION, token):
+            session = keys.find_session(request.database, keys.SESSION, token)
+            if session is None:
                 raise Forbidden(NO_SESSION)
             request.session = token
+            if session.used_at <= earlier(request.database.now, USE_PERIOD):
+                with suppress(Unavailable):
+                    request.database.write_at_once(keys.use_session, session)
     except (Forbidden, Unavailable):
         if is_change:
             with suppress(HTTPException):

@@ -3,6 +3,7 @@
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from flask import Response, g, redirect, render_template, request
@@ -36,17 +37,39 @@ def open_session() -> str | Response:
     keys.check_link(request.database, link)
     if request.method != "POST":
         return render_template("owner/open.html", link=link)
-    token = request.database.write(keys.open_session, link)
+    token = request.database.write(keys.open_session, link, request.headers.get("User-Agent", ""))
+    days = keys.find_session(request.database, keys.SESSION, token).days
     response = redirect(address(), 303)
-    set_cookie(response, token, keys.PERIODS[keys.SESSION].total_seconds())
+    # A session that lasts from its use ends here, not in the browser, which keeps a cookie for at most 400 days.
+    set_cookie(
+        response, token, timedelta(days=400).total_seconds() if days else keys.PERIODS[keys.SESSION].total_seconds()
+    )
     return response
 
 
 @blueprint.post("/end")
 def end_session() -> Response:
     """End the session."""
-    request.database.write(keys.end_session, request.session)
+    request.database.write(keys.end_session, keys.digest_of(request.session))
     return redirect(address(), 303)
+
+
+@blueprint.get("/sessions")
+def show_sessions() -> str:
+    """Show the sessions, the latest used first."""
+    rows = [(session.digest.hex(), session) for session in keys.sessions(request.database)]
+    return render_template("owner/sessions.html", sessions=rows, own=keys.digest_of(request.session).hex())
+
+
+@blueprint.post("/sessions/end")
+def end_sessions() -> Response:
+    """End one session, or all of them."""
+    digest = g.form.get("digest", "")
+    if not digest:
+        request.database.write(keys.end_sessions)
+        return redirect(address(), 303)
+    request.database.write(keys.end_session, bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{64}", digest) else b"")
+    return done("/sessions", "The session was ended.")
 
 
 @blueprint.get("/keys")
