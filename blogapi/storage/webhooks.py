@@ -223,6 +223,18 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
     return [KnownDelivery._make(known) for *known, _ in reader.rows(newest.limit(limit))]
 
 
+def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
+    """Return what the newest deliveries of a webhook are about, by their ids: the title of a post, or a tag."""
+    newest = Delivery.select(Event.message_id, Event.payload).join(Event, on=Event.id == Delivery.event_id)
+    newest = newest.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc()).limit(limit)
+    found = {}
+    for message_id, payload in reader.rows(newest):
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping is about nothing.
+            data = json.loads(payload)["data"]
+            found[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
+    return found
+
+
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
     """Return how many deliveries of a webhook are in each state."""
     counts = Delivery.select(Delivery.state, fn.COUNT(Delivery.event_id)).group_by(Delivery.state)

@@ -235,3 +235,18 @@ def test_reloading_the_answer_adds_no_second_webhook(owner, count):
         owner.get(answer.headers["Location"])
     assert count(Webhook) == 1
     assert re.search("whsec_", owner.get("/settings/webhooks").text) is None
+
+
+@pytest.mark.parametrize(("preset", "count"), [("rebuild", 5), ("everything", 6), ("chosen", 2)])
+def test_presets_choose_the_events_of_a_webhook(owner, database, preset, count):
+    view(owner, "/settings/webhooks").press("Add webhook", url="http://8.8.8.8/", events=EVENTS, preset=preset)
+    assert len(webhooks.listing(database)[0].events) == count
+
+
+def test_deliveries_say_of_which_post_they_are(owner, database, client):
+    database.write(webhooks.add, "http://8.8.8.8/", ["post.created", "tag.deleted", "ping"])
+    client.post("/v1/posts", json={"title": "<b>Loaf", "content": "A", "tags": ["rye"]})
+    client.delete("/v1/tags/rye")
+    client.post("/v1/webhooks/1/ping")
+    rows = view(owner, "/settings/webhooks").all(".rows li > span:nth-of-type(2)")
+    assert rows == ["ping", "tag.deleted of “rye”", "post.created of “<b>Loaf”"]

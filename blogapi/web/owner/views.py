@@ -17,6 +17,10 @@ from blogapi.web.views.webhooks import WebhookInputSchema, check_address
 
 KEYS, DELIVERIES = 100, 10  # shown at once
 new_webhook = WebhookInputSchema()
+PRESETS = {
+    "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
+    "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
+}
 
 
 @blueprint.get("/owner.css")
@@ -106,7 +110,8 @@ def regenerate_key() -> Response:
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one."""
     known = webhooks.listing(request.database)
-    rows = [(webhook, webhooks.deliveries(request.database, webhook.id, DELIVERIES)) for webhook in known]
+    read = (webhooks.deliveries, webhooks.subjects)
+    rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
     events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
     return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
 
@@ -115,7 +120,8 @@ def show_webhooks(**shown: Any) -> str:
 @shows_errors(show_webhooks)
 def create_webhook() -> Response:
     """Create a webhook."""
-    fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": g.form.getlist("events")})
+    events = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
+    fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": events})
     check_address(request.service, fields["url"])
     webhook, secret = request.database.write(webhooks.add, **fields, secret=form_secret())
     return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
