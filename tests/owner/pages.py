@@ -49,7 +49,7 @@ class Page:
     def form(self, label):
         """The form with this button: its address, and its fields as they stand."""
         buttons = self.soup.select("form button, button[form]")
-        (button,) = [each for each in buttons if " ".join(each.text.split()) == label]
+        button = next(each for each in buttons if " ".join(each.text.split()) == label)
         form = self.soup.find(id=button["form"]) if button.has_attr("form") else button.find_parent("form")
         fields = {}
         for each in form.select("input:not([form]), textarea, select"):
