@@ -272,7 +272,7 @@ def schemathesis(service, folder):
         "--checks",
         "all",
     ]
-    command += ["--max-examples", "8", "--seed", "1"]
+    command += ["--max-examples", "5", "--seed", "1"]
     environ = unmeasured() | {
         "KEY": service.key,
         "SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks",
@@ -284,6 +284,7 @@ def schemathesis(service, folder):
 # The page, in a browser
 
 
+@pytest.mark.sqlite
 @pytest.mark.slow
 def test_a_post_is_created_from_the_page(browser, service):
     wait = WebDriverWait(browser, 20)
@@ -309,6 +310,7 @@ def test_a_post_is_created_from_the_page(browser, service):
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.slow
 def test_nothing_on_the_page_scrolls_sideways_on_a_phone(browser, service):
     phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
