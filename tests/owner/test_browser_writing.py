@@ -65,6 +65,22 @@ def test_after_the_end_of_a_session_what_is_typed_is_still_there(owner):
     assert owner.notice == "“Evening” was created."
 
 
+def test_after_a_new_session_in_another_tab_one_press_saves(owner):
+    owner.fill("title", "Evening")
+    owner.fill("content", "Words.")
+    tab = owner.browser.current_window_handle
+    token = owner.browser.find_element(By.CSS_SELECTOR, "form[action$=new] [name=form_token]")
+    before = token.get_property("value")
+    owner.browser.delete_all_cookies()
+    owner.browser.switch_to.new_window("tab")
+    owner.enter()
+    owner.browser.switch_to.window(tab)
+    owner.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")  # A headless tab is always visible.
+    eventually(lambda: token.get_property("value") != before)
+    owner.click("Create")
+    assert owner.notice == "“Evening” was created."
+
+
 def test_ctrl_and_s_saves(owner):
     owner.fill("title", "Evening")
     owner.fill("content", "Words.")

@@ -221,8 +221,9 @@ def test_a_crash_of_postgresql_loses_nothing_and_all_is_well_again_by_itself(own
                 status, headers, body = service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
                 if status == 201:
                     acknowledged.append(body["id"])
-                else:
-                    assert (status, headers["Retry-After"]) == (503, "1"), body
+                else:  # The commit that was under way may have been carried out: such an answer asks for no repeat.
+                    assert status == 503, body
+                    assert headers.get("Retry-After") == "1" or "may have been carried out" in body["message"], body
                     time.sleep(0.05)
 
         with ThreadPoolExecutor(4) as pool:

@@ -196,6 +196,24 @@ if (post) {
     }
   });
 
+  // After a new session in another tab, the tokens of this page are renewed, so that one press saves.
+  addEventListener("visibilitychange", async () => {
+    const answer = document.visibilityState === "visible" && (await fetch(post.action.replace(/[?#].*/, "")).catch(() => null));
+    if (!answer?.ok) {
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const form of [post, upload]) {
+      const fresh = page.querySelector(`form[action="${form.getAttribute("action")}"]`);
+      for (const name of ["form_token", "preview_token"]) {
+        const value = fresh?.querySelector(`[name=${name}]`)?.value;
+        if (value) {
+          form.elements[name].value = value;
+        }
+      }
+    }
+  });
+
   // The preview opens below the content.
   const frame = document.querySelector("iframe[name=preview]");
   const previews = document.querySelector("[data-preview]");
