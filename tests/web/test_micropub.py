@@ -1,6 +1,7 @@
 """Micropub: what writing programs send, and what they are answered."""
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -227,6 +228,9 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
         ({"name": ["A"], "content": [""]}, "content: must be given, or a photo"),
         ({"content": ["A", "B"]}, "content: must have one value"),
         ({"content": [1]}, "content: must be text"),
+        ({"content": [{"html": "<b>" * 5000}]}, "content.html: its HTML is nested too deeply"),
+        ({"content": [{"html": "<p>" + "a" * 100_000}]}, "content.html: must have at most 100,000 characters"),
+        ({"content": [{"html": 1}]}, "content.html: must be text"),
         ({"content": ["A"], "visibility": ["private"]}, "visibility: must be public"),
         ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not kept by this service"),
         ({"content": ["A"], "post-status": ["x"]}, "status: must be one of published, draft, scheduled, archived"),
@@ -279,6 +283,7 @@ def change(client, **body):
     ("body", "expected"),
     [
         ({"replace": {"content": ["New"]}}, {"content": "New"}),  # 400
+        ({"replace": {"content": [{"html": "<p><b>New</b></p>"}]}}, {"content": "**New**\n"}),
         ({"add": {"category": ["c"]}}, {"tags": ["a", "b", "c"]}),  # 401
         ({"delete": {"category": ["a"]}}, {"tags": ["b"]}),  # 403
         ({"delete": ["category"]}, {"tags": []}),  # 404
@@ -311,6 +316,7 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
         ({"replace": {"content": "New"}}, "replace, add: must have a list of values for each property"),  # 405
         ({"replace": "x"}, "replace, add, delete: must be objects of properties"),
         ({"delete": ["content"]}, "content: must not be null"),
+        ({"replace": {"content": [{"html": "<b>" * 5000}]}}, "content.html: its HTML is nested too deeply"),
         ({"delete": ["name"]}, "title: must not be null"),
         ({"add": {"name": ["x"]}}, "name: has a value already; replace it"),
         ({"replace": {"rsvp": ["yes"]}}, "rsvp: is not kept"),
@@ -535,6 +541,13 @@ def test_a_long_post_is_sent_as_a_form_with_a_key(create):
 @pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])
 def test_json_that_is_no_message_is_refused(client, body):
     assert bad(client.post(PATH, data=body, content_type="application/json"))
+
+
+@pytest.mark.parametrize("content", ["[" * 900_000, "***\n" * 200_000, "*" * 900_000, "![a](" * 180_000])
+def test_the_title_of_a_hostile_content_is_found_quickly(create, content):
+    began = time.process_time()
+    create(json=entry(content=content + "x"))
+    assert time.process_time() - began < 2
 
 
 # BLOGAPI_POST_URL

@@ -27,6 +27,8 @@ FIELDS = {
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_TITLE = 80  # of one that is taken from the content
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters in which a title is looked for
+MAX_HTML = 100_000  # characters: parsed, they take up to 50 MB
 MARKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
@@ -54,12 +56,6 @@ def fields_of(properties: Properties) -> dict[str, Any]:
 
 
 def _converted(name: str, value: Any) -> str:
-    if name == "content" and isinstance(value, dict) and "html" in value:
-        html = text(value["html"], "content.html")
-        try:
-            return markdown_of(html) if html.lstrip().startswith("<") else html
-        except MarkdownError as error:
-            raise ValidationError(error.reason, "content.html") from None
     found = text(value, name)
     if name == "published" and found:
         try:
@@ -67,6 +63,21 @@ def _converted(name: str, value: Any) -> str:
         except ValueError as error:
             raise ValidationError(str(error), name) from None
     return slug_of(found) if name == "mp-slug" and found else found
+
+
+def as_markdown(value: Any) -> Any:
+    """Return a content in Markdown, if it is HTML: this may take a second. Raises ValidationError."""
+    if not isinstance(value, dict) or "html" not in value:
+        return value
+    html = text(value["html"], "content.html")
+    if not html.lstrip().startswith("<"):
+        return html
+    if len(html) > MAX_HTML:
+        raise ValidationError(f"must have at most {MAX_HTML:,} characters; send Markdown instead", "content.html")
+    try:
+        return markdown_of(html)
+    except MarkdownError as error:
+        raise ValidationError(error.reason, "content.html") from None
 
 
 def single(properties: Properties, name: str) -> Any:
@@ -138,7 +149,8 @@ def title_of(content: str) -> str:
     """Return the heading of a content, or its first visible line without marks, cut at a word."""
     if found := heading(content):
         return found
-    lines = (MARKS.sub(lambda match: match[1] or "", line).strip() for line in content.splitlines())
+    beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
+    lines = (MARKS.sub(lambda match: match[1] or "", line).strip() for line in beginning)
     line = next((line for line in lines if any(map(is_visible, line))), "")
     return line if len(line) <= MAX_TITLE else line[: MAX_TITLE + 1].rpartition(" ")[0].strip() or line[:MAX_TITLE]
 

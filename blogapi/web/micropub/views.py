@@ -2,6 +2,7 @@
 
 import re
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from flask import Response, render_template
@@ -9,7 +10,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed
 
 from blogapi.post import PostChangeSchema, PutPostSchema
-from blogapi.storage import documents, lists, posts, revisions, slugs, tags
+from blogapi.storage import documents, in_thread, lists, posts, revisions, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.models import FULL
 from blogapi.storage.posts import Fields, PostRef, StoredPost
@@ -130,6 +131,8 @@ def change_post() -> Response:
     with ExitStack() as opened:
         message = read(request, opened)
         must_be_full(request)
+        for properties in (message.properties, *map(message.body.get, ("replace", "add"))):
+            convert_content(request, properties)
         if not message.action:
             return create(request, message)
     if message.action not in ACTIONS:
@@ -144,6 +147,14 @@ def change_post() -> Response:
         raise BadRequest("body: an update must be JSON")
     old, new = request.database.write(update, ref, message.body, request.author)
     return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+
+
+def convert_content(request: Request, properties: Any) -> None:
+    """Convert the content in HTML, if properties have one, in a thread and outside of a transaction."""
+    values = properties.get("content") if isinstance(properties, dict) else None
+    if isinstance(values, list) and any(isinstance(value, dict) for value in values):
+        convert = partial(list, map(entry.as_markdown, values))
+        properties["content"] = in_thread(request.database.engine.loop.run_in_background, convert)
 
 
 def must_be_full(request: Request) -> None:
