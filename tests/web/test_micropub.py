@@ -62,6 +62,11 @@ def test_100_a_form_creates_a_post(create):
     assert (post["title"], ignored) == (post["content"], [])
 
 
+def test_a_form_has_text_in_any_script(create):
+    post, _ = create({"content": "Käse & 日本 🧁 + %", "category[]": ["Küche"]})
+    assert (post["content"], post["tags"]) == ("Käse & 日本 🧁 + %", ["Küche"])
+
+
 def test_101_a_form_has_several_categories(create):
     post, _ = create({"h": "entry", "content": "A", "category[]": ["micropub", "test"]})
     assert post["tags"] == ["micropub", "test"]

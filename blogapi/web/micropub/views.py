@@ -1,6 +1,7 @@
 """The views of Micropub: queries, creations, changes, deletions, and the media endpoint."""
 
 import re
+import threading
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ QUERIES = ("config", "source", "syndicate-to", "category")
 ACTIONS = ("update", "delete", "undelete")
 POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
 MAX_TAGS = 1000
+converting = threading.Lock()  # one at a time: each takes up to 50 MB
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 paging = ListQuerySchema(only=("limit", "before"))
 
@@ -154,7 +156,8 @@ def convert_content(request: Request, properties: Any) -> None:
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         convert = partial(list, map(entry.as_markdown, values))
-        properties["content"] = in_thread(request.database.engine.loop.run_in_background, convert)
+        with converting:
+            properties["content"] = in_thread(request.database.engine.loop.run_in_background, convert)
 
 
 def must_be_full(request: Request) -> None:
