@@ -12,10 +12,10 @@ from tests.service import CHECKOUT, Server, eventually, free_port
 
 pytestmark = pytest.mark.slow
 
-RUNNING = Page("docs/running.md")
-(PROXY,) = RUNNING.take("A proxy", "")
-(CADDY,) = RUNNING.take("Under a path", "")
-(NGINX,) = RUNNING.take("Under a path", "nginx")
+DEPLOYING = Page("docs/deploying.md")
+(PROXY,) = DEPLOYING.take("A proxy", "")
+(CADDY,) = DEPLOYING.take("Under a path", "")
+(NGINX,) = DEPLOYING.take("Under a path", "nginx")
 NGINX_FILE = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{}}
@@ -28,7 +28,7 @@ http {{
 
 
 def test_the_caddyfile_is_the_one_that_the_page_shows():
-    caddyfile = (CHECKOUT / "Caddyfile").read_text()
+    caddyfile = (CHECKOUT / "deploy/Caddyfile").read_text()
     assert (
         caddyfile.replace("{$DOMAIN}", "blog.example.org").replace("{$BACKEND:127.0.0.1:8000}", "127.0.0.1:8000")
         == PROXY
@@ -46,7 +46,7 @@ def caddy(tmp_path):
 
         def start(*backends):
             log = stack.enter_context((tmp_path / "caddy.log").open("w"))
-            command = ["caddy", "run", "--config", CHECKOUT / "Caddyfile"]
+            command = ["caddy", "run", "--config", CHECKOUT / "deploy/Caddyfile"]
             process = subprocess.Popen(command, env=os.environ | environ | {"BACKEND": " ".join(backends)}, stderr=log)
             stack.callback(process.wait, 10)
             stack.callback(process.terminate)

@@ -46,8 +46,8 @@ WEBHOOKS = Page("docs/webhooks.md")
 (OPENSSL,) = WEBHOOKS.take("Verifying")
 (IS_GENUINE,) = WEBHOOKS.take("Verifying", "python")
 
+WRAPPER = Page("docs/deploying.md").take("systemd", "")[1]
 RUNNING = Page("docs/running.md")
-WRAPPER = RUNNING.take("systemd", "")[1]
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
 (DOCTOR,) = RUNNING.take("If something does not work")

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import without_id
 from tests.service import CHECKOUT, eventually, read_answer
 
-RUNNING = (CHECKOUT / "docs/running.md").read_text()
+DEPLOYING = (CHECKOUT / "docs/deploying.md").read_text()
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_clients_that_go_away_meanwhile_do_not_disturb_the_end(service):
 
 
 def test_the_unit_has_the_paths_of_the_page():
-    unit = (CHECKOUT / "blogapi.service").read_text()
+    unit = (CHECKOUT / "deploy/blogapi.service").read_text()
     assert set(re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)) == {
         "/opt/blogapi",
         "/opt/blogapi/.venv/bin/gunicorn",
@@ -137,7 +137,7 @@ def test_the_unit_has_the_paths_of_the_page():
         "[ ! -f /etc/blogapi.env ] || . /etc/blogapi.env",
         "system blogapi",
     ):
-        assert said in RUNNING
+        assert said in DEPLOYING
     assert "EnvironmentFile=-/etc/blogapi.env\n" in unit
     assert "User=blogapi\n" in unit
 
@@ -145,7 +145,7 @@ def test_the_unit_has_the_paths_of_the_page():
 def test_the_unit_is_one_that_systemd_takes(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not there")
-    unit = (CHECKOUT / "blogapi.service").read_text()
+    unit = (CHECKOUT / "deploy/blogapi.service").read_text()
     unit = unit.replace("/opt/blogapi", str(CHECKOUT)).replace("User=blogapi", "User=root")
     (tmp_path / "blogapi.service").write_text(unit)
     command = ["systemd-analyze", "verify", "--man=no", tmp_path / "blogapi.service"]
