@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install postgresql run test test-all coverage soak bench check lock
+.PHONY: install postgresql run test test-all coverage soak bench instructions check lock
 
 install: .venv/installed
 
@@ -32,6 +32,9 @@ soak: .venv/tested  # about an hour: all tests with up to a hundred times as man
 
 bench: .venv/tested  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
+
+instructions: .venv/tested  # of each request, the same on every machine; needs valgrind; BASE=path compares
+	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
 check: .venv/tested  # lint and formatting
 	$(BIN)/ruff check .

@@ -11,5 +11,5 @@ from blogapi.webhooks.sender import Sender
 
 app = create_app(loop=EventLoop())
 service = app.extensions[EXTENSION]
-app.extensions["handler"] = Handler(app)
+app.extensions["handler"] = Handler(app, service)
 app.extensions["sender"] = Sender(service.database, service.clock, service.config, service.loop)

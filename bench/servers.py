@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
-START_SECONDS = 30  # to the first answer
+START_SECONDS = 60  # to the first answer
 POST = "/v1/posts/1"
 LIST = "/v1/posts?limit=20"
 NEW = {"title": "A new post, NUMBER", "content": CONTENT, "tags": ["tag3", "new", "all"], "status": "published"}

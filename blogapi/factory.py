@@ -39,6 +39,7 @@ class Context(RequestContext):
         request = self.request
         try:
             request.url_rule, arguments = find_route(self.url_adapter, request.path, request.method)
+            request.info.operation = request.url_rule.endpoint
             request.view_args = {**arguments}
         except HTTPException as error:
             request.routing_exception = error

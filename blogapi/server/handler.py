@@ -5,15 +5,12 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
-from types import SimpleNamespace
 from typing import Any
 
-from flask import Flask
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.util import unquote_to_wsgi_str
@@ -23,9 +20,9 @@ from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.web.errors import error_body, with_id
-from blogapi.web.request import READS, REQUEST
+from blogapi.web.request import INFO, READS, RequestInfo
 from blogapi.web.responses import cors_headers, is_covered
-from blogapi.web.service import EXTENSION
+from blogapi.web.service import Service
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
@@ -40,10 +37,10 @@ log = logging.getLogger(__name__)
 class Handler:
     """Serves connections. Once `closing` is set, none is kept for another request."""
 
-    def __init__(self, wsgi: Flask):
+    def __init__(self, wsgi: Callable, service: Service):
         self.wsgi = wsgi
-        self.service = wsgi.extensions[EXTENSION]
-        self.config = self.service.config
+        self.service = service
+        self.config = service.config
         self.connections: dict[ClientConnection, None] = {}  # oldest first
         self.shared = Shared(self.config, self.service.loop.turns)
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -101,7 +98,7 @@ class Handler:
             refusal = REFUSALS.get(getattr(error, "hdr", None)) or REFUSALS.get(type(error), MALFORMED)
             return self.refuse(error.request, *refusal)
         if trusted := self.config.trusted_proxies:
-            forwarded_for = ",".join(value for name, value in request.headers if name == "X-FORWARDED-FOR")
+            forwarded_for = request.fields.environ.get("HTTP_X_FORWARDED_FOR", "")
             request.remote_addr = (client_address(address[0], forwarded_for, trusted),)
             connection.address = network(request.remote_addr[0])
         if refusal := request.refusal:
@@ -111,11 +108,12 @@ class Handler:
     def refuse(self, request: HttpRequest, status: int, message: str) -> bool:
         """Answer a request with the Error body, instead of the application, and end the connection."""
         path = (request.path or "/v1").removeprefix(self.config.prefix)
-        cors = cors_headers(self.config.cors_origins, dict(request.headers).get("ORIGIN")) if is_covered(path) else {}
+        origin = request.fields.environ.get("HTTP_ORIGIN")
+        cors = cors_headers(self.config.cors_origins, origin) if is_covered(path) else {}
         line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
         response = line, headers, b"" if request.method == "HEAD" else content
-        known = SimpleNamespace(key=None, endpoint=None, cause=message)
-        return self.answer(request, response, known, time.perf_counter(), keep=False)
+        request.info.cause = message
+        return self.answer(request, response, time.perf_counter(), keep=False)
 
     def respond(self, request: HttpRequest) -> bool:
         """Answer a request by the application; return whether another may follow."""
@@ -127,31 +125,33 @@ class Handler:
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         # A single chunk is not copied. What is no list is sent in pieces.
         status, headers, content = *response, b"".join(chunks) if type(chunks) is list else chunks
-        known = environ[REQUEST]
-        if known.key:
+        info = request.info
+        if info.key_name:
             self.shared.keys.add(key)
         elif status.startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(key)
         keep = request.is_persistent and not self.closing
-        environ.clear()  # It is in a cycle with the request, which would stay in memory for a while.
         if content is chunks:
             if not self.shared.streams.reserve(request.connection, [content]):
-                known.cause = BUSY[1]
-                status, headers, content = refused(BUSY[0], with_id(BUSY[1]), ())
+                close(content)
+                info.cause = with_id(BUSY[1])
+                status, headers, content = refused(BUSY[0], info.cause, ())
                 keep = False
-        elif len(content) > KEPT_BYTES:
+        else:
+            environ.clear()  # Werkzeug's request may be in it: the cycle would stay in memory for a while.
+        if content is not chunks and len(content) > KEPT_BYTES:
             # A client must learn that its change was committed.
-            needed = known.is_known and request.method not in READS
+            needed = info.is_known and request.method not in READS
             if not self.shared.sending.reserve(request.connection, content, needed):
-                known.cause = with_id(BUSY[1])
+                info.cause = with_id(BUSY[1])
                 kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
-                status, headers, content = refused(BUSY[0], known.cause, kept)
+                status, headers, content = refused(BUSY[0], info.cause, kept)
                 keep = False
-        return self.answer(request, (status, headers, content), known, started, keep)
+        return self.answer(request, (status, headers, content), started, keep)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's takes three times as long, and believes a SCRIPT_NAME header."""
-        request.environ = environ = {
+        return {
             **self.base_environ,
             "REQUEST_METHOD": request.method,
             "PATH_INFO": unquote_to_wsgi_str(request.path),
@@ -160,19 +160,14 @@ class Handler:
             "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
             "REMOTE_ADDR": request.remote_addr[0],
             "wsgi.input": request,
+            INFO: request.info,
+            **request.fields.environ,
         }
-        for name, value in request.headers:
-            key = name.replace("-", "_")
-            if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
-                key = f"HTTP_{key}"
-            separator = "; " if key == "HTTP_COOKIE" else ","  # RFC 9110, section 5.3; RFC 6265, section 5.4
-            environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
-        return environ
 
-    def answer(self, request: HttpRequest, response: WsgiResponse, known: Any, started: float, keep: bool) -> bool:
+    def answer(self, request: HttpRequest, response: WsgiResponse, started: float, keep: bool) -> bool:
         """Send a response, count and log it; return `keep`, whether the connection stays open."""
         status, headers, content = response
-        connection = request.connection
+        connection, info = request.connection, request.info
         connection.linger = not keep
         connection.release()
         option = "keep-alive" if keep else "close"
@@ -181,41 +176,48 @@ class Handler:
         size = 0
         head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
         try:
-            for piece in [content] if isinstance(content, bytes) else self.pieces(connection, content, known):
+            for piece in [content] if isinstance(content, bytes) else self.pieces(connection, content, info):
                 connection.send(head, piece)
                 head = b""
                 size += len(piece)
         except OSError:
-            known.cause = known.cause or "the client did not take it"
+            info.cause = info.cause or "the client did not take it"
             raise
         finally:
             self.shared.sending.release(connection)
             self.shared.streams.release(connection)
             seconds = time.perf_counter() - started
-            self.service.metrics.count(known.endpoint, status[:3], seconds)
-            key = known.key.name.replace(" ", "_").replace('"', "_") if known.key else "-"
+            self.service.metrics.count(info.operation, status[:3], seconds)
+            key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
             target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
-            cause = f" ({known.cause})" if known.cause else ""
+            cause = f" ({info.cause})" if info.cause else ""
             sys.stderr.write(
                 f'{timestamp(time.time())} {request.remote_addr[0]} {key} "{target}" '
                 f"{status[:3]} {size} {seconds * 1000:.1f}ms{cause}\n"
             )
         return keep
 
-    def pieces(self, connection: ClientConnection, content: Iterable[bytes], known: Any) -> Iterator[bytes]:
+    def pieces(self, connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
         """Yield the pieces of a response, and let other requests run in between. Raises ConnectionAbortedError."""
         sent = False
-        with closing(content) if hasattr(content, "close") else nullcontext():
-            try:
-                for piece in content:
-                    yield piece
-                    sent = True
-                    connection.wait_turn()
-            except Unavailable as error:
-                known.cause = str(error)
-                raise ConnectionAbortedError from error
+        try:
+            for piece in content:
+                yield piece
+                sent = True
+                connection.wait_turn()
+        except Unavailable as error:
+            info.cause = str(error)
+            raise ConnectionAbortedError from error
+        finally:
+            close(content)
         if not sent:
             yield b""
+
+
+def close(content: Iterable[bytes]) -> None:
+    """Close the content of a response, as PEP 3333 asks for."""
+    if hasattr(content, "close"):
+        content.close()
 
 
 def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:

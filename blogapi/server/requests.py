@@ -1,6 +1,7 @@
 """Request parsing: bounded bodies, refusals by the server itself, and the clients behind proxies."""
 
 import re
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeou
 from blogapi.config import Networks
 from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
-from blogapi.web.request import BODY_BYTES, MAX_BODY_BYTES, REQUEST
+from blogapi.web.request import MAX_BODY_BYTES, RequestInfo
 
 # Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
 PARSER_SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})
@@ -26,6 +27,8 @@ PARSER_SETTINGS.forwarded_allow_ips, PARSER_SETTINGS.forwarded_allow_networks = 
 PARSER_SETTINGS.forwarder_headers, PARSER_SETTINGS.secure_scheme_headers = [], {}
 ASCII = bytes(range(128))
 KEY_LENGTH = 48  # characters
+REMEMBERED = 256  # request lines, and as many sets of header fields
+REMEMBERED_BYTES = 2048  # of a head, at most
 MAX_PROXIES = 16  # in a row
 # As proxies write it: an address, perhaps with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
@@ -82,18 +85,96 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
         return size, rest
 
 
+class HeaderFields:
+    """The header fields of a request, and what they say; other requests can have the same."""
+
+    def __init__(self, fields: Iterable[tuple[str, str]] = ()):
+        self.environ: dict[str, str] = {}  # as in the WSGI environment
+        self.refusal: Refusal | None = None  # of fields that gunicorn accepts, but RFC 9112 (section 6.1) does not
+        parsed = 0
+        for name, value in fields:
+            key = name.replace("-", "_")
+            if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+                key = f"HTTP_{key}"
+            separator = "; " if key == "HTTP_COOKIE" else ","  # RFC 9110, section 5.3; RFC 6265, section 5.4
+            self.environ[key] = f"{self.environ[key]}{separator}{value}" if key in self.environ else value
+            if name == "TRANSFER-ENCODING" and value.lower() != "chunked":
+                self.refusal = CODING
+            elif name.startswith(PARSED_FIELDS):
+                parsed += len(value)
+        if parsed > MAX_PARSED_BYTES:
+            self.refusal = self.refusal or PARSED_TOO_LARGE
+        self.host = self.environ.get("HTTP_HOST")
+        if self.host is not None and not AUTHORITY.fullmatch(self.host):
+            self.refusal = self.refusal or HOST
+        connection = self.environ.get("HTTP_CONNECTION", "").lower().replace("\t", "").replace(" ", "")
+        self.connection_options = connection.split(",")
+
+    @property
+    def depend_on_version(self) -> bool:
+        """Whether the parser treats them differently in HTTP/1.0, or they announce a body in chunks."""
+        return not self.environ.keys().isdisjoint(("HTTP_EXPECT", "HTTP_TRANSFER_ENCODING"))
+
+
+RequestLine = tuple[str, str, str, str, tuple[int, int]]  # method, target, path, query and version
+LINES: dict[bytes, RequestLine] = {}
+FIELDS: dict[bytes, HeaderFields] = {}
+
+
+def remember(known: dict[bytes, Any], part: bytes, parsed: Any) -> None:
+    """Remember a parsed part of a head instead of the oldest one."""
+    if len(known) >= REMEMBERED:
+        del known[next(iter(known))]
+    known[part] = parsed
+
+
 class HttpRequest(message.Request):
     """A request, which is also its `wsgi.input`. If it cannot be read, the exception has it as `request`."""
 
+    cfg = PARSER_SETTINGS
+    limit_request_fields, limit_request_field_size = cfg.limit_request_fields, cfg.limit_request_field_size
+    fields = HeaderFields()
+    path = uri = ""
+    method: str | None = None
+    asked = False
+
     def __init__(self, unreader: Unreader, address: tuple):
+        self.unreader = unreader
         self.connection: ClientConnection = unreader.sock
-        self.environ: dict[str, Any] = {}
-        self.asked = False
+        self.peer_addr = self.remote_addr = address
+        self.info = RequestInfo()
         try:
-            super().__init__(PARSER_SETTINGS, unreader, address)
+            self.parse_head()
         except Exception as error:
             error.request = self
             raise
+
+    def parse_head(self) -> None:
+        """Parse what clients repeat byte for byte once; gunicorn parses what is long, or not complete."""
+        data = self.unreader.read()
+        if not data:
+            raise StopIteration
+        head, end, rest = data.partition(b"\r\n\r\n")
+        line, _, fields = head.partition(b"\r\n")
+        if not end or not line or b"\n" in line or len(head) > REMEMBERED_BYTES:
+            self.unreader.unread(data)
+            super().__init__(self.cfg, self.unreader, self.peer_addr)
+            return
+        if rest:
+            self.unreader.unread(rest)
+        if line in LINES:
+            self.method, self.uri, self.path, self.query, self.version = LINES[line]
+        else:
+            self.parse_request_line(line)
+            remember(LINES, line, (self.method, self.uri, self.path, self.query, self.version))
+        if fields in FIELDS:
+            self.fields = FIELDS[fields]
+            self.reader = gunicorn_body.LengthReader(self.unreader, int(self.fields.environ.get("CONTENT_LENGTH", 0)))
+            return
+        self.headers = self.parse_headers(fields) if fields else []
+        self.set_body_reader()
+        if not self.fields.depend_on_version:
+            remember(FIELDS, fields, self.fields)
 
     def parse_request_line(self, line_bytes: bytes) -> None:
         """Percent-encode bytes of the target beyond ASCII, which curl sends as they are."""
@@ -103,6 +184,7 @@ class HttpRequest(message.Request):
         super().parse_request_line(line_bytes)
 
     def set_body_reader(self) -> None:
+        self.fields = HeaderFields(self.headers)
         super().set_body_reader()
         is_chunked = isinstance(self.body.reader, gunicorn_body.ChunkedReader)
         self.reader = ChunkedReader(self, self.unreader) if is_chunked else self.body.reader
@@ -113,7 +195,7 @@ class HttpRequest(message.Request):
             if not self.asked:
                 self._ask()
             data = self.reader.read(size)  # gunicorn's own `body` would copy it three times.
-            if BODY_BYTES in self.environ:  # The application keeps no more than this piece.
+            if self.info.max_body_bytes:  # The application keeps no more than this piece.
                 self.connection.release()
             return data
         except TimeoutError:
@@ -127,12 +209,11 @@ class HttpRequest(message.Request):
 
     def _ask(self) -> None:
         self.asked = True
-        known = self.environ[REQUEST]
-        if known.key:
+        if self.info.key_name:
             self.connection.shared.keys.add(self.key)
-        self.connection.identify(self.key, known.is_known)
+        self.connection.identify(self.key, self.info.is_known)
         length = getattr(self.reader, "length", 0)
-        if max_bytes := self.environ.get(BODY_BYTES):
+        if max_bytes := self.info.max_body_bytes:
             self.reader.max_bytes = max_bytes
             self.unreader.max_body_chunk = KEPT_BYTES
         elif length > KEPT_BYTES:
@@ -144,32 +225,21 @@ class HttpRequest(message.Request):
     @property
     def key(self) -> str:
         """The end of Authorization: an API key without its scheme, if it is one."""
-        return self.environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]
+        return self.fields.environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]
 
     @property
     def is_persistent(self) -> bool:
         """Whether all of the body was read, and the client wants to send more requests (RFC 9112, section 9.3)."""
         if getattr(self.reader, "length", 0) or getattr(self.reader, "parser", None) or self.method == "CONNECT":
             return False
-        options = self.environ.get("HTTP_CONNECTION", "").lower().replace("\t", "").replace(" ", "").split(",")
+        options = self.fields.connection_options
         return "close" not in options and (self.version >= (1, 1) or "keep-alive" in options)
 
     @property
     def refusal(self) -> Refusal | None:
-        """The refusal of a header that gunicorn accepts, but RFC 9112 (sections 3.2 and 6.1) does not, or None."""
-        host, parsed = None, 0
-        for name, value in self.headers:
-            if name == "HOST":
-                host = value
-            elif name == "TRANSFER-ENCODING" and value.lower() != "chunked":
-                return CODING
-            elif name.startswith(PARSED_FIELDS):
-                parsed += len(value)
-        if parsed > MAX_PARSED_BYTES:
-            return PARSED_TOO_LARGE
-        if (host is None and self.version >= (1, 1)) or (host is not None and not AUTHORITY.fullmatch(host)):
-            return HOST
-        return FRAGMENT if "#" in self.uri else None
+        """The refusal of a head that gunicorn accepts, but RFC 9112 (section 3.2) does not, or None."""
+        missing = HOST if self.fields.host is None and self.version >= (1, 1) else None
+        return self.fields.refusal or missing or (FRAGMENT if "#" in self.uri else None)
 
 
 def reserve(connection: ClientConnection, size: int) -> None:

@@ -70,6 +70,7 @@ def key_required(view: Callable) -> Callable:
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
         request.digest = digest
         request.key, hits = found
+        request.info.key_name, request.info.is_known = request.key.name, True
         if request.key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)

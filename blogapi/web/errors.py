@@ -37,7 +37,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
     message = error.description if own else message_for(request, error)
     if error.code in (500, 503):
         message = with_id(message)
-        request.cause = f"{request.cause}: {message}" if request.cause else message
+        request.info.cause = f"{request.info.cause}: {message}" if request.info.cause else message
     headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
     return respond(request, error_body(error.code, message), JSON, error.code, headers)
 
@@ -110,7 +110,7 @@ def line_of(field: str) -> str:
 
 def unavailable(error: errors.Unavailable) -> Response:
     """Answer 503 if the database fails; the request's line in the log says why."""
-    current_request().cause = str(error)
+    current_request().info.cause = str(error)
     if error.maybe_changed:
         message = "the commit failed and may have been carried out: check before you try again"
     elif error.retry_after:
@@ -122,7 +122,7 @@ def unavailable(error: errors.Unavailable) -> Response:
 
 def out_of_memory(error: MemoryError) -> Response:
     """Answer 503: memory may be free again soon. What was done before that is unknown."""
-    current_request().cause = "out of memory"
+    current_request().info.cause = "out of memory"
     message = "the service is out of memory; a change may have been carried out: check before you try again"
     return error_response(exceptions.ServiceUnavailable(message, retry_after=errors.RETRY_SECONDS))
 
@@ -130,7 +130,7 @@ def out_of_memory(error: MemoryError) -> Response:
 def crash(error: Exception) -> Response:
     """Answer 500; the log gets the traceback."""
     response = error_response(exceptions.InternalServerError())
-    log.exception(current_request().cause)
+    log.exception(current_request().info.cause)
     return response
 
 

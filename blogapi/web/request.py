@@ -30,8 +30,7 @@ JSON, MARKDOWN = "application/json", "text/markdown"
 POST_TYPES = (JSON, MARKDOWN)  # of a post
 PATCH_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READS = ("GET", "HEAD")
-REQUEST = "blogapi.request"  # the Request in its WSGI environment: the server's log needs its key, endpoint and cause
-BODY_BYTES = "blogapi.body_bytes"  # in it, if the body is read in pieces: how many bytes it may have
+INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
 MAX_SHOWN = 80  # characters of a header in a message
@@ -40,6 +39,19 @@ PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_ad
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
 IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
+
+
+class RequestInfo:
+    """What the application tells the server of a request, for its log, its metrics and its bounds.
+
+    Our server puts one into the WSGI environment; with others, nobody reads it.
+    """
+
+    key_name = ""  # of its valid API key
+    is_known = False  # whether it has a valid API key, or a session
+    operation: str | None = None  # the endpoint of its view
+    cause = ""  # of an error
+    max_body_bytes = 0  # if the body is read in pieces; 0 if it is read at once
 
 
 class Request(flask.Request):
@@ -52,7 +64,6 @@ class Request(flask.Request):
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
     file: MarkdownFile | None = None  # the Markdown file in the body
-    cause = ""  # of an error, for the log
 
     def __init__(self, environ: dict[str, Any], service: Service):
         self.environ = environ
@@ -60,7 +71,7 @@ class Request(flask.Request):
         self.method = environ["REQUEST_METHOD"]
         path = environ["PATH_INFO"].lstrip("/")
         self.path = f"/{path if path.isascii() else path.encode('latin-1').decode(errors='replace')}"
-        environ[REQUEST] = self
+        self.info: RequestInfo = environ.get(INFO) or RequestInfo()
 
     def __getattr__(self, name: str) -> Any:
         """Have Werkzeug parse the rest the first time that something of it is asked for: few requests need it."""
@@ -88,11 +99,6 @@ class Request(flask.Request):
         """The client's name in the history, for the owner's page "settings"; "" if no history is kept."""
         name = self.key.name if self.key else "settings"
         return name if self.service.config.history_enabled else ""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it has a valid key, or a session."""
-        return self.key is not None or self.session != ""
 
     @property
     def published_only(self) -> bool:

@@ -17,7 +17,7 @@ from blogapi.storage import images, in_thread
 from blogapi.storage.engine import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.images import PART_BYTES, StoredImage
-from blogapi.web.request import BODY_BYTES, Request, Unsupported
+from blogapi.web.request import Request, Unsupported
 
 READ_BYTES = 64 * 1024
 FORM_BYTES = 64 * 1024  # of a form besides its file
@@ -138,7 +138,7 @@ def save(piece: bytes, target: BinaryIO) -> None:
 def pieces(request: Request, max_bytes: int) -> Iterator[bytes]:
     """Yield the body in pieces; raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
     environ = request.environ
-    environ[BODY_BYTES] = max_bytes
+    request.info.max_body_bytes = max_bytes
     ends_by_itself = environ.get("wsgi.input_terminated", False)
     length = int(environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))  # -1: it comes in chunks
     read = 0

@@ -11,6 +11,7 @@ from blogapi.server.handler import Handler
 from blogapi.server.requests import network
 from blogapi.server.worker import EventLoop, Places, Turns
 from blogapi.storage import CLIENT, SERVICE, keys
+from blogapi.web.service import EXTENSION
 from tests.service import add_key
 
 
@@ -26,7 +27,8 @@ class Connection:
 
 
 def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(tmp_path):
-    handler = Handler(create_app(Config(database=tmp_path / "blog.db"), loop=EventLoop()))
+    app = create_app(Config(database=tmp_path / "blog.db"), loop=EventLoop())
+    handler = Handler(app, app.extensions[EXTENSION])
     key = add_key(handler.service.database, "a")
     for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
         ask(handler, target, key)

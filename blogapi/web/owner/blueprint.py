@@ -62,7 +62,7 @@ def check_session() -> None:
             session = keys.find_session(request.database, keys.SESSION, token)
             if session is None:
                 raise Forbidden(NO_SESSION)
-            request.session = token
+            request.session, request.info.is_known = token, True
             if session.used_at <= earlier(request.database.now, USE_PERIOD):
                 with suppress(Unavailable):
                     request.database.write_at_once(keys.use_session, session)
