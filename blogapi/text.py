@@ -10,6 +10,11 @@ CONTROL_OR_BREAK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 
 
+def in_ascii(characters: re.Pattern) -> bytes:
+    """Return the ASCII characters that a pattern matches."""
+    return "".join(filter(characters.match, map(chr, range(128)))).encode()
+
+
 def fold(name: str) -> str:
     """Return the name by which tags are compared: NFC of the case-folded NFC."""
     if name.isascii():
