@@ -57,7 +57,8 @@ LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, an
 # A large text is split part by part, from space to space if possible, so that other threads can run
 PART = 16384  # characters
 PARTS = re.compile(rf"(?s).{{1,{PART}}}(?=\s|\Z)|.{{1,{PART}}}")
-ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128))
+ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
+MAX_REMEMBERED = 255  # characters of a text whose words are remembered
 
 
 # The words of a text
@@ -110,7 +111,10 @@ SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 def parts(text: str) -> Iterator[list[str]]:
     """Yield the words of a text in their order, those of a part of it at a time: there can be a million."""
     for part in PARTS.findall(text) if len(text) > PART else [text]:
-        yield part.translate(ASCII_WORDS).split() if part.isascii() else WORD.findall(_fold(part))
+        if part.isascii():
+            yield part.encode().translate(ASCII_WORDS).decode().split()
+        else:
+            yield WORD.findall(_fold(part))
 
 
 def words(text: str) -> list[str]:
@@ -174,13 +178,30 @@ def text_words(post: dict[str, Any], between: str = " ") -> str:
     texts: list[str] = []
     letters: set[str] = set()
     for name in TEXT_FIELDS:
-        for found in filter(None, parts(post.get(name, ""))):
-            texts.append(between.join(found))
-            letters.update(map(FIRST, found))
-        texts.append(BETWEEN)
-    title = words(post["title"])
-    of_title = [OF_TITLE + word for word in [*title, *_starts(map(FIRST, title))]]
-    return between.join([*texts, *_starts(letters), *of_title])
+        text = post.get(name, "")
+        joined, first = (_divided if len(text) > MAX_REMEMBERED else _remembered)(text, between)
+        texts += [*joined, BETWEEN]
+        letters |= first
+    return between.join([*texts, *_starts(letters), *_title_words(post["title"])])
+
+
+def _divided(text: str, between: str) -> tuple[list[str], set[str]]:
+    """Return the words of each part of a text, with `between` two of them, and their first letters."""
+    texts: list[str] = []
+    letters: set[str] = set()
+    for found in filter(None, parts(text)):
+        texts.append(between.join(found))
+        letters.update(map(FIRST, found))
+    return texts, letters
+
+
+_remembered = lru_cache(maxsize=256)(_divided)  # A change of a content leaves title and excerpt as they are.
+
+
+@lru_cache(maxsize=256)
+def _title_words(title: str) -> list[str]:
+    found = words(title)
+    return [OF_TITLE + word for word in [*found, *_starts(map(FIRST, found))]]
 
 
 def label_words(post: dict[str, Any]) -> str:
