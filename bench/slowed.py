@@ -3,6 +3,7 @@
 from blogapi.app import app
 from blogapi.server import worker
 from blogapi.storage import engine
+from blogapi.webhooks import sender
 
 __all__ = ["app"]
 
@@ -10,3 +11,4 @@ SLOWER = 50
 worker.TURN_SECONDS *= SLOWER
 engine.GATHER_SECONDS *= SLOWER
 engine.SHARED_SECONDS *= SLOWER
+sender.SETTLE_SECONDS *= SLOWER

@@ -11,6 +11,7 @@ from gunicorn.config import Config
 from gunicorn.http import body as gunicorn_body
 from gunicorn.http import errors, message
 from gunicorn.http.unreader import Unreader
+from gunicorn.util import bytes_to_str
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeout, ServiceUnavailable
 
 from blogapi.config import Networks
@@ -32,6 +33,9 @@ REMEMBERED_BYTES = 2048  # of a head, at most
 MAX_PROXIES = 16  # in a row
 # As proxies write it: an address, perhaps with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
+
+# A request line that needs no urlsplit: its method, target, path, query and minor version
+PLAIN_LINE = re.compile(rb'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
 
 Refusal = tuple[int, str]
 
@@ -165,7 +169,11 @@ class HttpRequest(message.Request):
         if line in LINES:
             self.method, self.uri, self.path, self.query, self.version = LINES[line]
         else:
-            self.parse_request_line(line)
+            if match := PLAIN_LINE.fullmatch(line):
+                self.method, self.uri, self.path, query, minor = map(bytes_to_str, match.groups(b""))
+                self.query, self.version = query, (1, int(minor))
+            else:
+                self.parse_request_line(line)
             remember(LINES, line, (self.method, self.uri, self.path, self.query, self.version))
         if fields in FIELDS:
             self.fields = FIELDS[fields]

@@ -132,7 +132,7 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
 def load(document: bytes | None) -> dict[str, Any]:
     """Parse a document. Raises Damaged."""
     try:
-        post = json.loads(document)
+        post = DECODER.decode(document.decode())
         if post.keys() >= REQUIRED:
             return post
     except (TypeError, ValueError, AttributeError) as error:

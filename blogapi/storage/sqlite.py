@@ -310,6 +310,10 @@ class Sqlite:
 class SqliteTransaction(Transaction):
     """A transaction on the connection of an engine."""
 
+    def __init__(self, engine: Sqlite, clock: Callable[[], float]):
+        super().__init__(engine, clock)
+        self.connection = engine.connection  # which the engine may renew after an error
+
     def execute(self, query: Query, **values: Any) -> int:
         self._known.clear()
         return self.engine.run(query, values).rowcount
@@ -320,17 +324,17 @@ class SqliteTransaction(Transaction):
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         statement = self.engine.statement(query)
         try:
-            self.engine.connection.executemany(statement.text, [row or statement.values for row in rows])
+            self.connection.executemany(statement.text, [row or statement.values for row in rows])
         except ERRORS as error:
             raise self.engine.failure(error) from error
 
     @property
     def changes(self) -> int:
-        return self.engine.connection.total_changes
+        return self.connection.total_changes
 
     def commit(self) -> None:
         try:
-            self.engine.connection.execute("COMMIT")
+            self.connection.execute("COMMIT")
         except ERRORS as error:
             self.engine.write_failed = True
             # If the disk wrote all of it but failed to sync, SQLite may find it when it opens the file.

@@ -48,8 +48,11 @@ def parsed(*pieces):
     )
 
 
+TARGETS = st.text('/ab:;?#[]@%+"\\\t ', max_size=8).map(lambda target: f"GET /{target} HTTP/1.1")
+
+
 @given(
-    st.sampled_from(LINES) | st.sampled_from(STRANGE_LINES),
+    st.sampled_from(LINES) | st.sampled_from(STRANGE_LINES) | TARGETS,
     st.lists(st.sampled_from(FIELDS) | st.sampled_from(STRANGE_FIELDS), max_size=5),
 )
 def test_a_head_means_the_same_whether_it_is_known_or_new_and_however_it_arrives(line, fields):

@@ -153,8 +153,8 @@ def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> Non
 
     A character beyond ASCII counts up to 13 times: NFKD makes up to six words of it.
     """
-    contents = [post.get("content", "") for post in (old, new)]
-    if sum(map(len, contents)) <= LARGE // 13 or tx.in_thread or not text_differs(old, new):
+    contents = old.get("content", ""), new.get("content", "")
+    if len(contents[0]) + len(contents[1]) <= LARGE // 13 or tx.in_thread or not text_differs(old, new):
         return
     if sum(4 * len(text.encode()) - 3 * len(text) for text in contents) > LARGE:
         raise NeedsThread
@@ -304,7 +304,7 @@ def make(connection: sqlite3.Connection) -> None:
     """Rebuild the index in the open transaction, without damaged posts."""
     connection.execute("DELETE FROM recent")
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
-    for post_id, document in connection.execute("SELECT id, document FROM post ORDER BY id"):
+    for post_id, document in connection.execute("SELECT id, CAST(document AS BLOB) FROM post ORDER BY id"):
         with suppress(Damaged):
             row = post_id, all_words(documents.load(document))
             connection.execute("INSERT INTO search (rowid, words) VALUES (?, ?)", row)
