@@ -30,10 +30,10 @@ soak: .venv/tested  # about an hour: all tests with up to a hundred times as man
 	$(PYTEST) -q --over wsgiref tests/web
 	$(PYTEST) -q --over waitress tests/web
 
-bench: .venv/tested  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
+bench: .venv/tested .venv-bench/installed  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
 
-instructions: .venv/tested  # of each request, the same on every machine; needs valgrind; BASE=path compares
+instructions: .venv/tested .venv-bench/installed  # of each request, the same on every machine; needs valgrind; BASE=path compares
 	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
 check: .venv/tested  # lint and formatting
@@ -52,6 +52,7 @@ endif
 	@$(BIN)/pip install --quiet --require-hashes -r requirements.txt
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
+	@$(BIN)/python -c "from blogapi.cli.commands import python_build; print('Python', python_build())"
 
 .venv/postgresql: .venv/installed requirements-postgresql.txt
 	$(BIN)/pip install --quiet --require-hashes -r requirements-postgresql.txt
@@ -59,6 +60,11 @@ endif
 
 .venv/tested: .venv/installed requirements-test.txt
 	$(BIN)/pip install --quiet --require-hashes -r requirements-test.txt
+	@touch $@
+
+.venv-bench/installed: requirements.txt  # without psycopg, which Peewee imports wherever it is
+	$(PYTHON) -m venv --clear .venv-bench
+	.venv-bench/bin/pip install --quiet --require-hashes -r requirements.txt
 	@touch $@
 
 # The newest versions that setup.cfg allows, for every platform.

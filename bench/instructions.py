@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 
-from bench.servers import ALL_CORES, BIN, CHECKOUT, CONTENT, HERE, LIST, NEW, POST, Blog, running
+from bench.servers import ALL_CORES, CHECKOUT, CONTENT, HERE, LIST, NEW, POST, SQLITE_BIN, Blog, running
 
 WARM_UP, REQUESTS = 48, 320  # before, and while instructions are counted
 FIRST_POST = 1000  # the number of posts before
@@ -32,7 +32,7 @@ class Counted(Blog):
         self.output = folder / "callgrind.out"
         callgrind = ["valgrind", "-q", "--tool=callgrind", "--trace-children=yes", "--instr-atstart=no"]
         options = [f"--callgrind-out-file={self.output}.%p", "--log-file=/dev/null"]
-        gunicorn = [str(BIN / "python"), str(BIN / "gunicorn"), "--timeout", "600", "slowed:app"]
+        gunicorn = [str(SQLITE_BIN / "python"), str(SQLITE_BIN / "gunicorn"), "--timeout", "600", "slowed:app"]
         self.command = [*callgrind, *options, *gunicorn]
 
     def next_id(self) -> int:

@@ -22,13 +22,13 @@ from typing import NamedTuple
 from bench.pocketbase import PROGRAM, PocketBase
 from bench.servers import (
     ALL_CORES,
-    BIN,
     CLIENT_CORE,
     CONTENT,
     HERE,
     LIST,
     POST,
     SERVER_CORE,
+    SQLITE_BIN,
     Blog,
     Result,
     Server,
@@ -113,11 +113,11 @@ def ladder(blog: Blog, stack: ExitStack, runs: int) -> None:
     (folder / "page.json").write_bytes(blog.request("GET", LIST)[0])
     (folder / "post.json").write_bytes(blog.request("GET", POST)[0])
     gthread = ["-c", "/dev/null", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:{port}", "bench.floor:app"]
-    floor = stack.enter_context(running(Server(folder, [BIN / "gunicorn", *gthread], "", BODIES=str(folder))))
+    floor = stack.enter_context(running(Server(folder, [SQLITE_BIN / "gunicorn", *gthread], "", BODIES=str(folder))))
     bare = {}
     for kind in ("function", "flask"):
         environ = {"BODIES": str(folder), "BLOGAPI_DATABASE": str(folder / f"{kind}.db")}
-        server = Server(folder, [BIN / "gunicorn", f"bench.our_worker:app('{kind}')"], "", **environ)
+        server = Server(folder, [SQLITE_BIN / "gunicorn", f"bench.our_worker:app('{kind}')"], "", **environ)
         bare[kind] = stack.enter_context(running(server))
     for index, connections in enumerate((1, 16)):
         rows = [

@@ -21,6 +21,7 @@ from tests.service import free_port
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parent
 BIN = Path(sys.executable).parent
+SQLITE_BIN = CHECKOUT / ".venv-bench/bin"  # without psycopg
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
@@ -156,7 +157,7 @@ class Blog(Server):
         self.database = database or str(folder / f"{count}.db")
         self.posts = count
         settings |= {"BLOGAPI_DATABASE": self.database, "BLOGAPI_WEBHOOK_PRIVATE": "true", "PYTHONPATH": str(checkout)}
-        super().__init__(folder, [BIN / "gunicorn"], "", **settings)
+        super().__init__(folder, [(BIN if database else SQLITE_BIN) / "gunicorn"], "", **settings)
         self.checkout = checkout
         self.key = re.search(r"blog_[\w-]{43}", self.blogapi("init"))[0]
 

@@ -2,8 +2,10 @@
 
 import io
 import os
+import platform
 import shutil
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -289,6 +291,15 @@ def _database(config: Config) -> str:
         return database.engine.name
 
 
+def python_build(config: Config | None = None) -> str:
+    """Return the version of Python, and whether it is slower than it could be. Distributions build theirs well."""
+    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in (
+        sysconfig.get_config_var("CONFIG_ARGS") or ""
+    )
+    slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
+    return platform.python_version() + ("" if is_optimized else slow)
+
+
 def _permissions(config: Config) -> str:
     if config.database.stat().st_mode & OTHERS:
         raise ValueError(f"other users can read the database: chmod 600 {config.database}")
@@ -341,4 +352,11 @@ def _proxies(config: Config) -> str:
 
 
 FILE_CHECKS = {"permissions": _permissions, "free space": _space}
-CHECKS = {"database": _database, "clock": _clock, "images": _images, "BLOGAPI_URL": _url, "proxies": _proxies}
+CHECKS = {
+    "Python": python_build,
+    "database": _database,
+    "clock": _clock,
+    "images": _images,
+    "BLOGAPI_URL": _url,
+    "proxies": _proxies,
+}

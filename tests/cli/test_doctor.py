@@ -52,7 +52,7 @@ def test_a_database_and_a_server_that_are_not_there_are_faults(tmp_path):
     assert (status, found["database"][:27], list(found)) == (
         1,
         "WRONG: there is no database",
-        ["database", "clock", "images", "BLOGAPI_URL", "proxies"],
+        ["Python", "database", "clock", "images", "BLOGAPI_URL", "proxies"],
     )
     url = f"http://127.0.0.1:{port}/healthz"
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"

@@ -206,12 +206,15 @@ def _title_words(title: str) -> list[str]:
 
 def label_words(post: dict[str, Any]) -> str:
     """Return the words of the labels of a post; nothing for {}."""
-    if not post:
-        return ""
-    return " ".join([*map(_tag_words, post["tags"]), STATUS + post["status"]])
+    return _label_words(post["status"], *post["tags"]) if post else ""
 
 
-@lru_cache(maxsize=1024)  # Many posts have the same tags.
+@lru_cache(maxsize=256)  # Many posts have the same tags.
+def _label_words(status: str, *tags: str, between: str = " ") -> str:
+    return between.join(" ".join([*map(_tag_words, tags), STATUS + status]).split(" "))
+
+
+@lru_cache(maxsize=1024)
 def _tag_words(tag: str) -> str:
     found = words(tag)
     return " ".join([*(OF_TAG + word for word in [*found, BETWEEN, *_starts(map(FIRST, found))]), tag_label(fold(tag))])
@@ -229,7 +232,7 @@ def mark(post: dict[str, Any]) -> str:
 
 def marked_labels(post: dict[str, Any]) -> str:
     """Return the words of the labels of a post as SQLite has them."""
-    return mark(post) + label_words(post).replace(" ", f" {mark(post)}")
+    return mark(post) + _label_words(post["status"], *post["tags"], between=f" {mark(post)}")
 
 
 def all_words(post: dict[str, Any]) -> str:
