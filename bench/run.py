@@ -189,6 +189,16 @@ def receiver() -> Iterator[str]:
         process.wait()
 
 
+def next_to_pocketbase(blog: Blog, stack: ExitStack, runs: int) -> None:
+    """Compare the service with PocketBase, as it is and with commits that wait for the disk."""
+    folder, systems = blog.folder, {"ours": blog}
+    for name in ("PocketBase", "PocketBase, durable"):
+        other = PocketBase(folder / name, 1000, durable=name.endswith("durable"))
+        systems[name] = stack.enter_context(running(other))
+    operations = {name: method for name, method in OPERATIONS.items() if name != "one post"}
+    side_by_side("PocketBase", systems, operations, runs)
+
+
 def with_webhooks(blog: Blog, stack: ExitStack, runs: int) -> None:
     """Compare creations with ten webhooks, each of which gets two events a post, with creations without."""
     other = stack.enter_context(running(Blog(blog.folder / "webhooks", 1000)))
@@ -234,9 +244,7 @@ def everything(blog: Blog, stack: ExitStack, runs: int) -> None:
     print(f"\ncold start to the first answer {statistics.median(starts):6.2f} s   (at most 0.40)")
     print(f"memory after the load (PSS)    {blog.memory():6.1f} MB  (at most 70)")
     if PROGRAM.exists():
-        other = stack.enter_context(running(PocketBase(blog.folder, 1000)))
-        operations = {name: method for name, method in OPERATIONS.items() if name != "one post"}
-        side_by_side("PocketBase", {"PocketBase": other, "ours": blog}, operations, runs)
+        next_to_pocketbase(blog, stack, runs)
     if blog.posts > 1000:
         growth(blog, stack.enter_context(running(Blog(blog.folder, 1000))), runs)
     next_to_the_list(blog, runs)
