@@ -9,6 +9,7 @@ import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from blogapi.storage.errors import Unavailable
 SETTINGS = "python:blogapi.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
 MIN_FILES = 256
+MAC_FILES = 10_240  # the highest limit that a Mac accepts without being told otherwise
 OTHERS = 0o077  # the permissions of everybody except the owner
 # struct flock: for writing, from the start of the file, behind the bytes that SQLite locks (from 2**30 on), one byte
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
@@ -53,7 +55,15 @@ def on_starting(server: Any) -> None:
         sys.exit(f"blogapi: {error}")
     if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
         server.log.warning("other users can read the database: chmod 600 %s", config.database)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # Every connection needs a file descriptor.
+    allow_files(files)
+
+
+def allow_files(limit: int) -> None:
+    """Let this process open as many files as it may: every connection needs one."""
+    for files in (limit, MAC_FILES):
+        with suppress(OSError, ValueError):  # A Mac reports no limit, and refuses that.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, limit))
+            return
 
 
 def on_exit(server: Any) -> None:
@@ -96,16 +106,21 @@ def refuse_taken_address(host: str, port: int) -> None:
 def lock(path: Path) -> int:
     """Keep a second server off the database at `path`, until this process and its worker end; return the open file.
 
-    The lock is on a byte of the database that SQLite does not use, and belongs to the open file, which a worker
-    inherits. It must not be closed: that would drop the locks of SQLite. Raises OSError if another server has the lock.
+    On Linux, the lock is on a byte of the database that SQLite does not use, and belongs to the open file, which a
+    worker inherits. It must not be closed: that would drop the locks of SQLite. Elsewhere it is on a file next to the
+    database. Raises OSError if another server has the lock.
     """
-    file = os.open(path, os.O_RDWR)
-    if os.fstat(file).st_nlink > 1:
+    if path.stat().st_nlink > 1:
         raise OSError(f"the database {path} has more than one name (hard link): remove the others, or copy it")
+    in_database = hasattr(fcntl, "F_OFD_SETLK")
+    file = os.open(path if in_database else f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
-            fcntl.fcntl(file, fcntl.F_OFD_SETLK, LOCK)
+            if in_database:
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, LOCK)
+            else:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return file
         except BlockingIOError:
             if time.monotonic() > deadline:

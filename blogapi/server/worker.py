@@ -90,7 +90,8 @@ class Worker(GeventWorker):
         gc.enable()
         servers = []
         for sock in self.sockets:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # Its connections inherit it.
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Its connections inherit it.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
             servers[-1].max_accept = int(self.handler.max_connections * MAX_ACCEPT)
             servers[-1].start()

@@ -22,6 +22,7 @@ from blogapi.storage.query import Dialect, Query
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # acknowledged writes survive a power cut
+    "fullfsync": 1,  # also on a Mac, where fsync leaves them in the cache of the disk
     "temp_store": "memory",  # savepoints need no file
     "journal_size_limit": 16 * 1024 * 1024,  # bytes, to which a larger -wal is cut when it restarts
 }

@@ -1,0 +1,45 @@
+"""A system other than Linux: the server runs without what only Linux has, here by taking its names away."""
+
+import os
+
+import pytest
+
+from tests.server.test_server import refusal
+from tests.service import Server
+
+ELSEWHERE = """
+import fcntl, resource, socket
+del fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW, fcntl.F_OFD_GETLK, socket.TCP_NOTSENT_LOWAT
+socket.__all__.remove("TCP_NOTSENT_LOWAT")
+set_limit = resource.setrlimit
+
+
+def refuse(kind, limits):
+    if limits[0] > 10_240:
+        raise ValueError("current limit exceeds maximum limit")
+    set_limit(kind, limits)
+
+
+resource.setrlimit = refuse
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """The environment of a Python without what only Linux has."""
+    (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
+    return {"PYTHONPATH": str(tmp_path)}
+
+
+def test_it_serves_one_server_at_a_time(tmp_path, elsewhere):
+    with Server(tmp_path / "blog.db", **elsewhere) as service:
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
+        assert service.request("GET", "/v1/posts?q=B")[2][0]["title"] == "A"
+        link = tmp_path / "link.db"
+        link.symlink_to(service.database)
+        line = f"blogapi: another server is using the database {link}"
+        assert refusal(tmp_path, BLOGAPI_DATABASE=str(link), **elsewhere) == (1, line)
+        assert service.stop() == 0
+        service.start()
+        assert service.request("GET", "/healthz")[0] == 200
+    assert os.path.getsize(tmp_path / "blog.db.lock") == 0
