@@ -218,7 +218,7 @@ def code_of(text: str) -> str:
 
 @command_line.command()
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
-@click.option("--days", type=click.IntRange(1, 365), help="Let the session last so many days from its last use.")
+@click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
 @click.option("--qr", is_flag=True, help="Print the link as a QR code, too, for a phone.")
 def settings(end: bool, days: int | None, qr: bool) -> None:
     """Print a link to the owner's page. It works once, within ten minutes, and opens a session of twelve hours."""

@@ -1,7 +1,7 @@
 """Images: what a file is, by its bytes, and what of it is kept.
 
 Only the containers are read, never the pixels. What shows the picture is kept, byte for byte. Everything else is left
-out: the place and the camera of a photograph, comments, thumbnails, and whatever follows the end of the image.
+out: the place and the camera of a photograph, comments, thumbnails, and everything after the end of the image.
 """
 
 import re

@@ -110,7 +110,9 @@ class Handler:
         path = (request.path or "/v1").removeprefix(self.config.prefix)
         origin = request.fields.environ.get("HTTP_ORIGIN")
         cors = cors_headers(self.config.cors_origins, origin) if is_covered(path) else {}
-        line, headers, content = refused(status, message, [*self.service.limiter.peek().headers, *cors.items()])
+        line, headers, content = refusal_response(
+            status, message, [*self.service.limiter.peek().headers, *cors.items()]
+        )
         response = line, headers, b"" if request.method == "HEAD" else content
         request.info.cause = message
         return self.answer(request, response, time.perf_counter(), keep=False)
@@ -135,7 +137,7 @@ class Handler:
             if not self.shared.streams.reserve(request.connection, [content]):
                 close(content)
                 info.cause = with_id(BUSY[1])
-                status, headers, content = refused(BUSY[0], info.cause, ())
+                status, headers, content = refusal_response(BUSY[0], info.cause, ())
                 keep = False
         else:
             environ.clear()  # Werkzeug's request may be in it: the cycle would stay in memory for a while.
@@ -145,7 +147,7 @@ class Handler:
             if not self.shared.sending.reserve(request.connection, content, needed):
                 info.cause = with_id(BUSY[1])
                 kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
-                status, headers, content = refused(BUSY[0], info.cause, kept)
+                status, headers, content = refusal_response(BUSY[0], info.cause, kept)
                 keep = False
         return self.answer(request, (status, headers, content), started, keep)
 
@@ -220,7 +222,7 @@ def close(content: Iterable[bytes]) -> None:
         content.close()
 
 
-def refused(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
+def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
     """Return the response to a request that the server refuses itself, with these headers among others."""
     content = error_body(status, message)
     own = [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]

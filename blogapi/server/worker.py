@@ -195,7 +195,7 @@ class Places(Queue):
         self.free = size
 
     def acquire(self, *, timeout: float) -> bool:
-        """Wait for a place; return False if there is none in time."""
+        """Wait for a place; return False if none becomes free in time."""
         if self.free and not any(self.waiting):
             self.free -= 1
             return True

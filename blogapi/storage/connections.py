@@ -1,4 +1,8 @@
-"""The connections to a PostgreSQL database: opened, kept, and replaced if they break."""
+"""The connections to a PostgreSQL database: opened, kept, and replaced if they break.
+
+They use libpq's pipelines, as psycopg's cursors take five times as long. Plans must not depend on
+statistics (SETTINGS).
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,7 +61,7 @@ SETTINGS = f"""
 """
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
 # SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby
-PASSING = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
+PASSING_STATES = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
 class Found(NamedTuple):
@@ -158,7 +162,7 @@ class PostgresConnection(psycopg.Connection):
                 return NoRow(reason(error))
             case psycopg.errors.LockNotAvailable():
                 return Busy()
-        return Unavailable(reason(error), RETRY_SECONDS if self.closed or error.sqlstate in PASSING else None)
+        return Unavailable(reason(error), RETRY_SECONDS if self.closed or error.sqlstate in PASSING_STATES else None)
 
     # For copies
 

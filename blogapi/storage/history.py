@@ -18,7 +18,7 @@ from blogapi.storage.models import Post, Retagging, Revision
 from blogapi.storage.query import Param, Prepared
 
 MAX_REVISIONS = 50  # of a post
-FEW_REVISIONS = 2  # can be deleted while others wait, whatever their size
+FEW_REVISIONS = 2  # can be deleted while others wait, regardless of their size
 PRUNED_REVISIONS = 50  # at most, in one transaction
 PRUNED_RETAGGINGS = 500
 PRUNING_SECONDS = 0.010  # after which a transaction ends, as others wait for it

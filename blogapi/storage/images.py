@@ -239,7 +239,7 @@ def shown(reader: Reader) -> set[str]:
 
 
 def delete(tx: Transaction, image_id: str) -> str:
-    """Delete an image; return its upload, whose parts are to be deleted. Raises NotFound."""
+    """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound."""
     image = find(tx, image_id)
     tx.execute(Image.delete().where(Image.id == image_id))
     return image.upload

@@ -117,7 +117,7 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
 def add_once(tx: Transaction, name: str, key: str, scope: str) -> None:
     """Store the key of a form; storing it again changes nothing. Raises KeyName, Rejected."""
     if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
-        check_form(tx, key)
+        claim_form(tx, key)
         add(tx, name, key, scope)
 
 
@@ -158,7 +158,7 @@ def _is_known(reader: Reader, name: str) -> bool:
 
 
 def add_session(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
-    """Create a session, or a link that opens one; return its token. With `days`, a session lasts so many from a use."""
+    """Create a session, or a link that opens one; return its token. A session lasts `days` after each use."""
     tx.execute(OwnerSession.delete().where(OwnerSession.ends_at <= tx.now))
     token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
     times = {"ends_at": later(tx.now, period(kind, days)), "opened_at": tx.now, "used_at": tx.now}
@@ -211,7 +211,7 @@ def use_session(tx: Transaction, session: KnownSession) -> None:
     tx.execute(used.where(OwnerSession.digest == session.digest))
 
 
-def check_form(tx: Transaction, secret: str) -> None:
+def claim_form(tx: Transaction, secret: str) -> None:
     """Note that a form gave this secret. Raises Rejected if it did before: what was revoked stays so.
 
     It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.

@@ -72,7 +72,7 @@ def page(reader: Reader, query: ListQuery) -> PostPage:
     status, tag, now = query.status, query.tag, reader.now
     values = {"now": now, "tag": tag, "limit": query.limit + 1}
     if query.sort == "created_at":
-        rows = reader.rows(_newest(status, tag is not None), before=query.before or MAX_ID, **values)
+        rows = reader.rows(created_query(status, tag is not None), before=query.before or MAX_ID, **values)
     else:
         rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
     return page_of(rows, query, now)
@@ -121,7 +121,7 @@ def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
     return Post.select().where(Post.status == status), Post.id
 
 
-def _merged(engine: str, lists: list[Select], *order: Ordering) -> Select:
+def _union(engine: str, lists: list[Select], *order: Ordering) -> Select:
     """Return the query that merges the lists.
 
     SQLite reads each row from the list that has the next one; PostgreSQL would read and sort lists without a limit.
@@ -148,7 +148,7 @@ def bounded(query: Select, *others: str, known: Iterable[str] = ("id", "status")
 
 
 @cache
-def _newest(status: str | None, by_tag: bool) -> Prepared:
+def created_query(status: str | None, by_tag: bool) -> Prepared:
     """Return the query of a page, with the parameters now, tag, before and limit.
 
     If it merges several lists, it finds the ids first: a document can have four megabytes.
@@ -165,7 +165,7 @@ def _newest(status: str | None, by_tag: bool) -> Prepared:
             lists.append(_due_ids(by_tag))
         elif status == "scheduled":
             lists = [future_ids(*lists)]
-        return query.where(Post.id.in_(_merged(engine, lists, SQL("1").desc()))).order_by(newest_first)
+        return query.where(Post.id.in_(_union(engine, lists, SQL("1").desc()))).order_by(newest_first)
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
 
@@ -200,12 +200,12 @@ def latest(
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
     if values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now):
-        yield from reader.rows(_latest(sort, status, by_tag, True, found), id=before.id, **values)
-    yield from reader.rows(_latest(sort, status, by_tag, False, found), **values)
+        yield from reader.rows(time_query(sort, status, by_tag, True, found), id=before.id, **values)
+    yield from reader.rows(time_query(sort, status, by_tag, False, found), **values)
 
 
 @cache
-def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Prepared:
+def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Prepared:
     """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
 
     Memory holds one document of each merged list.
@@ -229,7 +229,7 @@ def _latest(sort: str, status: str | None, by_tag: bool, of_second: bool, found:
             lists.append(timed("scheduled", before="due"))
         if found is not None:
             lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so they are in order
-        return _merged(engine, lists, SQL("4").desc(), SQL("1").desc())
+        return _union(engine, lists, SQL("4").desc(), SQL("1").desc())
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
 
@@ -255,7 +255,7 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
     Raises Unavailable at the end if some are damaged, saying which.
     """
     damaged, before = [], MAX_ID
-    while found := reader.row(_newest(None, False), before=before, limit=1):
+    while found := reader.row(created_query(None, False), before=before, limit=1):
         before, status, document = found
         try:
             yield documents.load(documents.as_of(reader.now, status, document))

@@ -154,7 +154,7 @@ def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: C
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):
-        changes["params"] = _merged(old.get("params"), changes["params"])
+        changes["params"] = _merged_params(old.get("params"), changes["params"])
     new = documents.in_order(old | changes)
     if is_same(old, new):
         webhooks.record(tx, {"post": new}, "post.updated")
@@ -162,7 +162,7 @@ def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: C
     return replace(tx, post, old, new, author).document
 
 
-def _merged(params: Fields | None, patch: MergePatch) -> Fields | None:
+def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
     """Return params after a merge patch; None if none are left. Raises Rejected."""
     try:
         check_params(merged := merge(params, patch))

@@ -39,7 +39,11 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
-PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # after these, the same can succeed
+PASSING_CODES = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_NOMEM,
+}  # after these, the same can succeed
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 ERRORS = (sqlite3.Error, MemoryError)  # SQLITE_NOMEM is raised as a MemoryError
 CONNECT_SECONDS = 1.0  # for another program that locks the database while it closes it
@@ -125,7 +129,7 @@ class Sqlite:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """Peewee's connection, which is opened if there is none. Raises Unavailable."""
+        """Peewee's connection, which is opened if needed. Raises Unavailable."""
         return self.peewee.connection()
 
     def close(self) -> None:
@@ -200,7 +204,7 @@ class Sqlite:
         """Return the exception to raise for an error of SQLite, which becomes its cause."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
-        failure = Unavailable(str(error) or "out of memory", RETRY_SECONDS if _code(error) in PASSING else None)
+        failure = Unavailable(str(error) or "out of memory", RETRY_SECONDS if _code(error) in PASSING_CODES else None)
         if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise its transaction does that
             failure.__cause__ = error
             self.recover(failure)

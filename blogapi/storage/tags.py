@@ -1,4 +1,8 @@
-"""Tags: the posts that carry them, their number and their spelling."""
+"""Tags: the posts that carry them, their number and their spelling.
+
+A tag has a row for each status of the posts that carry it, with their number and the spelling in the newest of them: a
+list by status must reveal nothing of other posts.
+"""
 
 import json
 from collections.abc import Callable
@@ -18,7 +22,7 @@ from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.storage.query import Param, Prepared, params
 from blogapi.text import fold
 
-FIRST, LAST = "\x01", "\U0010ffff"  # before and after all characters of tags
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff"  # before and after all characters of tags
 
 
 class CountedTag(NamedTuple):
@@ -40,7 +44,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
     With `status`, only posts that have it now count, and decide the spelling. The tags of due posts are read as well.
     """
-    rows = _rows(reader, limit + 1, after + FIRST, LAST, status)
+    rows = _rows(reader, limit + 1, after + BEFORE_ALL, AFTER_ALL, status)
     tags = [CountedTag(name, posts) for _, name, _, posts in rows[:limit]]
     return TagPage(tags, rows[limit - 1][0] if len(rows) > limit else None)
 
@@ -60,10 +64,10 @@ def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None)
     values = {"now": reader.now, "limit": len(STATUSES) * limit, "first": first, "last": last}
     one_is_due = status == "scheduled" and reader.row(_any_due, now=values["now"]) is not None
     groups = groupby(reader.rows(_tags(status, one_is_due), **values), itemgetter(0))
-    return [_merged(*group) for _, group in islice(groups, limit)]
+    return [_of_all_statuses(*group) for _, group in islice(groups, limit)]
 
 
-def _merged(*rows: TagRow) -> TagRow:
+def _of_all_statuses(*rows: TagRow) -> TagRow:
     tag, name, newest, _ = max(rows, key=itemgetter(2))
     return tag, name, newest, sum(posts for *_, posts in rows)
 

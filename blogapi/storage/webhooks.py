@@ -27,7 +27,7 @@ MAX_LISTED = 100  # deliveries
 MAX_PENDING = 10_000  # deliveries of a webhook
 MAX_FINISHED = 1000  # deliveries of a webhook
 MAX_PRUNED = 100  # in one transaction; other writes run in between
-KEPT = timedelta(days=30)  # finished deliveries
+DELIVERY_TTL = timedelta(days=30)  # finished deliveries
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 INACTIVE = "active", "is false, and nothing is sent; set it to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # forms: as in Standard Webhooks, or as GitHub takes them
@@ -126,7 +126,7 @@ def add(
     if secret:
         if found := tx.row(_webhooks.where(Webhook.secret == text)):
             return _known(found), text
-        keys.check_form(tx, text)
+        keys.claim_form(tx, text)
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
     row = {"url": url, "events": json.dumps(events), "active": 1, "secret": text, "created_at": tx.now}
@@ -329,10 +329,12 @@ _turn_off = Prepared(Webhook.update(active=0).where(_of_url))
 
 
 def prune(tx: Transaction, webhook_id: int) -> int:
-    """Delete some finished deliveries of a webhook beyond the limit, or older than KEPT; return how many."""
+    """Delete some finished deliveries of a webhook beyond the limit, or older than DELIVERY_TTL; return how many."""
     finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
-    old = finished.join(Event, on=Event.id == Delivery.event_id).where(Event.created_at <= earlier(tx.now, KEPT))
+    old = finished.join(Event, on=Event.id == Delivery.event_id).where(
+        Event.created_at <= earlier(tx.now, DELIVERY_TTL)
+    )
     is_chosen = Delivery.event_id.in_(surplus) | Delivery.event_id.in_(old.limit(MAX_PRUNED))
     return _remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & is_chosen)
 

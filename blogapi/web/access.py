@@ -96,7 +96,7 @@ def rate_limited(view: Callable) -> Callable:
 
     @wraps(view)
     def limited(request: Request, hits: keys.Hits | None) -> Any:
-        request.quota = quota = request.service.limiter.hit(request.digest, hits)
+        request.quota = quota = request.service.limiter.count(request.digest, hits)
         if quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",

@@ -81,7 +81,7 @@ def invalid(error: ValidationError) -> Response:
     return error_response(exceptions.BadRequest("; ".join(said)))
 
 
-def refused(error: errors.Rejected | errors.KeyName | errors.NotFound) -> Response:
+def rejected(error: errors.Rejected | errors.KeyName | errors.NotFound) -> Response:
     """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
     if isinstance(error, errors.NotFound):
         return error_response(exceptions.NotFound(f"{error}{where_it_is(error)}"))
@@ -137,9 +137,9 @@ def crash(error: Exception) -> Response:
 HANDLERS = {
     exceptions.HTTPException: error_response,
     ValidationError: invalid,
-    errors.Rejected: refused,
-    errors.KeyName: refused,
-    errors.NotFound: refused,
+    errors.Rejected: rejected,
+    errors.KeyName: rejected,
+    errors.NotFound: rejected,
     errors.Unavailable: unavailable,
     MemoryError: out_of_memory,
     Exception: crash,

@@ -44,17 +44,17 @@ class FixedWindow:
         self._window = 0
         self._hits: dict[Any, int] = {}
 
-    def hit(self, key: Any, counted: Hits | None = None) -> Quota:
+    def count(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
-        hits, window, now = counted or self._count(key, 1)
+        hits, window, now = counted or self._add(key, 1)
         reset = (window + 1) * self.seconds
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return the quota of `key` without counting; without a key, the full limit."""
-        return self.hit(key, counted or self._count(key, 0))
+        return self.count(key, counted or self._add(key, 0))
 
-    def _count(self, key: Any, count: int) -> tuple[int, int, int]:
+    def _add(self, key: Any, count: int) -> tuple[int, int, int]:
         now = int(self._clock())
         window = now // self.seconds
         with self._lock:

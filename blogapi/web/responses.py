@@ -112,7 +112,7 @@ def file_response(request: Request, document: bytes) -> Response:
 def list_response(request: Request, content: bytes, cursor: Any, name: str = "before") -> Response:
     """Answer with a page of a list as JSON, a Link to the next one, and an entity tag that changes with both.
 
-    The Link (RFC 8288) repeats the query, with `name` at the cursor, which is None after the last page. It is
+    The Link (RFC 8288) repeats the query, with `name` at the cursor; after the last page, the cursor is None. It is
     path-absolute, and never built from Host.
     """
     tag = etag(content)

@@ -134,5 +134,5 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("of_second", [True, False])
 def test_no_list_by_latest_change_scans_or_sorts(plan, status, of_second):
-    steps = plan(lists._latest("updated_at", status, False, of_second))
+    steps = plan(lists.time_query("updated_at", status, False, of_second))
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps

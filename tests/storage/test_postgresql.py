@@ -149,12 +149,12 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
         for status in (None, *STATUSES):
             for by_tag in (True, False):
                 queries = [
-                    (lists._newest(status, by_tag), values),
-                    (lists._latest("published_at", status, by_tag, False), values),
+                    (lists.created_query(status, by_tag), values),
+                    (lists.time_query("published_at", status, by_tag, False), values),
                 ]
-                queries.append((lists._latest("published_at", status, by_tag, True), values | of_second))
+                queries.append((lists.time_query("published_at", status, by_tag, True), values | of_second))
                 if analyzed:  # as PostgreSQL does within a minute
-                    for query in (patterns._newest, partial(patterns._latest, "published_at")):
+                    for query in (patterns.newest_query, partial(patterns.latest_query, "published_at")):
                         queries += [(query(1, None, status, by_tag), values | each) for each in words]
                 for query, given in queries:
                     statement = engine.statement(query)

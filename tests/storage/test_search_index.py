@@ -106,7 +106,7 @@ def test_large_posts_end_a_page(client, post):
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", [None, *STATUSES])
 def test_no_search_scans_or_sorts(database, status):
-    statement = database.engine.statement(sqlite._newest(status))
+    statement = database.engine.statement(sqlite.newest_query(status))
     values = dict.fromkeys(statement.names, 1) | {"words": '"a"'}
     steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)]
     steps.remove("SCAN t2 VIRTUAL TABLE INDEX 192:M1<")  # 192 is in descending order of the ids

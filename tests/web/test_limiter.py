@@ -16,45 +16,45 @@ def clock():
 
 def test_hits_count_down_and_never_below_zero(clock):
     window = FixedWindow(2, 60, clock)
-    quotas = [window.hit("a") for _ in range(4)]
+    quotas = [window.count("a") for _ in range(4)]
     assert [(quota.remaining, quota.exceeded) for quota in quotas] == [(1, False), (0, False), (0, True), (0, True)]
 
 
 def test_windows_are_aligned_to_the_minute(clock):
     window = FixedWindow(1, 60, clock)
     clock.now = 179.9
-    assert window.hit("a")[2:] == (180, 1, False)
+    assert window.count("a")[2:] == (180, 1, False)
     clock.now = 180.0
-    assert window.hit("a")[2:] == (240, 60, False)
-    assert window.hit("a").exceeded
+    assert window.count("a")[2:] == (240, 60, False)
+    assert window.count("a").exceeded
 
 
 def test_a_new_window_forgets_the_old_one(clock):
     window = FixedWindow(1, 60, clock)
     for n in range(1000):
-        window.hit(n)
+        window.count(n)
     clock.now += 60
-    window.hit("a")
+    window.count("a")
     assert window._hits == {"a": 1}
 
 
 def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
     window = FixedWindow(1, 60, clock)
     clock.now = 181.0
-    assert window.hit("a").remaining == 0
+    assert window.count("a").remaining == 0
     for clock.now in (179.0, 121.0, 180.0):
-        assert window.hit("a")[1:3] == (0, 240)
-        assert window.hit("a").exceeded
+        assert window.count("a")[1:3] == (0, 240)
+        assert window.count("a").exceeded
     clock.now = 240.0
-    assert not window.hit("a").exceeded
+    assert not window.count("a").exceeded
 
 
 def test_a_clock_that_is_set_back_far_starts_again(clock):
     window = FixedWindow(1, 60, clock)
     clock.now = 3600.0
-    window.hit("a")
+    window.count("a")
     clock.now = 120.0
-    assert window.hit("a")[1:4] == (0, 180, 60)
+    assert window.count("a")[1:4] == (0, 180, 60)
 
 
 def test_a_look_counts_nothing(clock):
@@ -75,6 +75,6 @@ def test_it_is_exact_among_threads(clock):
     key = Key()
     window = FixedWindow(1000, 60, clock)
     with ThreadPoolExecutor(8) as pool:
-        quotas = list(pool.map(lambda _: window.hit(key), range(1500)))
+        quotas = list(pool.map(lambda _: window.count(key), range(1500)))
     served = [quota.remaining for quota in quotas if not quota.exceeded]
     assert sorted(served) == list(range(1000))

@@ -173,7 +173,7 @@ def test_head_is_get_without_the_body(client, post):
 @pytest.mark.parametrize("by_tag", [True, False])
 @pytest.mark.parametrize("of_second", [True, False])
 def test_no_list_by_publication_scans_or_sorts(plan, status, by_tag, of_second):
-    steps = plan(lists._latest("published_at", status, by_tag, of_second))
+    steps = plan(lists.time_query("published_at", status, by_tag, of_second))
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
     found = "tag=? AND status=?" if by_tag else "status=?"
     time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter if it is in the future
@@ -185,7 +185,7 @@ def test_no_list_by_publication_scans_or_sorts(plan, status, by_tag, of_second):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("by_tag", [True, False])
 def test_no_list_scans_or_sorts(plan, status, by_tag):
-    steps = plan(lists._newest(status, by_tag))
+    steps = plan(lists.created_query(status, by_tag))
     if status == "published":  # The ids of the few that are due and not yet published are sorted.
         assert steps.count("USE TEMP B-TREE FOR ORDER BY") == 1
         steps.remove("USE TEMP B-TREE FOR ORDER BY")

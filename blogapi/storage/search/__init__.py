@@ -45,9 +45,9 @@ def page(reader: Reader, query: ListQuery) -> PostPage:
     if query.sort == "relevance":
         rows = _by_relevance(reader, asked, query.before or Cursor(TITLE, MAX_ID), values)
     elif query.sort == "created_at":
-        rows = _newest(reader, asked, values | {"before": query.before or MAX_ID})
+        rows = _by_creation(reader, asked, values | {"before": query.before or MAX_ID})
     else:
-        rows = _latest(reader, asked, query.sort, query.start, values | {"after": query.published_after})
+        rows = _by_time(reader, asked, query.sort, query.start, values | {"after": query.published_after})
     return page_of(rows, query, values["now"])
 
 
@@ -66,30 +66,32 @@ def is_quick(reader: Reader, query: ListQuery) -> bool:
     return reader.row(sqlite.SIZE)[0] <= (QUICK_BYTES if is_plain else QUICK_SEQUENCE_BYTES)
 
 
-def _newest(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
+def _by_creation(reader: Reader, asked: Asked, values: dict[str, Any]) -> Iterator[tuple]:
     rows = ENGINES[reader.dialect].newest(reader, asked, values)
     others = _others(reader, asked, "created_at", values)
-    return _merged(reader, rows, [(post_id,) for post_id, _ in others if post_id < values["before"]], itemgetter(0))
+    return _with_others(
+        reader, rows, [(post_id,) for post_id, _ in others if post_id < values["before"]], itemgetter(0)
+    )
 
 
 def _by_relevance(reader: Reader, asked: Asked, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Yield the rows of the posts whose title has all words, then those of the others."""
     if before.key == TITLE:
-        for row in _newest(reader, asked._replace(by_title=True), values | {"before": before.id}):
+        for row in _by_creation(reader, asked._replace(by_title=True), values | {"before": before.id}):
             yield *row, TITLE
         before = Cursor(TEXT, MAX_ID)
-    for row in _newest(reader, asked._replace(by_title=False), values | {"before": before.id}):
+    for row in _by_creation(reader, asked._replace(by_title=False), values | {"before": before.id}):
         yield *row, TEXT
 
 
-def _latest(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def _by_time(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     rows = ENGINES[reader.dialect].latest(reader, asked, sort, before, values)
     others = [
         (post_id, time)
         for post_id, time in _others(reader, asked, sort, values)
         if values["after"] <= time and (time, post_id) < before
     ]
-    return _merged(reader, rows, others, itemgetter(3, 0))
+    return _with_others(reader, rows, others, itemgetter(3, 0))
 
 
 def _others(reader: Reader, asked: Asked, sort: str, values: dict[str, Any]) -> Iterator[tuple[int, str]]:
@@ -113,7 +115,9 @@ _due, _any_due = Prepared(_due_posts), Prepared(_due_posts.limit(1))
 _document = Prepared(Post.select(Post.status, DOCUMENT).where(Post.id == Param("id")))
 
 
-def _merged(reader: Reader, rows: Iterator[tuple], others: list[tuple], key: Callable[[tuple], Any]) -> Iterator[tuple]:
+def _with_others(
+    reader: Reader, rows: Iterator[tuple], others: list[tuple], key: Callable[[tuple], Any]
+) -> Iterator[tuple]:
     """Merge the rows with those of other posts, in order; the documents of these are read one by one."""
     if not others:
         return rows

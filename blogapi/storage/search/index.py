@@ -36,7 +36,7 @@ TAG = "¬"
 PUBLISHED = "°"
 BETWEEN = "·"  # between two texts: no sequence of words crosses it
 TEXT_FIELDS = ("title", "content", "excerpt")
-FIRST = itemgetter(0)
+FIRST_LETTER = itemgetter(0)
 # The numbers of rows and words to store for SQLite: 2**49, as varints of its file format
 PLENTY = (b"\x81" + 6 * b"\x80" + b"\x00") * 2
 LARGE = 64 * 1024  # characters, which take some 25 ms to index
@@ -94,7 +94,7 @@ _decomposed = {mark: unicodedata.normalize("NFKD", mark) for mark in _marks}
 _dropped = [mark for mark in _marks if all(map(_is_dropped, _decomposed[mark]))]
 _kept = {*_marks}.difference(_dropped)
 _sorted = _charset(["\uff9e", "\uff9f", *(mark for mark in _kept if unicodedata.combining(_decomposed[mark][0]))])
-KEPT = _charset(_kept)
+KEPT_MARKS = _charset(_kept)
 ALONE = LETTERS + _charset(
     character for codes in WITHOUT_SPACES for character in map(chr, codes) if character.isalnum() or character in _kept
 )
@@ -102,7 +102,7 @@ DROPPED = re.compile(f"[{_charset(mark for mark in _dropped if mark < BEYOND)}]+
 DROPPED_BEYOND = re.compile(f"[{_charset(mark for mark in _dropped if mark >= BEYOND)}]+")
 RUN = re.compile(f"([{_sorted}]{{{MAX_MARKS}}})[{_sorted}]+")
 HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
-WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT}]+[^\W_{ALONE}]*)*|[{ALONE}]")
+WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT_MARKS}]+[^\W_{ALONE}]*)*|[{ALONE}]")
 STANDS_ALONE = re.compile(f"[{ALONE}]")
 # Text in quotes, or a run of words, perhaps with a star at its end
 SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
@@ -191,7 +191,7 @@ def _divided(text: str, between: str) -> tuple[list[str], set[str]]:
     letters: set[str] = set()
     for found in filter(None, parts(text)):
         texts.append(between.join(found))
-        letters.update(map(FIRST, found))
+        letters.update(map(FIRST_LETTER, found))
     return texts, letters
 
 
@@ -201,7 +201,7 @@ _remembered = lru_cache(maxsize=256)(_divided)  # A change of a content leaves t
 @lru_cache(maxsize=256)
 def _title_words(title: str) -> list[str]:
     found = words(title)
-    return [OF_TITLE + word for word in [*found, *_starts(map(FIRST, found))]]
+    return [OF_TITLE + word for word in [*found, *_starts(map(FIRST_LETTER, found))]]
 
 
 def label_words(post: dict[str, Any]) -> str:
@@ -217,7 +217,9 @@ def _label_words(status: str, *tags: str, between: str = " ") -> str:
 @lru_cache(maxsize=1024)
 def _tag_words(tag: str) -> str:
     found = words(tag)
-    return " ".join([*(OF_TAG + word for word in [*found, BETWEEN, *_starts(map(FIRST, found))]), tag_label(fold(tag))])
+    return " ".join(
+        [*(OF_TAG + word for word in [*found, BETWEEN, *_starts(map(FIRST_LETTER, found))]), tag_label(fold(tag))]
+    )
 
 
 def _starts(letters: Iterable[str]) -> list[str]:

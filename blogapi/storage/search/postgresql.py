@@ -18,7 +18,7 @@ from blogapi.storage.models import Post, Search
 from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
-FIRST = 200  # posts, read before the index is used
+FIRST_READ = 200  # posts, read before the index is used
 MARKS = {"text": "", "labels": index.OF_TAG, "title": index.OF_TITLE}  # of words, by the names of parameters
 
 
@@ -47,12 +47,12 @@ _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
-    return reader.rows(_newest(*_filters(asked)), **values, **_words(asked))
+    return reader.rows(newest_query(*_filters(asked)), **values, **_words(asked))
 
 
 def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by `sort`. `values` has now, tag, limit and after."""
-    return reader.rows(_latest(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
+    return reader.rows(latest_query(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
 
 
 def _filters(asked: index.Asked) -> tuple[int, bool | None, str | None, bool]:
@@ -66,11 +66,11 @@ def _words(asked: index.Asked) -> dict[str, Any]:
         for number, (sequence, by_start) in enumerate(asked.looked_for)
         for name, mark in MARKS.items()
     }
-    return sequences | {"label": f" {index.tag_label(asked.tag or '')} ", "first": FIRST}
+    return sequences | {"label": f" {index.tag_label(asked.tag or '')} ", "first": FIRST_READ}
 
 
 @cache
-def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Prepared:
+def newest_query(count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Prepared:
     """Return the query of a page, with the parameters now, before, limit, and those of `_words`."""
     key, order = Post.id, Post.id.desc()
     listed = (*_with_status(status), key < Param("before"))
@@ -81,7 +81,7 @@ def _newest(count: int, by_title: bool | None, status: str | None, by_tag: bool)
 
 
 @cache
-def _latest(sort: str, count: int, by_title: None, status: str | None, by_tag: bool) -> Prepared:
+def latest_query(sort: str, count: int, by_title: None, status: str | None, by_tag: bool) -> Prepared:
     """Return the query of a page by time, with now, time, id, after, limit, and the parameters of `_words`."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()

@@ -52,11 +52,11 @@ def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterat
 
     Costs more than a list if posts have some of the words and not the rest.
     """
-    return reader.rows(_newest(asked.status), words=expression(asked), **values)
+    return reader.rows(newest_query(asked.status), words=expression(asked), **values)
 
 
 @cache
-def _newest(status: str | None) -> Prepared:
+def newest_query(status: str | None) -> Prepared:
     """Return the query of a page, with the parameters now, words, before and limit.
 
     The index may still have words of posts that were damaged when they were deleted.
@@ -77,14 +77,14 @@ def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values
     words, status = expression(asked), asked.status
     if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
         return lists.latest(reader, sort, status, before, values | {"words": words}, _found)
-    return reader.rows(_latest(sort, status), words=words, time=before.key, id=before.id, **values)
+    return reader.rows(latest_query(sort, status), words=words, time=before.key, id=before.id, **values)
 
 
 _some = Prepared(_found.limit(Param("limit")))
 
 
 @cache
-def _latest(sort: str, status: str | None) -> Prepared:
+def latest_query(sort: str, status: str | None) -> Prepared:
     """Return the query of a page by time, with the parameters now, words, time, id, after and limit."""
     time, key = getattr(Post, sort), Post.id
     earlier = (time < Param("time")) | ((time == Param("time")) & (key < Param("id")))

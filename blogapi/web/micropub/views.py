@@ -87,7 +87,7 @@ def show_endpoint(request: Request) -> Response:
 
 
 def config_of(request: Request) -> Fields:
-    """Return the configuration, of which the targets of syndication are a part: there are none."""
+    """Return the configuration, with an empty list of syndication targets."""
     targets: Fields = {"syndicate-to": []}
     if request.args["q"] == "syndicate-to":
         return targets

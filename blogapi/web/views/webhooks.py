@@ -83,7 +83,9 @@ class WebhookInputSchema(StrictSchema):
         strict=True,
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=NOT_NULL | {"invalid": "must be a whole number"},
-        **about("Events of so many seconds are sent as one delivery, that of the last one. 0, the default: at once."),
+        **about(
+            "How many seconds events are gathered: the last one is delivered. 0, the default: each is sent at once."
+        ),
     )
     body = choice(
         webhooks.BODIES,
