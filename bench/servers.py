@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blogapi.storage import engine_for, posts
-from blogapi.storage.engine import Database, Transaction
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Transaction
 from tests.service import free_port
 
 HERE = Path(__file__).resolve().parent

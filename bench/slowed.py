@@ -2,13 +2,17 @@
 
 from blogapi.app import app
 from blogapi.server import worker
-from blogapi.storage import engine
 from blogapi.webhooks import sender
+
+try:
+    from blogapi.storage import database
+except ImportError:  # in 1.0.0
+    from blogapi.storage import engine as database
 
 __all__ = ["app"]
 
 SLOWER = 50
 worker.TURN_SECONDS *= SLOWER
-engine.GATHER_SECONDS *= SLOWER
-engine.SHARED_SECONDS *= SLOWER
+database.GATHER_SECONDS *= SLOWER
+database.SHARED_SECONDS *= SLOWER
 sender.SETTLE_SECONDS *= SLOWER

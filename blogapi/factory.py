@@ -88,10 +88,6 @@ class Application(Flask):
     def preprocess_request(self) -> Any:
         return guard() or super().preprocess_request()
 
-    def ensure_sync(self, function: Callable) -> Callable:
-        """Return a function that is not asynchronous. No operation is."""
-        return function if hasattr(function, "operation") else super().ensure_sync(function)
-
     def do_teardown_request(self, *error: BaseException | None) -> None:
         if self.teardown_request_funcs or request_tearing_down.receivers:
             super().do_teardown_request(*error)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from blogapi.storage import engine_for, keys
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

@@ -28,7 +28,7 @@ from blogapi.server.start import OTHERS, SETTINGS, refuse_taken_address, url_fil
 from blogapi.storage import engine_for, images, publication
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, takewhile
 from typing import Any
 
-from blogapi.storage.engine import Database, Transaction
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Unavailable
 
 WAIT_SECONDS = 60.0  # for others that write

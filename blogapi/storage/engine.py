@@ -1,34 +1,97 @@
-"""The database: reads, transactions, and commits that concurrent writes share."""
+"""What the storage asks of an engine: to run queries, and transactions."""
 
-import math
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from traceback import clear_frames
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Self
+
+import peewee
 
 from blogapi.clock import rfc3339
-from blogapi.storage import in_thread
-from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
-from blogapi.storage.query import Query
+from blogapi.storage import Loop
+from blogapi.storage.query import Query, Statement
 
-BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
-LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
-GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
-SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
-
-P = ParamSpec("P")
-T = TypeVar("T")
 Clock = Callable[[], float]
+
+
+class Engine(ABC):
+    """A database, and the connection or connections to it. Every failure is Unavailable."""
+
+    dialect: str  # its name
+    readers: int  # how many may search at a time
+    waits_cooperatively: bool  # whether other requests run while it waits for the database
+    folder: Path | None  # where an upload is kept while it arrives; None: in that for temporary files
+    name: str  # the path of the file, or the URL without a password
+    loop: Loop
+    peewee: peewee.Database
+    statement: Callable[[Query], Statement]  # compiles a query
+
+    @abstractmethod
+    def open(self, create: bool = True) -> bool:
+        """Connect; return whether the database was missing or empty, and was set up, which needs `create`."""
+
+    @abstractmethod
+    def another(self, wait_seconds: float) -> Self:
+        """Return an engine with a connection of its own, for another thread, which waits for a lock that long."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+
+    @abstractmethod
+    def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
+        """Run a query; return its first row, or None."""
+
+    @abstractmethod
+    def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
+        """Run a query; yield its rows. It can fail half-way."""
+
+    @abstractmethod
+    def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":
+        """Begin a transaction that writes; return None if another has the lock."""
+
+    def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Let the queries of a block read as of one moment, and interrupt them once `goes_on` returns False.
+
+        Only an engine that does not wait cooperatively needs it.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def shrink(self) -> None:
+        """Give back the room on disk that a large transaction has taken."""
+
+    @abstractmethod
+    def check(self, write: Callable[[Callable[["Transaction"], None]], None]) -> None:
+        """Raise Unavailable unless the database can be read and written; `write` runs an operation."""
+
+    @abstractmethod
+    def is_leader(self) -> bool:
+        """Return whether this process is the one that sends webhooks and publishes posts."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Return how many bytes the database has on disk."""
+
+    @abstractmethod
+    def backup(self, path: Path) -> None:
+        """Write a consistent copy as a SQLite file, even during writes. Raises OSError, too."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[Any]:
+        """Open a connection to the contents as of one moment, even during writes."""
+
+    @abstractmethod
+    def filling(self) -> AbstractContextManager[Any]:
+        """Set up an empty database, and open a connection that fills it. Raises OSError, too."""
 
 
 class Reader:
     """Runs queries that read: either the database or a transaction."""
 
-    def __init__(self, engine: Any, clock: Clock):
+    def __init__(self, engine: Engine, clock: Clock):
         self.engine = engine
         self._clock = clock
 
@@ -62,7 +125,7 @@ class Transaction(Reader, ABC):
     now = ""  # the time at its beginning
     changes = 0  # grows with each change
 
-    def __init__(self, engine: Any, clock: Clock):
+    def __init__(self, engine: Engine, clock: Clock):
         super().__init__(engine, clock)
         self.now = rfc3339(clock())
         self._known: dict[Query, list[tuple]] = {}
@@ -100,263 +163,3 @@ class Transaction(Reader, ABC):
     @abstractmethod
     def is_fatal(self, error: Exception) -> bool:
         """Return whether an error concerns the database, and not only the operation that raised it."""
-
-
-class Database(Reader):
-    """Reads and writes; every failure is Unavailable."""
-
-    def __init__(self, engine: Any, clock: Clock = time.time):
-        super().__init__(engine, clock)
-        self._group = GroupCommit(engine, clock)
-        self._reading, self._writing = threading.Semaphore(engine.readers), threading.Lock()
-        self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
-        self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
-
-    def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result once that is on disk.
-
-        Nothing is kept if it raises. One that turns out to be slow is run again in a thread.
-        """
-        with suppress(NeedsThread):
-            return self._group.run(lambda tx: operation(tx, *args, **kwargs))
-        # Here, no traceback keeps what the operation has read.
-        return self.write_in_thread(operation, *args, **kwargs)
-
-    def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
-        """Run an operation as `write` does, but raise Unavailable rather than wait."""
-        return self._commit(self.engine, operation, *args)
-
-    def write_in_thread(
-        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Run an operation as `write` does, in a thread with a connection of its own, so that others can read.
-
-        For operations of more than 100 ms. One runs at a time; waiting writes then get as much time before the next.
-        """
-
-        def commit(engine: Any) -> T:
-            begun = time.monotonic()
-            result = self._commit(engine, operation, *args, in_thread=True, **kwargs)
-            if self._group.waiting:
-                ended = time.monotonic()
-                self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
-            engine.shrink()
-            return result
-
-        with _locked(self._writing, time.monotonic() + BUSY_SECONDS):
-            time.sleep(max(0.0, self._next_write - time.monotonic()))
-            return self._in_thread(commit, self.engine.loop.run_in_thread)
-
-    def read_in_thread(
-        self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Run an operation that reads in a thread, a few at a time: others get their share of the processor.
-
-        Only one of each client reads or waits, so that no client waits for all requests of another. Ends after
-        BUSY_SECONDS, or with the request, and raises Unavailable.
-        """
-        until = time.monotonic() + BUSY_SECONDS
-        goes_on = threading.Event()
-
-        def read(engine: Any) -> T:
-            with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
-                return operation(Reader(engine, self._clock), *args, **kwargs)
-
-        with _locked(self._turns[client], until), _locked(self._reading, until):
-            if self.engine.waits_cooperatively:
-                return operation(self, *args, **kwargs)
-            goes_on.set()
-            try:
-                return self._in_thread(read, self.engine.loop.run_in_background)
-            finally:
-                goes_on.clear()
-
-    def check(self) -> None:
-        """Raise Unavailable unless the database can be read and written, and its file is in its place."""
-        if not self.engine.check():
-            self.write(self.engine.probe)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.engine.close()
-
-    def _commit(
-        self, engine: Any, operation: Callable[..., T], *args: Any, in_thread: bool = False, **kwargs: Any
-    ) -> T:
-        """Run an operation in a transaction of its own, without waiting for the lock."""
-        tx = engine.begin(clock=self._clock)
-        if tx is None:
-            raise Busy
-        tx.in_thread = in_thread
-        try:
-            result = operation(tx, *args, **kwargs)
-            tx.commit()
-            return result
-        except BaseException as error:
-            tx.recover(error)
-            raise
-
-    def _in_thread(self, use: Callable[[Any], T], run: Callable[..., Any]) -> T:
-        def use_another() -> T:
-            with closing(self.engine.another(BUSY_SECONDS)) as engine:
-                return use(engine)
-
-        return in_thread(run, use_another)
-
-
-@contextmanager
-def _locked(lock: threading.Lock, until: float) -> Iterator[None]:
-    """Hold a lock; raise Busy if it is not free by then."""
-    if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
-        raise Busy
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-class PartlyApplied(Exception):
-    """An operation of a shared transaction has changed something before its error."""
-
-
-class Part:
-    """An operation of a shared transaction, and its result or error once that has ended."""
-
-    result: Any = None
-    error: BaseException | None = None
-    is_done = False  # or its request has ended
-    is_alone = False  # It gets a transaction of its own.
-    is_leader = False  # Its request runs the next transaction.
-
-    def __init__(self, operation: Callable[[Transaction], Any]):
-        self.operation = operation
-        self.called = threading.Event()  # set once it is done, or leads
-
-
-class GroupCommit:
-    """Runs operations in transactions on one connection, one transaction at a time.
-
-    Operations that arrive during a transaction wait for its end. The request of the first of them then leads: it runs
-    all of them in one transaction. An error of an operation is its own. If it has changed something before, which is
-    rare, the transaction is rolled back, and each of them runs again alone: savepoints would cost every creation 3 %.
-    """
-
-    def __init__(self, engine: Any, clock: Clock):
-        self.waiting: list[Part] = []
-        self._engine = engine
-        self._clock = clock
-        self._mutex = threading.Lock()  # of `waiting` and `_has_leader`
-        self._has_leader = False
-
-    def run(self, operation: Callable[[Transaction], Any]) -> Any:
-        """Run `operation` in a transaction; return its result once that is on disk.
-
-        Raises its errors, and Unavailable if another program holds the lock for BUSY_SECONDS, or the database fails.
-        """
-        deadline = time.monotonic() + BUSY_SECONDS
-        part = Part(operation)
-        with self._mutex:
-            self.waiting.append(part)
-            part.is_leader = not self._has_leader
-            self._has_leader = True
-        try:
-            if not part.is_leader:
-                part.called.wait()
-            while not part.is_done:
-                self._gather()
-                self._commit(deadline)
-        finally:
-            self._leave(part)
-        try:
-            if part.error:
-                raise part.error
-            return part.result
-        finally:
-            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
-
-    def _leave(self, part: Part) -> None:
-        """Let the next request lead. The operation of an interrupted one does not run."""
-        with self._mutex:
-            part.is_done = True
-            if part in self.waiting:
-                self.waiting.remove(part)
-            if part.is_leader:
-                self._has_leader = bool(self.waiting)
-                for following in self.waiting[:1]:
-                    following.is_leader = True
-                    following.called.set()
-
-    def _gather(self) -> None:
-        """Wait for requests that have arrived, so that they can join."""
-        until = time.monotonic() + GATHER_SECONDS
-        time.sleep(0)
-        while self._engine.loop.requests_wait() and time.monotonic() < until:
-            time.sleep(0)
-
-    def _commit(self, deadline: float) -> None:
-        tx = self._begin(deadline)
-        if tx is None:
-            return
-        taken: list[Part] = []
-        commits = False
-        try:
-            self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
-            commits = True
-            tx.commit()
-        except PartlyApplied as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
-            for part in taken:
-                part.is_alone, part.error = True, None
-            with self._mutex:
-                self.waiting[:0] = [part for part in taken if not part.is_done]
-            tx.recover(error)
-        except Exception as error:
-            _end(taken, error)
-            tx.recover(error)
-        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
-            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
-            tx.recover(error)
-            raise
-        else:
-            _end(taken)
-
-    def _begin(self, deadline: float) -> Transaction | None:
-        """Begin a transaction. If the database fails, all operations that wait have ended."""
-        try:
-            while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
-                if time.monotonic() > deadline:
-                    raise Busy
-                time.sleep(LOCK_POLL_SECONDS)
-            return tx
-        except Busy:
-            raise
-        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
-            with self._mutex:
-                waiting, self.waiting = self.waiting, []
-            _end(waiting, error)
-            return None
-
-    def _run(self, tx: Transaction, taken: list[Part]) -> None:
-        """Run waiting operations until the transaction is full."""
-        count = 1 if self.waiting[0].is_alone else len(self.waiting)
-        until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
-        while self.waiting and len(taken) < count and (not taken or time.monotonic() < until):
-            part = self.waiting.pop(0)
-            taken.append(part)
-            changes = tx.changes
-            try:
-                part.result = part.operation(tx)
-            except Exception as error:
-                if count == 1 or tx.is_fatal(error):
-                    raise
-                if tx.changes != changes:
-                    raise PartlyApplied from error
-                clear_frames(error.__traceback__)  # Many errors must not keep as many large posts.
-                part.error = error
-
-
-def _end(parts: list[Part], error: Exception | None = None) -> None:
-    """Wake the requests of operations whose transaction has ended; with `error`, none of them is written."""
-    for part in parts:
-        part.error = error or part.error
-        part.is_done = True
-        part.called.set()

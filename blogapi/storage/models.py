@@ -1,8 +1,8 @@
 """The tables as Peewee models; schema.sql defines them."""
 
-from peewee import AutoField, BlobField, CompositeKey, IntegerField, Model, Table, TextField
+from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, Table, TextField
 
-from blogapi.storage.query import AsBytes
+from blogapi.storage.query import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
@@ -177,6 +177,16 @@ class WebhookOptions(BaseModel):
     headers = TextField()
     after_seconds = IntegerField()
     body = TextField()
+
+
+# A webhook with its options, if it has any
+WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
+# The webhooks that get events. Every change needs them: on PostgreSQL, they come with the lock.
+ACTIVE_WEBHOOKS = Prepared(
+    Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
+    .join(*WITH_OPTIONS)
+    .where(Webhook.active == 1)
+)
 
 
 class Event(BaseModel):

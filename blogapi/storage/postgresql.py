@@ -4,7 +4,7 @@ Only one transaction in the whole cluster writes at a time, so code that relies 
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from contextvars import Context
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Self
 import psycopg
 from peewee import SQL, PostgresqlDatabase
 
-from blogapi.storage import PLAIN, Loop, webhooks
+from blogapi.storage import PLAIN, Loop
 from blogapi.storage.connections import (
     LOCK_TIMEOUT_SECONDS,
     UNLIMITED,
@@ -24,9 +24,9 @@ from blogapi.storage.connections import (
     reason,
 )
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
-from blogapi.storage.engine import Clock, Transaction
+from blogapi.storage.engine import Clock, Engine, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
-from blogapi.storage.models import BaseModel
+from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
 from blogapi.storage.query import Dialect, Prepared, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
@@ -52,7 +52,7 @@ class ServerDatabase(PostgresqlDatabase):
         self._connections.give(conn)
 
 
-class Postgresql:
+class Postgresql(Engine):
     """A database of PostgreSQL, and a few kept connections to it."""
 
     dialect = "postgresql"
@@ -72,17 +72,14 @@ class Postgresql:
         self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
 
     def open(self, create: bool = True) -> bool:
-        """Connect; return whether the database was empty, and was set up. Raises Unavailable."""
         with self._setting_up("use", create) as (_, was_empty):
             self.peewee.bind(BaseModel.__subclasses__())
             return was_empty
 
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with a connection of its own, for another thread, which can wait for the lock."""
         return type(self)(self.url, 1, wait_seconds)
 
     def close(self) -> None:
-        """Close all connections that are not in use."""
         self.peewee.close()
         self.connections.close()
         if self._leader is not None:
@@ -91,11 +88,9 @@ class Postgresql:
     # Queries
 
     def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
-        """Run a query; return its first row, or None. Raises Unavailable."""
         return next(self.rows(query, values), None)
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; yield its rows. Raises Unavailable."""
         try:
             connection, (result,) = self._run([query], values)
         except NoRow:
@@ -104,9 +99,8 @@ class Postgresql:
         return iter(result.rows)
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
-        """Begin a transaction that writes; return None if the lock is not free in time. Raises Unavailable."""
         seconds = max(wait_seconds, self._wait_seconds)
-        statements = [BEGIN, LIMIT, LOCK, webhooks.ACTIVE]
+        statements = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
             statements.remove(LIMIT)  # It is as the connection has it.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
@@ -133,13 +127,11 @@ class Postgresql:
         return self._run(queries, values, retry=False)
 
     def shrink(self) -> None:
-        """Do nothing: PostgreSQL does this by itself."""
+        pass  # PostgreSQL does this by itself.
 
-    def check(self) -> bool:
-        """Return True if the database can be written; else raise Unavailable."""
+    def check(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
             raise Unavailable("the server is a standby", RETRY_SECONDS)
-        return True
 
     def is_leader(self) -> bool:
         """Return whether this process is the leader, which sends webhooks and publishes posts. Raises Unavailable.
@@ -158,16 +150,13 @@ class Postgresql:
     # The whole of it
 
     def size(self) -> int:
-        """Return how many bytes it takes on disk. Raises Unavailable."""
         return self.row(SQL("SELECT pg_database_size(current_database())"), {})[0]
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy as a SQLite file, even during writes. Raises OSError, Unavailable."""
         copy(self, Sqlite(path))
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:
-        """Open the contents as of one moment, even during writes. Raises Unavailable."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
@@ -178,7 +167,6 @@ class Postgresql:
 
     @contextmanager
     def filling(self) -> Iterator[PostgresConnection]:
-        """Set up an empty database, and fill it. Raises Unavailable."""
         with self._setting_up("write", create=True) as (connection, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")
@@ -212,7 +200,7 @@ class PostgresTransaction(Transaction):
 
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
         super().__init__(engine, clock)
-        self._known = {webhooks.ACTIVE: active.rows}
+        self._known = {ACTIVE_WEBHOOKS: active.rows}
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []

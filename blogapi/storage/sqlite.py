@@ -14,7 +14,7 @@ from peewee import SQL, SqliteDatabase
 
 from blogapi.storage import PLAIN, Loop
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
-from blogapi.storage.engine import Transaction
+from blogapi.storage.engine import Engine, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.query import Dialect, Query
@@ -64,7 +64,7 @@ class FileDatabase(SqliteDatabase):
         return self._open()
 
 
-class Sqlite:
+class Sqlite(Engine):
     """A database file, and one kept connection to it, or one for each thread if requests run in threads.
 
     Waiting for a lock in SQLite would stop the whole process, so it waits for `wait_seconds` only, and the caller of
@@ -148,7 +148,6 @@ class Sqlite:
             raise self.failure(error) from error
 
     def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
-        """Run a query; return its first row, or None. Raises Unavailable."""
         cursor = self.run(query, values)
         try:
             return cursor.fetchone()
@@ -156,7 +155,6 @@ class Sqlite:
             raise self.failure(error) from error
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; yield its rows. Raises Unavailable, also half-way."""
         cursor = self.run(query, values)
         try:
             yield from cursor
@@ -164,7 +162,6 @@ class Sqlite:
             raise self.failure(error) from error
 
     def begin(self, wait_seconds: float = 0, clock: Callable[[], float] = time.time) -> "SqliteTransaction | None":
-        """Begin a transaction that writes; return None if another program holds the lock. Raises Unavailable."""
         try:
             self._check_files()
             self.connection.execute("BEGIN IMMEDIATE")
@@ -176,10 +173,6 @@ class Sqlite:
 
     @contextmanager
     def limited(self, goes_on: Callable[[], bool]) -> Iterator[None]:
-        """Let all queries of this block read as of one moment, and interrupt them once `goes_on` returns False.
-
-        An interrupted query raises Unavailable.
-        """
         self.run(SQL("BEGIN"), {})
         self.connection.set_progress_handler(lambda: not goes_on(), LOOK_STEPS)
         try:
@@ -224,45 +217,33 @@ class Sqlite:
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
 
-    def check(self) -> bool:
-        """Return whether the last write reached the disk.
-
-        Raises Unavailable if the database cannot be read, its file is not in its place, or the disk is full.
-        """
+    def check(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
         self._check_files()
         if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
             raise Unavailable("the disk is full")
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
-        return not self.write_failed
-
-    def probe(self, transaction: Transaction) -> None:
-        """Write something that changes nothing."""
-        transaction.execute(SQL(f"PRAGMA user_version = {VERSION}"))
+        if self.write_failed:  # Another write, which changes nothing, shows whether the next ones would fail.
+            write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def is_leader(self) -> bool:
-        """Return True: there is only one process."""
-        return True
+        return True  # There is only one process.
 
     # The whole of it
 
     def size(self) -> int:
-        """Return how many bytes the database has on disk."""
         return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy, of any version, even during writes. Raises OSError, Unavailable."""
         with read_file(self.path) as connection:
             write_backup(connection, path)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteContents]:
-        """Open the contents as of one moment, even during writes. Raises Unavailable."""
         with read_file(self.path) as connection:
             connection.execute("BEGIN")
             yield connection
 
     def filling(self) -> AbstractContextManager[SqliteContents]:
-        """Set up a new database, and fill it. Raises Unavailable, OSError."""
         return fill_file(self.path)
 
     def open_connection(self) -> sqlite3.Connection:

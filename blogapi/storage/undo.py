@@ -11,7 +11,8 @@ from typing import NamedTuple
 from blogapi.post import STATUSES
 from blogapi.storage import documents, posts, revisions, slugs
 from blogapi.storage.batches import write_each
-from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, ApiKey, Post, Retagging, Revision
 from blogapi.storage.posts import Fields

@@ -13,13 +13,13 @@ from datetime import timedelta
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from peewee import JOIN, Case, Expression, fn
+from peewee import Case, Expression, fn
 
 from blogapi.clock import earlier
 from blogapi.storage import documents, keys
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import Delivery, Event, Webhook, WebhookOptions
+from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
 from blogapi.storage.query import AsBytes, Param, Prepared, params
 
 MAX_WEBHOOKS = 50
@@ -101,9 +101,8 @@ def find(reader: Reader, webhook_id: int) -> KnownWebhook:
 
 
 _options = WebhookOptions.headers, WebhookOptions.after_seconds, WebhookOptions.body
-_with_options = (WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id)
 _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at, *_options).join(
-    *_with_options
+    *WITH_OPTIONS
 )
 
 
@@ -170,7 +169,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events, in this order, for webhooks that subscribe to them. A post in `data` is sent without content."""
     for name in types:
-        active = tx.rows_once(ACTIVE)
+        active = tx.rows_once(ACTIVE_WEBHOOKS)
         receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
         if receivers:
             _record(tx, name, data, receivers)
@@ -199,11 +198,6 @@ def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     return due or earlier(tx.now, timedelta(seconds=-after_seconds))
 
 
-ACTIVE = Prepared(
-    Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
-    .join(*_with_options)
-    .where(Webhook.active == 1)
-)
 _add_event = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
 # What is due at once has no time in next_attempt_at, as the clock may be set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
@@ -290,7 +284,7 @@ _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("no
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
 _due_webhooks = Prepared(
     Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
-    .join(*_with_options)
+    .join(*WITH_OPTIONS)
     .where(Webhook.active == 1, _has_due)
 )
 _messages = (

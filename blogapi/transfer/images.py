@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from blogapi.images import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
 from blogapi.storage import images
 from blogapi.storage.batches import write_each
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.images import IMAGE_ID, PART_BYTES
 from blogapi.transfer.content import IS_RELATIVE, with_images
 

@@ -11,7 +11,8 @@ from blogapi.images import InvalidImage, UnsupportedImage
 from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
 from blogapi.storage.batches import write_each
-from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, Rejected
 from blogapi.transfer.sources import Failure, Item
 

@@ -18,8 +18,8 @@ from werkzeug.http import parse_accept_header
 
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import MarkdownFile, parse, render
+from blogapi.storage.database import Database
 from blogapi.storage.documents import etag
-from blogapi.storage.engine import Database
 from blogapi.storage.idempotency import IdempotencyKey
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY

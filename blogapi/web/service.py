@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop, engine_for, webhooks
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.images import total_bytes
 from blogapi.web.limiter import FixedWindow, Uploads
 

@@ -14,7 +14,7 @@ from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, Multip
 
 from blogapi.images import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.storage import images, in_thread
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.images import PART_BYTES, StoredImage
 from blogapi.web.request import Request, Unsupported

@@ -12,7 +12,7 @@ from contextlib import suppress
 from blogapi.clock import ClockWatch, rfc3339
 from blogapi.config import Config
 from blogapi.storage import PLAIN, Loop, history, idempotency, images, posts, publication, search, webhooks
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.webhooks import GONE, Attempt, Message
 from blogapi.webhooks.endpoint import AttemptResult, Endpoint

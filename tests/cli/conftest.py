@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.storage import lists
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.storage import keys
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.service import BIN, unmeasured
 

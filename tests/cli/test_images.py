@@ -6,7 +6,7 @@ import pytest
 
 from blogapi.clock import earlier
 from blogapi.storage import engine_for, images, posts
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.images import StoredImage
 
 CONTENT = b"a" * images.PART_BYTES + b"b"

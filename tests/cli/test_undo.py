@@ -7,7 +7,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.storage import posts
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import stored
 from tests.service import eventually

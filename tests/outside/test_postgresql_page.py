@@ -9,7 +9,7 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from blogapi.storage import posts
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
 from tests.pages import Page

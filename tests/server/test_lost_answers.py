@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from blogapi.storage import Loop, engine_for
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER, WRITER

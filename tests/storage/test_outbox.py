@@ -16,7 +16,7 @@ from tests.conftest import NOON
 @contextmanager
 def locked(database, monkeypatch):
     """Let another program hold the database's lock, which nobody waits for."""
-    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0)
     other = database.engine.another(0)
     session = other.begin()
     yield

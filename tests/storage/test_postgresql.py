@@ -14,7 +14,7 @@ from peewee import SQL
 from blogapi.post import STATUSES
 from blogapi.storage import engine_for, keys, lists, posts, revisions, search
 from blogapi.storage.copy import SCHEMAS, VERSION
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post
 from blogapi.storage.search import index

@@ -9,7 +9,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.storage import engine_for, posts, webhooks
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post, PostTag
 from blogapi.storage.query import Param, Prepared

@@ -7,7 +7,8 @@ from operator import itemgetter
 from typing import Any
 
 from blogapi.storage import documents
-from blogapi.storage.engine import Database, Reader, Transaction
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.lists import Cursor, ListQuery, PostPage, page_of
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule

@@ -9,8 +9,8 @@ from werkzeug import exceptions
 
 from blogapi.post import STATUSES, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema, choice, is_slug
 from blogapi.storage import errors, idempotency, lists, posts, revisions, search, tags
+from blogapi.storage.database import Database
 from blogapi.storage.documents import dump
-from blogapi.storage.engine import Database
 from blogapi.storage.models import SCOPES
 from blogapi.storage.posts import PostRef
 from blogapi.storage.revisions import KeptPost

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from blogapi.storage import Loop
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import Sqlite
 

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import MIN_FREE_BYTES, Sqlite
 from tests.storage.sqlite.conftest import add
@@ -59,10 +60,11 @@ def test_the_disk_of_a_linked_database_must_have_room_and_not_that_of_the_link(p
     path.symlink_to(small_disk / "blog.db")
     with closing(Sqlite(path)) as engine:
         engine.open()
-        assert engine.check()
+        database = Database(engine)
+        database.check()
         (small_disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(small_disk).free - MIN_FREE_BYTES + 4096))
         with pytest.raises(Unavailable, match="the disk is full"):
-            engine.check()
+            database.check()
 
 
 def test_a_deleted_wal_is_logged_as_saved_only_when_it_is(database, path, other, caplog):

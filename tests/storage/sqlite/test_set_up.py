@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from blogapi.storage.copy import APPLICATION_ID, SCHEMAS, VERSION
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.sqlite import Sqlite
@@ -48,7 +49,7 @@ def test_a_program_that_has_the_database_for_itself_as_it_closes_it_is_waited_fo
     closes = threading.Timer(0.1, other.close)
     closes.start()
     with closing(engine.another(0)) as connected:
-        assert connected.check()
+        Database(connected).check()
     closes.join()
 
 

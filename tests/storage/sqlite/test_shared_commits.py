@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from blogapi.storage import Loop
-from blogapi.storage.engine import Database, _end
+from blogapi.storage.database import Database, _end
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import SqliteTransaction
@@ -21,7 +21,7 @@ from tests.storage.sqlite.conftest import add
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch):
     """On a busy machine, a shared transaction could end before all have joined it."""
-    monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 5)
+    monkeypatch.setattr("blogapi.storage.database.SHARED_SECONDS", 5)
 
 
 def write_together(database, other, operations):
@@ -129,7 +129,7 @@ def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine
 
 
 def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable, match="locked") as caught:
         database.write(add, "a")
@@ -196,7 +196,7 @@ def test_a_write_that_arrives_while_others_are_told_of_a_failure_does_not_wait_f
                 pass
 
     away = path.rename(path.with_name("away.db"))
-    monkeypatch.setattr("blogapi.storage.engine._end", end)
+    monkeypatch.setattr("blogapi.storage.database._end", end)
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(Unavailable, match="not at its path"):
             database.write(add, "a")
@@ -285,7 +285,7 @@ def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_tha
 
 
 def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.engine.SHARED_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.database.SHARED_SECONDS", 0)
     outcomes, commits = write_together(database, other, three())
     assert (sorted(outcomes.values()), sorted(slugs()), commits) == ([1, 2, 3], ["a", "b", "c"], 3)
 
@@ -295,7 +295,7 @@ def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypa
         def requests_wait(self):
             return len(database._group.waiting) < 5
 
-    monkeypatch.setattr("blogapi.storage.engine.GATHER_SECONDS", 5)
+    monkeypatch.setattr("blogapi.storage.database.GATHER_SECONDS", 5)
     engine.loop = Arriving()
     database = Database(engine)
     commits = []

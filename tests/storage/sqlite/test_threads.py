@@ -39,7 +39,7 @@ def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_eve
             database.write_in_thread(add, "b")
         assert len(started) == 1
 
-    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
     database.engine.loop = Loop()
     database.engine.loop.run_in_thread = run_in_thread
     database.write_in_thread(operation)
@@ -104,7 +104,7 @@ def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(d
             pass
         time.sleep(0.2)  # what it takes
 
-    monkeypatch.setattr("blogapi.storage.engine.LOCK_POLL_SECONDS", 0.1)
+    monkeypatch.setattr("blogapi.storage.database.LOCK_POLL_SECONDS", 0.1)
     writer = threading.Thread(target=database.write, args=(add, "b"))
     database.write_in_thread(slow)
     database.write_in_thread(add, "c")
@@ -122,7 +122,7 @@ def read_forever(reader):
 
 
 def test_a_read_in_a_thread_ends_in_time(database, slugs, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.1)
     with pytest.raises(Unavailable, match="interrupted") as caught:
         database.read_in_thread("client", read_forever)
     assert caught.value.retry_after == 1
@@ -170,7 +170,7 @@ def test_clients_that_read_for_long_do_not_keep_another_waiting(database):
 
 @pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
 def test_a_read_in_a_thread_does_not_wait_for_ever_for_others(database, monkeypatch, clients):
-    monkeypatch.setattr("blogapi.storage.engine.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.1)
     with pytest.raises(Unavailable, match="locked") as caught:
         read_during(database, *clients)
     assert caught.value.retry_after == 1

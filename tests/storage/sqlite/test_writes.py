@@ -5,7 +5,7 @@ import threading
 import pytest
 from peewee import SQL
 
-from blogapi.storage.engine import Database
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from tests.storage.sqlite.conftest import add
 
