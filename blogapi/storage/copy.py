@@ -227,7 +227,7 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
 def index_postgresql(connection: Any) -> None:
     """Index the words of all posts again, in the open transaction; damaged posts are left out."""
     connection.execute("DELETE FROM search")
-    for post_id, document in connection.rows("SELECT id, document FROM post"):
+    for post_id, document in connection.rows("SELECT id, convert_to(document, 'UTF8') FROM post"):
         with suppress(Damaged):
             post = documents.load(document)
             text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
