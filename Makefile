@@ -52,7 +52,7 @@ endif
 	@$(BIN)/pip install --quiet --require-hashes -r requirements.txt
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
-	@$(BIN)/python -c "from blogapi.cli.commands import python_build; print('Python', python_build())"
+	@$(BIN)/python -c "from blogapi.cli.doctor import python_build; print('Python', python_build())"
 
 .venv/postgresql: .venv/installed requirements-postgresql.txt
 	$(BIN)/pip install --quiet --require-hashes -r requirements-postgresql.txt

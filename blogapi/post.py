@@ -92,6 +92,7 @@ class Text(fields.String):
     }
     forbidden = CONTROL
     forbidden_bytes = in_ascii(CONTROL)
+    removed = ""  # these characters, at both ends
 
     def __init__(self, length: Length, *validators: Callable[[str], Any], **kwargs: Any):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
@@ -99,16 +100,12 @@ class Text(fields.String):
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         if type(value) is not str:  # A string needs none of marshmallow's other steps.
             return super().deserialize(value, attr, data, **kwargs)
-        text = self.trim(value)
+        text = value.strip(self.removed)
         self._validate(text)
         return text
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        return self.trim(super()._deserialize(value, attr, data, **kwargs))
-
-    def trim(self, text: str) -> str:
-        """Return a text as it is validated and stored."""
-        return text
+        return super()._deserialize(value, attr, data, **kwargs).strip(self.removed)
 
     def _validate_characters(self, text: str) -> None:
         # Most texts are ASCII or printable, which is known in a tenth of the time.
@@ -131,13 +128,11 @@ class Line(Text):
     default_error_messages = {"characters": "must be one line without control characters or unpaired surrogates"}
     forbidden = CONTROL_OR_BREAK
     forbidden_bytes = in_ascii(CONTROL_OR_BREAK)
+    removed = WHITE_SPACE
 
     def __init__(self, maximum: int):
         bounds = f"One line of 1 to {maximum} characters, without the white space around it; at least one is visible."
         super().__init__(length(1, maximum), visible, required=True, **about(bounds, pattern=LINE))
-
-    def trim(self, text: str) -> str:
-        return text.strip(WHITE_SPACE)
 
 
 class Url(Text):

@@ -2,21 +2,14 @@
 
 import io
 import os
-import platform
-import shutil
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from http.client import HTTPException
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.error import URLError
-from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import click
 import segno
@@ -24,17 +17,22 @@ import segno
 import blogapi
 from blogapi.clock import earlier
 from blogapi.config import Config
-from blogapi.server.start import OTHERS, SETTINGS, refuse_taken_address, url_file
-from blogapi.storage import engine_for, images, publication
+from blogapi.server.start import SETTINGS, refuse_taken_address, url_file
+from blogapi.storage import engine_for, images
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
 from blogapi.storage.database import Database
 from blogapi.storage.errors import KeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
-LAZY = ("export", "import", "undo")  # in blogapi.cli.transfer
+# These are imported when they are called: the others do without parsers of Markdown and HTML.
+LAZY = {
+    "doctor": "blogapi.cli.doctor:doctor",
+    "export": "blogapi.cli.transfer:export_posts",
+    "import": "blogapi.cli.transfer:import_posts",
+    "undo": "blogapi.cli.transfer:undo_posts",
+}
 ITEMS_A_LINE = 1000  # of progress
-ROOM_BYTES = 100 * 1024 * 1024  # that should be free
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -48,13 +46,13 @@ Once the server runs, this creates a post:
 
 
 class LazyGroup(click.Group):
-    """Commands of which some are imported when they are called: the others do without parsers of Markdown and HTML."""
+    """Commands of which those in LAZY are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *LAZY])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return resolve_name(f"blogapi.cli.transfer:{name}_posts") if name in LAZY else super().get_command(ctx, name)
+        return resolve_name(LAZY[name]) if name in LAZY else super().get_command(ctx, name)
 
 
 @click.group(name="blogapi", cls=LazyGroup)
@@ -265,98 +263,3 @@ def openapi() -> None:
     with TemporaryDirectory() as folder:
         app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
         click.echo(app.test_client().get("/openapi.json").text)
-
-
-@command_line.command()
-def doctor() -> None:
-    """Check the installation.
-
-    Print a line for each check. The exit status is 1 if something is wrong.
-    """
-    config = Config.from_environ(os.environ)
-    is_file = isinstance(config.database, Path) and config.database.exists()
-    failed = False
-    for name, check in ((FILE_CHECKS if is_file else {}) | CHECKS).items():
-        try:
-            click.echo(f"{name}: ok, {check(config)}")
-        except (OSError, Unavailable, ValueError) as error:
-            click.echo(f"{name}: WRONG: {error}")
-            failed = True
-    sys.exit(1 if failed else 0)
-
-
-def _database(config: Config) -> str:
-    with opened() as database:
-        database.check()
-        return database.engine.name
-
-
-def python_build(config: Config | None = None) -> str:
-    """Return the version of Python, and whether it is slower than it could be. Distributions build theirs well."""
-    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in (
-        sysconfig.get_config_var("CONFIG_ARGS") or ""
-    )
-    slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
-    return platform.python_version() + ("" if is_optimized else slow)
-
-
-def _permissions(config: Config) -> str:
-    if config.database.stat().st_mode & OTHERS:
-        raise ValueError(f"other users can read the database: chmod 600 {config.database}")
-    for path in (config.database, config.database.absolute().parent):
-        if not os.access(path, os.R_OK | os.W_OK):
-            raise ValueError(f"this user cannot write {path}")
-    return "the database is for its owner only"
-
-
-def _space(config: Config) -> str:
-    free = shutil.disk_usage(config.database.absolute().parent).free
-    needed = max(ROOM_BYTES, config.database.stat().st_size)
-    if free < needed:
-        raise ValueError(f"{free // 1024**2:,} MiB are free; a backup needs {needed // 1024**2:,}")
-    return f"{free // 1024**2:,} MiB are free"
-
-
-def _clock(config: Config) -> str:
-    with opened() as database:
-        if latest := publication.later_than_now(database):
-            raise ValueError(f"it is {database.now}, but a post is from {latest}")
-        return database.now
-
-
-def _images(config: Config) -> str:
-    with opened() as database:
-        used = images.total_bytes(database) / 1024**2
-    if used > config.images_mb * 0.95 and config.images_mb:
-        raise ValueError(f"{used:,.0f} of {config.images_mb:,} MiB are used; raise BLOGAPI_IMAGES_MB")
-    return f"{used:,.0f} of {config.images_mb:,} MiB are used"
-
-
-def _url(config: Config) -> str:
-    try:
-        with urlopen(f"{config.url}/healthz", timeout=5):
-            return config.url
-    except (HTTPException, URLError) as error:
-        cause = getattr(error, "reason", "the answer is not HTTP")
-        reason = getattr(cause, "strerror", None) or cause
-        raise ValueError(f"{config.url}/healthz: {reason}; is the server running?") from None
-
-
-def _proxies(config: Config) -> str:
-    url = urlsplit(config.url)
-    if url.hostname in ("127.0.0.1", "::1", "localhost") or config.trusted_proxies:
-        return "trusted" if config.trusted_proxies else "none"
-    if url.scheme == "http":
-        raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
-    raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
-
-
-FILE_CHECKS = {"permissions": _permissions, "free space": _space}
-CHECKS = {
-    "Python": python_build,
-    "database": _database,
-    "clock": _clock,
-    "images": _images,
-    "BLOGAPI_URL": _url,
-    "proxies": _proxies,
-}

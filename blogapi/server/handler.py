@@ -128,7 +128,7 @@ class Handler:
         # A single chunk is not copied. What is no list is sent in pieces.
         status, headers, content = *response, b"".join(chunks) if type(chunks) is list else chunks
         info = request.info
-        if info.key_name:
+        if info.key_name and key:  # It can have come in the body.
             self.shared.keys.add(key)
         elif status.startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(key)

@@ -166,23 +166,30 @@ class HttpRequest(message.Request):
             return
         if rest:
             self.unreader.unread(rest)
+        self._recall_line(line)
+        self._recall_fields(fields)
+
+    def _recall_line(self, line: bytes) -> None:
         if line in LINES:
             self.method, self.uri, self.path, self.query, self.version = LINES[line]
-        else:
-            if match := PLAIN_LINE.fullmatch(line):
-                self.method, self.uri, self.path, query, minor = map(bytes_to_str, match.groups(b""))
-                self.query, self.version = query, (1, int(minor))
-            else:
-                self.parse_request_line(line)
-            remember(LINES, line, (self.method, self.uri, self.path, self.query, self.version))
-        if fields in FIELDS:
-            self.fields = FIELDS[fields]
-            self.reader = gunicorn_body.LengthReader(self.unreader, int(self.fields.environ.get("CONTENT_LENGTH", 0)))
             return
-        self.headers = self.parse_headers(fields) if fields else []
+        if match := PLAIN_LINE.fullmatch(line):
+            self.method, self.uri, self.path, self.query, minor = map(bytes_to_str, match.groups(b""))
+            self.version = 1, int(minor)
+        else:
+            self.parse_request_line(line)
+        remember(LINES, line, (self.method, self.uri, self.path, self.query, self.version))
+
+    def _recall_fields(self, block: bytes) -> None:
+        if block in FIELDS:
+            self.fields = FIELDS[block]
+            length = int(self.fields.environ.get("CONTENT_LENGTH", 0))
+            self.reader = gunicorn_body.LengthReader(self.unreader, length)
+            return
+        self.headers = self.parse_headers(block) if block else []
         self.set_body_reader()
         if not self.fields.depend_on_version:
-            remember(FIELDS, fields, self.fields)
+            remember(FIELDS, block, self.fields)
 
     def parse_request_line(self, line_bytes: bytes) -> None:
         """Percent-encode bytes of the target beyond ASCII, which curl sends as they are."""
@@ -217,7 +224,7 @@ class HttpRequest(message.Request):
 
     def _ask(self) -> None:
         self.asked = True
-        if self.info.key_name:
+        if self.info.key_name and self.key:
             self.connection.shared.keys.add(self.key)
         self.connection.identify(self.key, self.info.is_known)
         length = getattr(self.reader, "length", 0)

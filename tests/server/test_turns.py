@@ -39,13 +39,28 @@ def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(tmp_path)
     handler.service.database.close()
 
 
+def test_a_key_in_a_body_makes_no_key_of_the_header_known(tmp_path):
+    app = create_app(Config(database=tmp_path / "blog.db"), loop=EventLoop())
+    handler = Handler(app, app.extensions[EXTENSION])
+    body = f"h=entry&content=A&access_token={add_key(handler.service.database, 'a')}"
+    head = f"POST /micropub HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+    send(handler, f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}", b"HTTP/1.1 201 ")
+    assert handler.shared.keys == set()
+    handler.service.database.close()
+
+
 def ask(handler, target, key):
-    """Send a request over a connection of its own; return when it is answered."""
+    """Send a request with a key; return when it is answered."""
+    send(handler, f"GET {target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n", b"HTTP/1.1 ")
+
+
+def send(handler, text, answer):
+    """Send a request over a connection of its own; return when it has its answer."""
     ours, theirs = gevent.socket.socketpair()
     serving = gevent.spawn(handler, theirs, ("127.0.0.1", 1))
     with ours:
-        ours.sendall(f"GET {target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
-        assert ours.recv(100).startswith(b"HTTP/1.1 ")
+        ours.sendall(text.encode())
+        assert ours.recv(100).startswith(answer)
     serving.join(5)
     theirs.close()
 

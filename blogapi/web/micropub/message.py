@@ -103,6 +103,7 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
     values: list[bytes] = []
     files: list[Upload] = []
     is_file, size, limit = False, 0, MAX_STRANGER_BYTES
+    new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
 
     def decoded() -> list[tuple[str, str]]:
         return [(name, value.decode(errors="replace")) for name, value in zip(names, values, strict=True)]
@@ -122,8 +123,7 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
                 raise BadRequest(f"body: must have at most {MAX_FILES} files")
             if not files:
                 opened.enter_context(request.service.uploads.place(request.digest))
-            file = TemporaryFile(buffering=0, dir=request.database.engine.folder)  # noqa: SIM115
-            files.append(Upload(event.name.removesuffix("[]"), event.filename, opened.enter_context(file)))
+            files.append(Upload(event.name.removesuffix("[]"), event.filename, opened.enter_context(new_file())))
             is_file = True
         elif isinstance(event, Field):
             names.append(event.name)
