@@ -173,7 +173,7 @@ def period(kind: str, days: int) -> timedelta:
 
 
 def check_link(reader: Reader, token: str) -> int:
-    """Return the days that a session lasts which a link opens. Raises NotFound unless a link has this token."""
+    """Return how many days the session of a link will last. Raises NotFound unless a link has this token."""
     found = find_session(reader, LINK, token)
     if found is None:
         raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
@@ -205,14 +205,14 @@ _sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownS
 
 
 def use_session(tx: Transaction, session: KnownSession) -> None:
-    """Note the use of a session, which then lasts its days again."""
+    """Record the use of a session, which extends it."""
     ends_at = later(tx.now, period(SESSION, session.days)) if session.days else session.ends_at
     used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
     tx.execute(used.where(OwnerSession.digest == session.digest))
 
 
 def claim_form(tx: Transaction, secret: str) -> None:
-    """Note that a form gave this secret. Raises Rejected if it did before: what was revoked stays so.
+    """Record that a form used this secret. Raises Rejected if one already did: what was revoked stays revoked.
 
     It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
     """

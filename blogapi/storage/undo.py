@@ -1,4 +1,4 @@
-"""Undo: all posts, or those that a key has changed, become again what they were at a time."""
+"""Undo: returning all posts, or those that a key changed, to their state at a given time."""
 
 import json
 import time
@@ -34,7 +34,7 @@ class Undone(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of a post: by whom, and what was before."""
+    """A change of a post: its author, and the version before it."""
 
     author: str
     version: int | None  # None if there was no post, 0 if it is not kept
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A post as it is and as it was, {} for no post; or why it must be left."""
+    """The present and the earlier state of a post, {} for no post; or the reason to leave it."""
 
     present: Fields
     target: Fields
@@ -83,7 +83,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
 
 
 def undo_tag(tx: Transaction, changed_at: str, author: str) -> int:
-    """Undo what an author did at a time with a tag in every post; return in how many posts.
+    """Undo what an author did to a tag in every post at a given time; return the number of posts.
 
     Posts that were changed since are left.
     """

@@ -74,7 +74,7 @@ class Request(flask.Request):
         self.info: RequestInfo = environ.get(INFO) or RequestInfo()
 
     def __getattr__(self, name: str) -> Any:
-        """Have Werkzeug parse the rest the first time that something of it is asked for: few requests need it."""
+        """Let Werkzeug parse the rest when something of it is first needed: few requests need it."""
         if name not in PARSED or name in self.__dict__:
             return super().__getattribute__(name)  # raises the AttributeError, also one from inside a property
         super().__init__(self.environ)
