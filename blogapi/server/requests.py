@@ -132,6 +132,15 @@ def remember(known: dict[bytes, Any], part: bytes, parsed: Any) -> None:
     known[part] = parsed
 
 
+def split_head(data: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Return the request line, the header fields and what follows them; None if the head is long or not complete."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    line, _, fields = head.partition(b"\r\n")
+    if not end or not line or b"\n" in line or len(head) > REMEMBERED_BYTES:
+        return None
+    return line, fields, rest
+
+
 class HttpRequest(message.Request):
     """A request, which is also its `wsgi.input`. If it cannot be read, the exception has it as `request`."""
 
@@ -158,12 +167,13 @@ class HttpRequest(message.Request):
         data = self.unreader.read()
         if not data:
             raise StopIteration
-        head, end, rest = data.partition(b"\r\n\r\n")
-        line, _, fields = head.partition(b"\r\n")
-        if not end or not line or b"\n" in line or len(head) > REMEMBERED_BYTES:
+        parts = split_head(data)
+        if parts is None:
             self.unreader.unread(data)
+            del data  # It may take long until the rest arrives.
             super().__init__(self.cfg, self.unreader, self.peer_addr)
             return
+        line, fields, rest = parts
         if rest:
             self.unreader.unread(rest)
         self._recall_line(line)

@@ -117,7 +117,7 @@ def test_without_a_thread_that_connects_it_is_unavailable_for_a_while(url):
             raise RuntimeError("can't start new thread")
 
     with pytest.raises(Unavailable, match="can't start new thread") as caught:
-        engine_for(url, loop=Full()).check()
+        Database(engine_for(url, loop=Full())).check()
     assert caught.value.retry_after == 1
 
 
