@@ -16,7 +16,7 @@ test: .venv/tested  # a few minutes: run it before each commit
 	$(PYTEST)
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
-	$(PYTEST) -m slow
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m slow  # They wait for half of the time.
 	$(PYTEST) -q --over wsgiref $(LIFE)
 	$(PYTEST) -q --over waitress $(LIFE)
 
