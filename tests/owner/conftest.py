@@ -26,7 +26,8 @@ def window(browser, tmp_path):
 def axe(tmp_path_factory):
     """The script of axe-core, which finds what keeps people out."""
     folder, npm = tmp_path_factory.mktemp("axe"), shutil.which("npm")
-    command = [npm, "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "axe-core@4.14.1"]
+    options = ["--ignore-scripts", "--no-audit", "--fetch-retries=0"]  # Retries would take a minute for each module.
+    command = [npm, "install", "--prefix", folder, *options, "axe-core@4.14.1"]
     if not npm or subprocess.run(command, capture_output=True, timeout=120).returncode:
         pytest.skip("axe-core is not to be had from npm")
     return (folder / "node_modules/axe-core/axe.min.js").read_text()
