@@ -23,6 +23,7 @@ TIMES = ("published_at", "created_at", "updated_at")
 FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params")
 REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at", "params"}
 MAX_NAME = 60  # characters of a field's name in a message
+LONG = 10_000  # characters of a content
 
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
@@ -288,7 +289,9 @@ class PostInputSchema(StrictSchema):
             data = {name: value for name, value in data.items() if value != "" or name not in optional}
             if "params" in data and data["params"] == {}:
                 del data["params"]
-            if not kwargs and data.keys() <= self.load_fields.keys():
+            content = data.get("content")
+            is_long = isinstance(content, str) and len(content) > LONG  # To validate it twice would take too long.
+            if not kwargs and not is_long and data.keys() <= self.load_fields.keys():
                 with suppress(ValidationError):
                     return dict(self._loaded(data))
         return super().load(data, **kwargs)
