@@ -25,13 +25,13 @@ def server(tmp_path_factory):
 
 def lines(server, mark):
     """The lines of the log that came after the request with a mark."""
-    return re.findall(r"^20\S+Z 127.*", server.log.rpartition(mark)[2], re.MULTILINE)
+    return re.findall(r"^20\S+Z 127.*", server.log.partition(mark)[2], re.MULTILINE)
 
 
 def refused(server, data, end=False):
     """Send a request that must be refused; return the answer."""
     mark = f"/healthz?{next(marks)}"
-    server.request("GET", mark)  # One process: the lines of earlier requests are written by now.
+    server.request("GET", mark)
     status, headers, body = server.raw(data.replace(b"{key}", server.key.encode()), end)
     assert headers["Content-Type"] == "application/json"
     assert headers["Cache-Control"] == "private, no-cache"
