@@ -11,8 +11,7 @@ import gevent
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
 from blogapi.config import Config
-from blogapi.server.worker import Turns
-from blogapi.storage import CLIENT
+from blogapi.server.worker import CLIENT, Turns
 
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # of a message, which need no reservation

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,6 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.log import LogWriter
-from blogapi.storage import CLIENT
 from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
@@ -36,6 +36,9 @@ NICE = 10  # of these threads: with two processors, searches would take most of 
 THREADS = 256  # while some wait for a slow name server, others must be free
 
 Waiting = OrderedDict[str, deque[greenlet]]
+SERVICE = "", True
+# The client of the current request: its name, and whether it has a key
+CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
 
 
 class Worker(GeventWorker):
@@ -227,12 +230,11 @@ class EventLoop:
         self.turns = Turns()
         threadpool = gevent.get_hub().threadpool
         threadpool.maxsize = THREADS
-        self.run_in_thread = threadpool.apply
-        self.background = ThreadPool(BACKGROUND_THREADS)
+        self.threads, self.background = threadpool, ThreadPool(BACKGROUND_THREADS)
 
-    def run_in_background(self, function: Callable, arguments: tuple) -> Any:
-        """Run a function in a thread at a low priority."""
-        return self.background.apply(_at_low_priority, (function, arguments))
+    def run_in_thread(self, function: Callable[[], Any], in_background: bool) -> Any:
+        """Return the result of a function, while others run."""
+        return self.background.apply(_at_low_priority, [function]) if in_background else self.threads.apply(function)
 
     def wait_for_socket(self, file: int, events: int) -> int:
         """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
@@ -252,7 +254,7 @@ class EventLoop:
         return bool(self.turns.waiting[True])
 
 
-def _at_low_priority(function: Callable, arguments: tuple) -> Any:
+def _at_low_priority(function: Callable[[], Any]) -> Any:
     if sys.platform == "linux":  # Elsewhere, all threads of a process have the same priority.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-    return function(*arguments)
+    return function()

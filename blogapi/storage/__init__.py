@@ -4,15 +4,12 @@ import importlib
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 
-SERVICE = "", True
-# For whom the process works: the name of a client, and whether it has a key
-CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
+T = TypeVar("T")
 
 
 class Loop:
@@ -23,13 +20,12 @@ class Loop:
     places = threading.Semaphore  # (size): in a server, clients take turns at it
     timeout = nullcontext  # (seconds): in a server, raises TimeoutError in a block that takes longer
 
-    def run_in_thread(self, function: Callable, arguments: tuple) -> Any:
-        """Return what the function returns; a server runs it in a thread of the operating system."""
-        return function(*arguments)
+    def run_in_thread(self, function: Callable[[], T], in_background: bool) -> T:
+        """Return the result of a function. A server runs it in a thread of the operating system.
 
-    def run_in_background(self, function: Callable, arguments: tuple) -> Any:
-        """Run a function as `run_in_thread` does, at a lower priority than requests. It must hold no lock."""
-        return self.run_in_thread(function, arguments)
+        In the background it has a lower priority than requests, and must hold no lock.
+        """
+        return function()
 
     def requests_wait(self) -> bool:
         """Return whether requests with a key, which can write, wait for their turn."""
@@ -39,8 +35,8 @@ class Loop:
 PLAIN = Loop()
 
 
-def in_thread(run: Callable[[Callable, tuple], Any], function: Callable[[], Any]) -> Any:
-    """Return the result of a function that a Loop's `run` runs in a thread.
+def in_thread(loop: Loop, function: Callable[[], T], *, in_background: bool = False) -> T:
+    """Run a function as `loop.run_in_thread` does.
 
     Raises the function's error, and Unavailable if no thread can be started: memory or processes have run out.
     """
@@ -52,7 +48,7 @@ def in_thread(run: Callable[[Callable, tuple], Any], function: Callable[[], Any]
             return None, error
 
     try:
-        result, error = run(outcome, ())
+        result, error = loop.run_in_thread(outcome, in_background)
     except RuntimeError as failure:
         raise Unavailable(failure, RETRY_SECONDS) from failure
     if error is not None:

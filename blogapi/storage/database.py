@@ -4,8 +4,9 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import chain, islice, takewhile
 from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -16,10 +17,12 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
 LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
 GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
+PATIENT_SECONDS = 60.0  # how long a step of `write_each` waits for others that write
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Database(Reader):
@@ -27,7 +30,7 @@ class Database(Reader):
 
     def __init__(self, engine: Engine, clock: Clock = time.time):
         super().__init__(engine, clock)
-        self._group = GroupCommit(engine, clock)
+        self.commits = GroupCommit(engine, clock)
         self._reading, self._writing = threading.Semaphore(engine.readers), threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
         self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
@@ -38,7 +41,7 @@ class Database(Reader):
         Nothing is kept if it raises. One that turns out to be slow is run again in a thread.
         """
         with suppress(NeedsThread):
-            return self._group.run(lambda tx: operation(tx, *args, **kwargs))
+            return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
         # Here, no traceback keeps what the operation has read.
         return self.write_in_thread(operation, *args, **kwargs)
 
@@ -57,7 +60,7 @@ class Database(Reader):
         def commit(engine: Engine) -> T:
             begun = time.monotonic()
             result = self._commit(engine, operation, *args, in_thread=True, **kwargs)
-            if self._group.waiting:
+            if self.commits.waiting:
                 ended = time.monotonic()
                 self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
             engine.shrink()
@@ -65,7 +68,35 @@ class Database(Reader):
 
         with _locked(self._writing, time.monotonic() + BUSY_SECONDS):
             time.sleep(max(0.0, self._next_write - time.monotonic()))
-            return self._in_thread(commit, self.engine.loop.run_in_thread)
+            return self._with_another(commit)
+
+    def write_each(
+        self, write: Callable[[Transaction, U], T], items: Sequence[U], seconds: float, pause: Callable[[], None]
+    ) -> Iterator[T]:
+        """Write items in transactions that take no more of them after `seconds`, with a pause after each transaction.
+
+        Each result is yielded once it is on disk. Waits PATIENT_SECONDS for others that write, then raises Unavailable.
+        """
+        done = 0
+
+        def write_some(tx: Transaction) -> list[T]:
+            until = time.monotonic() + seconds
+            others = takewhile(lambda _: time.monotonic() <= until, islice(items, done + 1, None))
+            return [write(tx, item) for item in chain([items[done]], others)]
+
+        deadline = time.monotonic() + PATIENT_SECONDS
+        while done < len(items):
+            try:
+                results = self.write(write_some)
+            except Unavailable as error:
+                if error.retry_after is None or time.monotonic() > deadline:
+                    raise
+                time.sleep(error.retry_after)
+            else:
+                pause()
+                done += len(results)
+                yield from results
+                deadline = time.monotonic() + PATIENT_SECONDS
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
@@ -87,9 +118,13 @@ class Database(Reader):
                 return operation(self, *args, **kwargs)
             goes_on.set()
             try:
-                return self._in_thread(read, self.engine.loop.run_in_background)
+                return self._with_another(read, in_background=True)
             finally:
                 goes_on.clear()
+
+    def in_background(self, function: Callable[[], T]) -> T:
+        """Return the result of a function that needs no database, and takes long; others are answered meanwhile."""
+        return in_thread(self.engine.loop, function, in_background=True)
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, and its file is in its place."""
@@ -115,12 +150,14 @@ class Database(Reader):
             tx.recover(error)
             raise
 
-    def _in_thread(self, use: Callable[[Engine], T], run: Callable[..., Any]) -> T:
+    def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
+        """Use another connection, in a thread."""
+
         def use_another() -> T:
             with closing(self.engine.another(BUSY_SECONDS)) as engine:
                 return use(engine)
 
-        return in_thread(run, use_another)
+        return in_thread(self.engine.loop, use_another, in_background=in_background)
 
 
 @contextmanager

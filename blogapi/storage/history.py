@@ -12,10 +12,9 @@ from typing import Literal
 from peewee import fn
 
 from blogapi.clock import earlier
-from blogapi.storage.engine import Transaction
+from blogapi.storage.engine import Param, Prepared, Transaction
 from blogapi.storage.errors import NeedsThread
 from blogapi.storage.models import Post, Retagging, Revision
-from blogapi.storage.query import Param, Prepared
 
 MAX_REVISIONS = 50  # of a post
 FEW_REVISIONS = 2  # can be deleted while others wait, regardless of their size

@@ -13,10 +13,9 @@ from peewee import Tuple, fn
 
 from blogapi.clock import earlier
 from blogapi.images import EXTENSIONS, ImageFile, read_image
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Unavailable
 from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
-from blogapi.storage.query import AsBytes, Param, Prepared, params
 
 PART_BYTES = 256 * 1024  # written in a transaction
 PIECE_BYTES = 64 * 1024  # read at a time

@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from blogapi.clock import later
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import KeyName, NotFound, NotUnique, Rejected
 from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, OwnerSession
-from blogapi.storage.query import Param, Prepared
 
 PREFIX = "blog_"
 MAX_NAME_LENGTH = 100

@@ -12,10 +12,9 @@ from peewee import SQL, Field, Ordering, Select, Window, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents
-from blogapi.storage.engine import Reader
+from blogapi.storage.engine import AsBytes, Param, Prepared, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
-from blogapi.storage.query import AsBytes, Param, Prepared
 
 PAGE_BYTES = 4 * 1024 * 1024
 READ_BYTES = 32 * 1024 * 1024  # of documents, for a page
@@ -239,13 +238,15 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, fou
 
 def counts(reader: Reader) -> dict[str, int]:
     """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
-    found = {status: reader.row(_count(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES}
+    found = {
+        status: reader.row(count_query(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES
+    }
     is_due = Schedule.published_at <= reader.now  # The database publishes them later.
-    due = min(reader.row(_count(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
+    due = min(reader.row(count_query(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
     return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
 
 
-def _count(query: Select) -> Select:
+def count_query(query: Select) -> Select:
     return Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
 
 

@@ -2,7 +2,7 @@
 
 from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, Table, TextField
 
-from blogapi.storage.query import AsBytes, Prepared
+from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"

@@ -24,10 +24,9 @@ from blogapi.storage.connections import (
     reason,
 )
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
-from blogapi.storage.engine import Clock, Engine, Transaction
+from blogapi.storage.engine import Clock, Dialect, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
-from blogapi.storage.query import Dialect, Prepared, Query, Statement
 from blogapi.storage.sqlite import Sqlite
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks

@@ -11,11 +11,10 @@ from typing import Any, Literal, NamedTuple
 from blogapi.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.post import FIELDS
 from blogapi.storage import documents, history, publication, search, slugs, tags, webhooks
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post
 from blogapi.storage.publication import is_due
-from blogapi.storage.query import Param, Prepared, params
 from blogapi.storage.search import index
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
@@ -71,7 +70,7 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
     Nothing of any other post is read: the time it takes would reveal that it exists.
     """
     now = reader.now
-    found = reader.row(_published_with_slug if isinstance(ref, str) else _published_with_id, ref=ref, now=now)
+    found = reader.row(published_with_slug if isinstance(ref, str) else published_with_id, ref=ref, now=now)
     if found is None:
         raise NotFound("post")
     return documents.as_of(now, *found)
@@ -100,8 +99,8 @@ _posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
 _with_id = Prepared(_posts.where(Post.id == Param("ref")))
 _with_slug = Prepared(_posts.where(Post.slug == Param("ref")))
 _published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | is_due)
-_published_with_id = Prepared(_published.where(Post.id == Param("ref")))
-_published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
+published_with_id = Prepared(_published.where(Post.id == Param("ref")))
+published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
 
 
 # Create

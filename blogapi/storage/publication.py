@@ -9,10 +9,9 @@ from typing import Any
 from peewee import fn
 
 from blogapi.storage import documents
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import InFuture, Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
-from blogapi.storage.query import Param, Prepared, params
 
 
 def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str | None:

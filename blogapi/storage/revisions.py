@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from peewee import Ordering, Tuple
 
 from blogapi.storage import documents, history, posts, slugs
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.lists import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
 from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
 from blogapi.storage.posts import Check, Fields, PostRef, accept
-from blogapi.storage.query import AsBytes
 
 RESTORED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # the fields that `restore` restores
 

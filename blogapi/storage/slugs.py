@@ -4,10 +4,9 @@ import re
 
 from slugify import slugify
 
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Prepared, Reader, Transaction
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import Post
-from blogapi.storage.query import Prepared
 
 NUMBERED_SLUG = 90  # characters of a slug that gets a number, at most
 # Titles are not HTML, and "it's" is one word.

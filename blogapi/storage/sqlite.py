@@ -14,10 +14,9 @@ from peewee import SQL, SqliteDatabase
 
 from blogapi.storage import PLAIN, Loop
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
-from blogapi.storage.engine import Engine, Transaction
+from blogapi.storage.engine import Dialect, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.query import Dialect, Query
 
 PRAGMAS = {
     "journal_mode": "wal",

@@ -16,10 +16,9 @@ from peewee import EXCLUDED, SQL, Case, Field, Node, Select, fn
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, history, search, webhooks
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
-from blogapi.storage.query import Param, Prepared, params
 from blogapi.text import fold
 
 BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff"  # before and after all characters of tags
@@ -63,7 +62,7 @@ def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None)
     """Return the tags between two, at most `limit`. A tag can have a row for each status: the newest post spells it."""
     values = {"now": reader.now, "limit": len(STATUSES) * limit, "first": first, "last": last}
     one_is_due = status == "scheduled" and reader.row(_any_due, now=values["now"]) is not None
-    groups = groupby(reader.rows(_tags(status, one_is_due), **values), itemgetter(0))
+    groups = groupby(reader.rows(tags_query(status, one_is_due), **values), itemgetter(0))
     return [_of_all_statuses(*group) for _, group in islice(groups, limit)]
 
 
@@ -73,7 +72,7 @@ def _of_all_statuses(*rows: TagRow) -> TagRow:
 
 
 @cache
-def _tags(status: str | None, one_is_due: bool = False) -> Prepared:
+def tags_query(status: str | None, one_is_due: bool = False) -> Prepared:
     """Return the query of the tags from `first` to `last`, with the parameters now and limit.
 
     A tag can have several rows. While a post is due, the tags of the posts that are still scheduled are counted.
@@ -146,7 +145,7 @@ def detach_all(tx: Transaction, post_id: int) -> None:
 
 def _detach_each(tx: Transaction, post_id: int, tags: list[tuple[str, str]]) -> None:
     rows = [{"tag": tag, "status": status, "post_id": post_id} for tag, status in tags]
-    for statement in (_count_down, _detach, _forget):
+    for statement in (count_down, _detach, _forget):
         tx.execute_many(statement, rows)
 
 
@@ -157,7 +156,7 @@ _is_newest = Tag.newest == Param("post_id")
 _with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with an index.
 _others = PostTag.select().where(_with_tag, PostTag.post_id < Param("post_id"))
 _next = _others.order_by(PostTag.post_id.desc()).limit(1)
-_count_down = Prepared(
+count_down = Prepared(
     Tag.update(
         {
             Tag.posts: Tag.posts - 1,

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from blogapi.post import STATUSES
 from blogapi.storage import documents, posts, revisions, slugs
-from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
@@ -73,7 +72,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         undo_post = partial(_undo_post, turn=turn, since=since, key=key, foreseen=foreseen)
         results = (undo_post(database, post_id) for post_id in waiting)
         if not dry_run:
-            results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
+            results = database.write_each(undo_post, waiting, STEP_SECONDS, pause)
         waiting = []
         for undone in filter(None, results):
             if undone.action:

@@ -17,10 +17,9 @@ from peewee import Case, Expression, fn
 
 from blogapi.clock import earlier
 from blogapi.storage import documents, keys
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
-from blogapi.storage.query import AsBytes, Param, Prepared, params
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
@@ -207,13 +206,13 @@ _add_delivery = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_i
 # Deliveries
 
 _known_columns = (getattr(Delivery, name) for name in KnownDelivery._fields[3:])
-_deliveries = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id)
-_deliveries = _deliveries.join(Event, on=Event.id == Delivery.event_id)
+deliveries_query = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id)
+deliveries_query = deliveries_query.join(Event, on=Event.id == Delivery.event_id)
 
 
 def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
     """Return the newest deliveries of a webhook, newest first."""
-    newest = _deliveries.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
+    newest = deliveries_query.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
     return [KnownDelivery._make(known) for *known, _ in reader.rows(newest.limit(limit))]
 
 
@@ -246,7 +245,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
     """Send an event to a webhook again, in any state. Raises NotFound, Rejected."""
     active = find(tx, webhook_id).active
-    found = tx.row(_deliveries.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
+    found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:
         raise NotFound("delivery")
     if not active:
@@ -262,7 +261,7 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 
 def due_webhooks(reader: Reader) -> list[tuple[int, str, str, dict[str, str], str]]:
     """Return the id, url, secret, headers and form of body of each active webhook with deliveries that are due."""
-    rows = reader.rows(_due_webhooks, now=reader.now)
+    rows = reader.rows(due_query, now=reader.now)
     return [(*row, json.loads(headers or "{}"), body or EVENT_BODY) for *row, headers, body in rows]
 
 
@@ -272,7 +271,7 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
     First attempts and repeated deliveries are ordered by event, retries by time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
-    first, retries = (iter(list(reader.rows(query, **values))) for query in (_first, _retries))
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (first_messages, retried_messages))
     messages: list[Message] = []
     for number in range(sent + 1, sent + limit + 1):
         sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
@@ -282,7 +281,7 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
-_due_webhooks = Prepared(
+due_query = Prepared(
     Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
     .join(*WITH_OPTIONS)
     .where(Webhook.active == 1, _has_due)
@@ -293,9 +292,9 @@ _messages = (
     .where(Delivery.webhook_id == Param("webhook_id"), Delivery.state == "pending")
     .limit(Param("limit"))
 )
-_first = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+first_messages = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
-_retries = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+retried_messages = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
@@ -345,10 +344,10 @@ def drop(tx: Transaction, webhook_id: int) -> int:
 def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
     """Delete deliveries, and the events that have none left; return how many."""
     removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
-    tx.execute_many(_remove_event, [{"event_id": event_id} for (event_id,) in removed])
+    tx.execute_many(remove_event, [{"event_id": event_id} for (event_id,) in removed])
     return len(removed)
 
 
 _of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # The primary key begins with it.
 _of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
-_remove_event = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))
+remove_event = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))

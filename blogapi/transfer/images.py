@@ -12,7 +12,6 @@ from urllib.parse import unquote
 
 from blogapi.images import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
 from blogapi.storage import images
-from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.images import IMAGE_ID, PART_BYTES
 from blogapi.transfer.content import IS_RELATIVE, with_images
@@ -142,7 +141,7 @@ class LocalImages:
 def write_patiently(database: Database, operation: Callable[..., Any], *arguments: Any) -> Any:
     """Run an operation in a transaction, as posts are imported: wait for others, and let them write afterwards."""
     pause = partial(time.sleep, PAUSE_SECONDS)
-    (result,) = write_each(database, lambda tx, _: operation(tx, *arguments), [None], 0, pause)
+    (result,) = database.write_each(lambda tx, _: operation(tx, *arguments), [None], 0, pause)
     return result
 
 

@@ -10,7 +10,6 @@ from marshmallow import ValidationError
 from blogapi.images import InvalidImage, UnsupportedImage
 from blogapi.post import PutPostSchema, sentences
 from blogapi.storage import posts
-from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, Rejected
@@ -43,8 +42,8 @@ def store(
         return posts.put(tx, slug, fields, author, created_at=item.created_at, with_events=events).outcome
 
     pause = partial(time.sleep, PAUSE_SECONDS)
-    for batch in _batches(sources, keep):
-        yield from write_each(database, partial(_result, put), batch, TRANSACTION_SECONDS, pause)
+    for batch in batches(sources, keep):
+        yield from database.write_each(partial(_result, put), batch, TRANSACTION_SECONDS, pause)
 
 
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
@@ -56,7 +55,7 @@ def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | 
     return (_result(would_put, database, _checked(source, keep)) for source in sources)
 
 
-def _batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:
+def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:
     batch, size = [], 0
     for source in sources:
         batch.append(_checked(source, keep))

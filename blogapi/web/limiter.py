@@ -42,7 +42,7 @@ class FixedWindow:
         self._clock = clock
         self._lock = threading.Lock()
         self._window = 0
-        self._hits: dict[Any, int] = {}
+        self.hits: dict[Any, int] = {}
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
@@ -61,10 +61,10 @@ class FixedWindow:
             if window == self._window - 1:  # The clock was set back: a window does not begin twice.
                 window = self._window
             elif window != self._window:
-                self._window, self._hits = window, {}
-            hits = self._hits.get(key, 0) + count
+                self._window, self.hits = window, {}
+            hits = self.hits.get(key, 0) + count
             if count:
-                self._hits[key] = hits
+                self.hits[key] = hits
         return hits, window, now
 
 

@@ -13,7 +13,7 @@ from werkzeug.exceptions import BadRequest
 from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, MultipartDecoder, NeedData
 
 from blogapi.images import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
-from blogapi.storage import images, in_thread
+from blogapi.storage import images
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.images import PART_BYTES, StoredImage
@@ -65,7 +65,7 @@ def keep(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, bool
 def identified(database: Database, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     """Return the image that a file has, and what is kept of the file. Raises an HTTPException."""
     try:
-        return in_thread(database.engine.loop.run_in_background, partial(images.identify, file, name))
+        return database.in_background(partial(images.identify, file, name))
     except InvalidImage as error:
         raise BadRequest(f"file: {error}") from None
     except UnsupportedImage as error:

@@ -92,7 +92,7 @@ def test_large_posts_are_not_all_held_in_memory():
             read.append(number)
             yield Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
 
-    next(importer._batches(items()))
+    next(importer.batches(items()))
     assert read == [0, 1]
 
 
@@ -138,7 +138,7 @@ def test_a_busy_database_is_waited_for(folder, path):
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.batches.WAIT_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.database.PATIENT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])

@@ -37,8 +37,8 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
 
 
 def test_counting_reads_an_index_and_has_a_bound(plan, database):
-    posts = lists._count(Post.select(Post.id).where(Post.status == "draft"))
-    due = lists._count(Schedule.select(Schedule.post_id).where(Schedule.published_at <= "2026"))
+    posts = lists.count_query(Post.select(Post.id).where(Post.status == "draft"))
+    due = lists.count_query(Schedule.select(Schedule.post_id).where(Schedule.published_at <= "2026"))
     assert any("COVERING INDEX" in step and "(status=?)" in step for step in plan(posts))
     assert any("INDEX schedule_due (published_at<?)" in step for step in plan(due))
     assert all(100_000 in database.engine.statement(each).values for each in (posts, due))

@@ -113,7 +113,7 @@ def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, 
 
 def test_without_a_thread_that_connects_it_is_unavailable_for_a_while(url):
     class Full(Loop):
-        def run_in_thread(self, function, arguments):
+        def run_in_thread(self, function, in_background):
             raise RuntimeError("can't start new thread")
 
     with pytest.raises(Unavailable, match="can't start new thread") as caught:

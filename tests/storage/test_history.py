@@ -7,11 +7,10 @@ import pytest
 from peewee import SQL
 
 from blogapi.storage import documents, history, posts, revisions
-from blogapi.storage.engine import Reader
+from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.lists import Cursor
 from blogapi.storage.models import Revision
-from blogapi.storage.query import Prepared
 from blogapi.storage.undo import undo
 from tests.conftest import NOON
 

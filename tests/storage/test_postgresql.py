@@ -139,7 +139,7 @@ def test_no_list_reads_many_more_posts_than_it_gives(url, analyzed):
     of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
     values |= {"after": ""}
     words = [
-        patterns._words(index.Asked(index.wanted(q), None, "all")) | {"first": 100} for q in ("rare4711", "common")
+        patterns.words_of(index.Asked(index.wanted(q), None, "all")) | {"first": 100} for q in ("rare4711", "common")
     ]
     with closing(engine.connections.connect()) as connection:
         connection.execute(FILL)
@@ -190,8 +190,7 @@ def round_trips(url, tmp_path):
     database = Database(engine)
 
     def count(operation, *arguments):
-        database.check()  # or there is no connection
-        (connection,) = engine.connections._idle
+        engine.connections.give(connection := engine.connections.take())  # the one that the write will take
         with (tmp_path / "trace").open("w+") as trace:
             connection.pgconn.trace(trace.fileno())
             database.write(operation, *arguments)
@@ -254,22 +253,21 @@ def test_a_read_that_takes_long_is_ended(url):
 
 def test_reads_that_take_long_leave_connections_for_others(url):
     database = Database(engine_for(url, 5))
-    places = database.engine.connections._free
-    sleeping = SQL("SELECT pg_sleep(0.4)")
+    running = set()
+    most = []
 
     def read(client):
-        database.read_in_thread(client, lambda reader: reader.row(sleeping))
+        def sleep(reader):
+            running.add(client)
+            most.append(len(running))
+            reader.row(SQL("SELECT pg_sleep(0.4)"))
+            running.remove(client)
 
-    threads = [threading.Thread(target=read, args=(client,)) for client in range(6)]
-    for thread in threads:
-        thread.start()
-    taken = set()
-    while any(thread.is_alive() for thread in threads):
-        taken.add(5 - places._value)
-        time.sleep(0.01)
-    assert max(taken) == 3
-    for thread in threads:
-        thread.join()
+        database.read_in_thread(client, sleep)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(read, range(6))) == [None] * 6
+    assert max(most) == 3
     database.close()
 
 

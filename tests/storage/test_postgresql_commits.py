@@ -10,9 +10,9 @@ from peewee import SQL
 
 from blogapi.storage import engine_for, posts, webhooks
 from blogapi.storage.database import Database
+from blogapi.storage.engine import Param, Prepared
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post, PostTag
-from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 from tests.postgresql import PROGRAMS
 
@@ -46,7 +46,7 @@ def test_a_statement_that_fails_is_the_affair_of_its_own_operation(url):
     threads = [threading.Thread(target=add, args=[slug]) for slug in ("a", "a", "b", "b", "c")]
     for thread in threads:
         thread.start()
-    while len(database._group.waiting) < len(threads):
+    while len(database.commits.waiting) < len(threads):
         pass
     other.commit()
     for thread in threads:
@@ -65,7 +65,7 @@ def write_together(database, operations):
         outcomes = []
         for operation in operations:
             outcomes.append(pool.submit(database.write, operation))
-            while len(database._group.waiting) < len(outcomes):
+            while len(database.commits.waiting) < len(outcomes):
                 pass
         other.commit()
         return [outcome.exception(5) or outcome.result() for outcome in outcomes]
@@ -104,7 +104,7 @@ def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(url, 
 
     def fail(tx):
         with monkeypatch.context() as context:
-            context.setattr("blogapi.storage.query.Statement.numbered", no_memory)
+            context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
             tx.row(Post.select(Post.slug))
 
     def write(operation):
@@ -117,7 +117,7 @@ def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(url, 
     threads = [threading.Thread(target=write, args=[operation]) for operation in (add, fail)]
     for count, thread in enumerate(threads, 1):
         thread.start()
-        while len(database._group.waiting) < count:
+        while len(database.commits.waiting) < count:
             pass
     other.commit()
     for thread in threads:
@@ -132,7 +132,7 @@ def test_too_little_memory_for_a_query_leaves_no_trace(url, monkeypatch):
     query = Prepared(Post.select(Post.slug))
     engine = engine_for(url, 1)
     with monkeypatch.context() as context:
-        context.setattr("blogapi.storage.query.Statement.numbered", no_memory)
+        context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
         with pytest.raises(MemoryError):
             engine.row(query, {})
     assert engine.row(query, {}) is None

@@ -150,9 +150,9 @@ def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, 
 def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, database, found, post):
     in_thread = []
 
-    def run_in_thread(function, arguments):
+    def run_in_thread(function, in_background):
         in_thread.append(function)
-        return function(*arguments)
+        return function()
 
     database.engine.loop = Loop()
     database.engine.loop.run_in_thread = run_in_thread
@@ -181,7 +181,7 @@ def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(data
     length = index.LARGE // (4 * len(character.encode()) - 3 * len(character))
     in_thread = []
     database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = lambda function, arguments: in_thread.append(1) or function(*arguments)
+    database.engine.loop.run_in_thread = lambda function, in_background: in_thread.append(1) or function()
     for count in (length - 9, length + 9):
         fields = {"title": "A", "content": character * count, "status": "draft", "tags": []}
         database.write(posts.add, fields, "first")
@@ -259,7 +259,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
     client.patch("/v1/posts/1", json={"status": "archived"})
     for q in ("secret", "hidden", "s*", "words"):
         words = sqlite.expression(index.Asked(index.wanted(q), "published", None))
-        assert database.row(sqlite._some, words=words, limit=1) is None
+        assert database.row(sqlite.some_ids, words=words, limit=1) is None
 
 
 # The index

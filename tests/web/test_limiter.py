@@ -35,7 +35,7 @@ def test_a_new_window_forgets_the_old_one(clock):
         window.count(n)
     clock.now += 60
     window.count("a")
-    assert window._hits == {"a": 1}
+    assert window.hits == {"a": 1}
 
 
 def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
@@ -60,7 +60,7 @@ def test_a_clock_that_is_set_back_far_starts_again(clock):
 def test_a_look_counts_nothing(clock):
     window = FixedWindow(5, 60, clock)
     assert [window.peek().remaining for _ in range(3)] == [5, 5, 5]
-    assert window._hits == {}
+    assert window.hits == {}
 
 
 class Key:

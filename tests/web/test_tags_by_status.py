@@ -178,7 +178,7 @@ DUE = [
 
 @pytest.mark.parametrize("status", [None, *STATUSES])
 def test_a_page_of_tags_scans_nothing_and_sorts_only_what_is_due(plan, status):
-    steps = plan(stored_tags._tags(status))
+    steps = plan(stored_tags.tags_query(status))
     searches = [step.split(maxsplit=2)[2] for step in steps if step.startswith("SEARCH")]
     others = {step.split()[0] for step in steps} - {"SEARCH"}
     by_status = "USING INDEX tag_status (status=? AND tag>? AND tag<?)"
@@ -192,7 +192,7 @@ def test_a_page_of_tags_scans_nothing_and_sorts_only_what_is_due(plan, status):
 
 
 def test_while_a_post_is_due_the_tags_of_the_others_in_the_schedule_are_counted(plan):
-    steps = plan(stored_tags._tags("scheduled", one_is_due=True))
+    steps = plan(stored_tags.tags_query("scheduled", one_is_due=True))
     searches = [step.split(maxsplit=2)[2] for step in steps if step.startswith("SEARCH")]
     assert searches == [DUE[0].replace("<", ">"), *DUE[1:]]
 
@@ -209,6 +209,6 @@ def test_one_query_counts_and_spells_the_tags_of_the_schedule(client, post, sche
 
 
 def test_the_post_that_spells_a_tag_of_a_deleted_one_is_found_by_its_key(plan):
-    steps = plan(stored_tags._count_down)
+    steps = plan(stored_tags.count_down)
     assert {step.split()[0] for step in steps} == {"SEARCH", "CORRELATED", "SCALAR"}
     assert steps.count("SEARCH t1 USING PRIMARY KEY (tag=? AND status=? AND post_id<?)") == 2

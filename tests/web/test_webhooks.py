@@ -276,11 +276,11 @@ def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, type
 @pytest.mark.parametrize(
     ("query", "scans"),
     [
-        (webhooks._deliveries.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
-        (webhooks._remove_event, []),
-        (webhooks._first, []),
-        (webhooks._retries, []),
-        (webhooks._due_webhooks, ["SCAN t1"]),  # the webhooks
+        (webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
+        (webhooks.remove_event, []),
+        (webhooks.first_messages, []),
+        (webhooks.retried_messages, []),
+        (webhooks.due_query, ["SCAN t1"]),  # the webhooks
     ],
 )
 def test_only_webhooks_are_gone_through_and_nothing_is_sorted(plan, query, scans):

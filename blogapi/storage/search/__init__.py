@@ -8,11 +8,10 @@ from typing import Any
 
 from blogapi.storage import documents
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.lists import Cursor, ListQuery, PostPage, page_of
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, Schedule
-from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import postgresql, sqlite
 from blogapi.storage.search.index import Asked, all_words, has, wanted
 

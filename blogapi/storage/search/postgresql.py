@@ -12,10 +12,9 @@ from typing import Any
 from peewee import SQL, Case, Expression, Node, Select, Tuple, fn
 
 from blogapi.post import STATUSES
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.lists import Cursor, bounded
 from blogapi.storage.models import Post, Search
-from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
 FIRST_READ = 200  # posts, read before the index is used
@@ -47,19 +46,19 @@ _remove = Prepared("DELETE FROM search WHERE post_id = :id")
 
 def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
-    return reader.rows(newest_query(*_filters(asked)), **values, **_words(asked))
+    return reader.rows(newest_query(*_filters(asked)), **values, **words_of(asked))
 
 
 def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by `sort`. `values` has now, tag, limit and after."""
-    return reader.rows(latest_query(sort, *_filters(asked)), time=before.key, id=before.id, **values, **_words(asked))
+    return reader.rows(latest_query(sort, *_filters(asked)), time=before.key, id=before.id, **values, **words_of(asked))
 
 
 def _filters(asked: index.Asked) -> tuple[int, bool | None, str | None, bool]:
     return len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
 
 
-def _words(asked: index.Asked) -> dict[str, Any]:
+def words_of(asked: index.Asked) -> dict[str, Any]:
     """Return the parameters of a search. Sequences have no characters that are special in a LIKE pattern."""
     sequences = {
         f"{name}{number}": f" {index.phrase(sequence, mark)}{'' if by_start else ' '}"
@@ -71,7 +70,7 @@ def _words(asked: index.Asked) -> dict[str, Any]:
 
 @cache
 def newest_query(count: int, by_title: bool | None, status: str | None, by_tag: bool) -> Prepared:
-    """Return the query of a page, with the parameters now, before, limit, and those of `_words`."""
+    """Return the query of a page, with the parameters now, before, limit, and those of `words_of`."""
     key, order = Post.id, Post.id.desc()
     listed = (*_with_status(status), key < Param("before"))
     first = Post.select(key).where(*listed).order_by(order).limit(Param("first"))
@@ -82,7 +81,7 @@ def newest_query(count: int, by_title: bool | None, status: str | None, by_tag: 
 
 @cache
 def latest_query(sort: str, count: int, by_title: None, status: str | None, by_tag: bool) -> Prepared:
-    """Return the query of a page by time, with now, time, id, after, limit, and the parameters of `_words`."""
+    """Return the query of a page by time, with now, time, id, after, limit, and the parameters of `words_of`."""
     time, key = getattr(Post, sort), Post.id
     order = time.desc(), key.desc()
     listed = Post.select(key, time).order_by(*order).limit(Param("first"))

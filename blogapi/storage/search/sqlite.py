@@ -11,10 +11,9 @@ from typing import Any
 from peewee import JOIN, SQL, Expression
 
 from blogapi.storage import lists
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.lists import COLUMNS, Cursor, future_ids
 from blogapi.storage.models import Post, Recent, Search
-from blogapi.storage.query import Param, Prepared
 from blogapi.storage.search import index
 
 SORTED_POSTS = 20_000  # If more match, a scan of all posts soon finds the latest of them.
@@ -75,12 +74,12 @@ def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values
     are many, found by a scan of all posts.
     """
     words, status = expression(asked), asked.status
-    if len(list(reader.rows(_some, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
+    if len(list(reader.rows(some_ids, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
         return lists.latest(reader, sort, status, before, values | {"words": words}, _found)
     return reader.rows(latest_query(sort, status), words=words, time=before.key, id=before.id, **values)
 
 
-_some = Prepared(_found.limit(Param("limit")))
+some_ids = Prepared(_found.limit(Param("limit")))
 
 
 @cache

@@ -11,7 +11,6 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 from werkzeug.sansio.multipart import Data, Field, File, MultipartDecoder
 
 from blogapi.images import MAX_BYTES
-from blogapi.storage import in_thread
 from blogapi.web.access import authorize
 from blogapi.web.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.web.uploads import FORM, READ_BYTES, events, pieces, save
@@ -88,7 +87,7 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
     form = body.decode("latin-1")  # Text beyond ASCII is percent-encoded UTF-8.
     parse = partial(parse_qsl, form, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     try:
-        fields = in_thread(request.database.engine.loop.run_in_background, parse)
+        fields = request.database.in_background(parse)
     except ValueError:
         raise BadRequest(f"body: must have at most {MAX_FIELDS} fields") from None
     authorize(request, [value for name, value in fields if name == "access_token"])

@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed
 
 from blogapi.post import PostChangeSchema, PutPostSchema
-from blogapi.storage import documents, in_thread, lists, posts, revisions, slugs, tags
+from blogapi.storage import documents, lists, posts, revisions, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.models import FULL
 from blogapi.storage.posts import Fields, PostRef, StoredPost
@@ -157,7 +157,7 @@ def convert_content(request: Request, properties: Any) -> None:
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         convert = partial(list, map(entry.as_markdown, values))
         with converting:
-            properties["content"] = in_thread(request.database.engine.loop.run_in_background, convert)
+            properties["content"] = request.database.in_background(convert)
 
 
 def must_be_full(request: Request) -> None:

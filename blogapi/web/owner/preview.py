@@ -11,7 +11,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 from werkzeug.datastructures import Headers
 
-from blogapi.storage import documents, in_thread, posts, revisions
+from blogapi.storage import documents, posts, revisions
 from blogapi.web.owner.blueprint import PREVIEW, blueprint
 from blogapi.web.owner.posts import POST, TRASHED, VERSION
 
@@ -56,7 +56,7 @@ def show(post: Any) -> Response:
     content = post.get("content", "")
     render = partial(markdown.render, content[:MAX_CHARACTERS])
     with rendering:
-        html = in_thread(request.database.engine.loop.run_in_background, render)
+        html = request.database.in_background(render)
     values = {"title": post.get("title", ""), "cover": post.get("cover_image", ""), "content": Markup(html)}
     page = render_template("owner/preview.html", **values, is_cut=len(content) > MAX_CHARACTERS)
     headers = Headers({"Content-Security-Policy": POLICY, "X-Frame-Options": "SAMEORIGIN"})

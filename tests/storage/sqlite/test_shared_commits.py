@@ -39,7 +39,7 @@ def write_together(database, other, operations):
     threads = [threading.Thread(target=write, args=item) for item in operations.items()]
     for thread in threads:
         thread.start()
-    while len(database._group.waiting) < len(operations):
+    while len(database.commits.waiting) < len(operations):
         pass
     other.execute("COMMIT")
     for thread in threads:
@@ -104,7 +104,7 @@ def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_co
         threads = [threading.Thread(target=write) for _ in range(2)]
         for thread in threads:
             thread.start()
-        while len(database._group.waiting) < 2:
+        while len(database.commits.waiting) < 2:
             pass
         other.execute("COMMIT")
         for thread in threads:
@@ -128,8 +128,7 @@ def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine
     assert slugs() == ["c"]
 
 
-def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
+def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs):
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable, match="locked") as caught:
         database.write(add, "a")
@@ -162,7 +161,7 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
     following = []
 
     def wait_until_waiting(count):
-        while len(database._group.waiting) < count:
+        while len(database.commits.waiting) < count:
             pass
 
     def let_another_follow(tx):
@@ -192,7 +191,7 @@ def test_a_write_that_arrives_while_others_are_told_of_a_failure_does_not_wait_f
         _end(parts, error)
         if error and not arrived:
             arrived.append(pool.submit(database.write, add, "b"))
-            while not database._group.waiting:
+            while not database.commits.waiting:
                 pass
 
     away = path.rename(path.with_name("away.db"))
@@ -220,7 +219,7 @@ def test_the_others_are_told_whether_an_interrupted_transaction_may_be_written(
         outcomes = []
         for operation in (partial(add, slug="a"), partial(add, slug="b") if is_at_commit else interrupted):
             outcomes.append(pool.submit(database.write, operation))
-            while len(database._group.waiting) < len(outcomes):
+            while len(database.commits.waiting) < len(outcomes):
                 pass
         other.execute("COMMIT")
         leader, follower = [outcome.exception(5) for outcome in outcomes]
@@ -264,7 +263,7 @@ def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_tha
 ):
     def bad(tx):
         with monkeypatch.context() as context:
-            context.setattr(database._group, "_gather", interrupted)
+            context.setattr(database.commits, "_gather", interrupted)
             gone.called.set()
             assert type(outcomes[1].exception(5)) is KeyboardInterrupt
         add(tx, "bad")
@@ -275,9 +274,9 @@ def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_tha
         outcomes = []
         for operation in (partial(add, slug="a"), partial(add, slug="gone"), bad):
             outcomes.append(pool.submit(database.write, operation))
-            while len(database._group.waiting) < len(outcomes):
+            while len(database.commits.waiting) < len(outcomes):
                 pass
-        gone = database._group.waiting[1]
+        gone = database.commits.waiting[1]
         other.execute("COMMIT")
         assert type(outcomes[2].exception(5)) is LookupError
     database.write(add, "b")
@@ -293,7 +292,7 @@ def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs
 def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypatch):
     class Arriving(Loop):
         def requests_wait(self):
-            return len(database._group.waiting) < 5
+            return len(database.commits.waiting) < 5
 
     monkeypatch.setattr("blogapi.storage.database.GATHER_SECONDS", 5)
     engine.loop = Arriving()

@@ -26,12 +26,12 @@ def test_a_write_in_a_thread_leaves_others_reading_meanwhile(database, slugs):
     assert slugs() == ["a"]
 
 
-def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_ever(database, slugs, monkeypatch):
+def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs):
     started = []
 
-    def run_in_thread(function, arguments):
+    def run_in_thread(function, in_background):
         started.append(function)
-        return function(*arguments)
+        return function()
 
     def operation(tx):
         add(tx, "a")
@@ -39,7 +39,6 @@ def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_for_eve
             database.write_in_thread(add, "b")
         assert len(started) == 1
 
-    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.05)
     database.engine.loop = Loop()
     database.engine.loop.run_in_thread = run_in_thread
     database.write_in_thread(operation)
@@ -100,7 +99,7 @@ def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(d
     def slow(tx):
         add(tx, "a")
         writer.start()
-        while not database._group.waiting:
+        while not database.commits.waiting:
             pass
         time.sleep(0.2)  # what it takes
 
@@ -121,8 +120,7 @@ def read_forever(reader):
     return reader.row(FOREVER)
 
 
-def test_a_read_in_a_thread_ends_in_time(database, slugs, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.1)
+def test_a_read_in_a_thread_ends_in_time(database, slugs):
     with pytest.raises(Unavailable, match="interrupted") as caught:
         database.read_in_thread("client", read_forever)
     assert caught.value.retry_after == 1
@@ -134,8 +132,8 @@ def test_a_read_in_a_thread_ends_with_its_request(database):
         """What a server raises in a request whose client has gone."""
 
     class Leaving(Loop):
-        def run_in_thread(self, function, arguments):
-            self.outcome = pool.submit(function, *arguments)
+        def run_in_thread(self, function, in_background):
+            self.outcome = pool.submit(function)
             raise GoneAway
 
     database.engine.loop = Leaving()
@@ -149,7 +147,7 @@ def test_a_read_in_a_thread_ends_with_its_request(database):
 @pytest.mark.parametrize("method", ["read_in_thread", "write_in_thread"])
 def test_without_a_thread_it_is_unavailable_for_a_while(database, method):
     class Full(Loop):
-        def run_in_thread(self, function, arguments):
+        def run_in_thread(self, function, in_background):
             raise RuntimeError("can't start new thread")
 
     database.engine.loop = Full()
@@ -169,8 +167,7 @@ def test_clients_that_read_for_long_do_not_keep_another_waiting(database):
 
 
 @pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
-def test_a_read_in_a_thread_does_not_wait_for_ever_for_others(database, monkeypatch, clients):
-    monkeypatch.setattr("blogapi.storage.database.BUSY_SECONDS", 0.1)
+def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients):
     with pytest.raises(Unavailable, match="locked") as caught:
         read_during(database, *clients)
     assert caught.value.retry_after == 1
