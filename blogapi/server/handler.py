@@ -28,7 +28,8 @@ MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
 KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # of a response in place of which the server is BUSY
 
-WsgiResponse = tuple[str, list[tuple[str, str]], bytes]  # the status line, the headers and the content
+Content = bytes | Iterable[bytes]
+WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # the status line, the headers and the content
 
 format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # It takes longer than any other header.
 log = logging.getLogger(__name__)
@@ -119,37 +120,35 @@ class Handler:
 
     def respond(self, request: HttpRequest) -> bool:
         """Answer a request by the application; return whether another may follow."""
-        environ = self.environ(request)
-        key = request.key
-        request.connection.take_turn(key)
+        environ, info = self.environ(request), request.info
+        request.connection.take_turn(request.key)
         started = time.perf_counter()
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
-        # A single chunk is not copied. What is no list is sent in pieces.
-        status, headers, content = *response, b"".join(chunks) if type(chunks) is list else chunks
-        info = request.info
-        if info.key_name and key:  # It can have come in the body.
-            self.shared.keys.add(key)
-        elif status.startswith("401"):  # Public paths do not look at the key.
-            self.shared.keys.discard(key)
-        keep = request.is_persistent and not self.closing
-        if content is chunks:
-            if not self.shared.streams.reserve(request.connection, [content]):
-                close(content)
-                info.cause = with_id(BUSY[1])
-                status, headers, content = refusal_response(BUSY[0], info.cause, ())
-                keep = False
-        else:
+        status, headers, content = *response, chunks
+        if type(chunks) is list:  # A single chunk is not copied. What is no list is sent in pieces.
+            content = b"".join(chunks)
             environ.clear()  # Werkzeug's request may be in it: the cycle would stay in memory for a while.
-        if content is not chunks and len(content) > KEPT_BYTES:
-            # A client must learn that its change was committed.
-            needed = info.is_known and request.method not in READS
-            if not self.shared.sending.reserve(request.connection, content, needed):
-                info.cause = with_id(BUSY[1])
-                kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
-                status, headers, content = refusal_response(BUSY[0], info.cause, kept)
-                keep = False
+        if info.key_name and request.key:  # It can have come in the body.
+            self.shared.keys.add(request.key)
+        elif status.startswith("401"):  # Public paths do not look at the key.
+            self.shared.keys.discard(request.key)
+        keep = request.is_persistent and not self.closing
+        if not self.reserve(request, content):
+            close(content)
+            info.cause = with_id(BUSY[1])
+            kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
+            status, headers, content = refusal_response(BUSY[0], info.cause, kept)
+            keep = False
         return self.answer(request, (status, headers, content), started, keep)
+
+    def reserve(self, request: HttpRequest, content: Content) -> bool:
+        """Reserve memory for the content of a response until it is sent; return False if too little is left."""
+        if not isinstance(content, bytes):
+            return self.shared.streams.reserve(request.connection, [content])
+        # A client must learn that its change was committed.
+        needed = request.info.is_known and request.method not in READS
+        return len(content) <= KEPT_BYTES or self.shared.sending.reserve(request.connection, content, needed)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's takes three times as long, and believes a SCRIPT_NAME header."""
@@ -167,7 +166,7 @@ class Handler:
         }
 
     def answer(self, request: HttpRequest, response: WsgiResponse, started: float, keep: bool) -> bool:
-        """Send a response, count and log it; return `keep`, whether the connection stays open."""
+        """Send and record a response; return `keep`, whether the connection stays open."""
         status, headers, content = response
         connection, info = request.connection, request.info
         connection.linger = not keep
@@ -188,16 +187,20 @@ class Handler:
         finally:
             self.shared.sending.release(connection)
             self.shared.streams.release(connection)
-            seconds = time.perf_counter() - started
-            self.service.metrics.count(info.operation, status[:3], seconds)
-            key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
-            target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
-            cause = f" ({info.cause})" if info.cause else ""
-            sys.stderr.write(
-                f'{timestamp(time.time())} {request.remote_addr[0]} {key} "{target}" '
-                f"{status[:3]} {size} {seconds * 1000:.1f}ms{cause}\n"
-            )
+            self.record(request, status[:3], size, time.perf_counter() - started)
         return keep
+
+    def record(self, request: HttpRequest, status: str, size: int, seconds: float) -> None:
+        """Count a request, and write its line of the log."""
+        info = request.info
+        self.service.metrics.count(info.operation, status, seconds)
+        key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
+        target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
+        cause = f" ({info.cause})" if info.cause else ""
+        sys.stderr.write(
+            f'{timestamp(time.time())} {request.remote_addr[0]} {key} "{target}" '
+            f"{status} {size} {seconds * 1000:.1f}ms{cause}\n"
+        )
 
     def pieces(self, connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
         """Yield the pieces of a response, and let other requests run in between. Raises ConnectionAbortedError."""
@@ -216,7 +219,7 @@ class Handler:
             yield b""
 
 
-def close(content: Iterable[bytes]) -> None:
+def close(content: Content) -> None:
     """Close the content of a response, as PEP 3333 asks for."""
     if hasattr(content, "close"):
         content.close()

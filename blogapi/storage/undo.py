@@ -176,19 +176,12 @@ def _undo_post(
         if tx:
             posts.delete(tx, post_id, BY)
         return done("deleted")
-    slug, reason = target["slug"], ""
-    if slug in foreseen:
-        other = present.get("slug") or "another"
-        target = target | {"slug": present.get("slug") or slug}
-        reason = f"its slug {slug} would be taken, it would have {other}"
-    elif slug != present.get("slug") and slugs.is_taken(reader, slug):
-        if turn == SETTLE or not _will_be_free(reader, slug, since, key):
-            target = target | {"slug": present.get("slug") or slugs.find_free(reader, slug)}
-            reason = f"its slug {slug} is taken, it {'has' if tx else 'would have'} {target['slug']}"
-        elif tx:
-            if turn == PARK and present:  # The other may wait for the slug of this one.
-                _change(tx, post_id, present | {"slug": slugs.find_free(tx, slug)})
-            return done("")
+    slug, reason = _slug_for(reader, plan, turn, since, key, foreseen)
+    if not slug:
+        if turn == PARK and present:  # The other may wait for the slug of this one.
+            _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
+        return done("")
+    target = target | {"slug": slug}
     if posts.is_same(target, present):
         return done("left", reason)
     if not tx:
@@ -198,6 +191,21 @@ def _undo_post(
     else:
         revisions.recreate(tx, target, BY)
     return done("changed back" if present else "restored", reason)
+
+
+def _slug_for(
+    reader: Reader, plan: Plan, turn: int, since: str, key: str | None, foreseen: set[str]
+) -> tuple[str, str]:
+    """Return the slug that a post gets, and the reason if it is another one; "" if the post must wait for its slug."""
+    slug, present, dry_run = plan.target["slug"], plan.present.get("slug"), not isinstance(reader, Transaction)
+    if slug in foreseen:
+        return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
+    if slug == present or not slugs.is_taken(reader, slug):
+        return slug, ""
+    if turn != SETTLE and _will_be_free(reader, slug, since, key):
+        return (slug if dry_run else ""), ""
+    other = present or slugs.find_free(reader, slug)
+    return other, f"its slug {slug} is taken, it {'would have' if dry_run else 'has'} {other}"
 
 
 def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth: int = MAX_CHAIN) -> bool:

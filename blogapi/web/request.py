@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -33,7 +34,7 @@ READS = ("GET", "HEAD")
 INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
-MAX_SHOWN = 80  # characters of a header in a message
+MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_addr", "shallow")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -249,7 +250,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        raise BadRequest("body: must not have the same name twice in an object")
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise BadRequest(f'body: must not have "{name[:MAX_SHOWN]}" twice in an object')
     return values
 
 
