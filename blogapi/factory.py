@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, Rule
 
 from blogapi.config import Config
-from blogapi.storage import PLAIN, Loop
+from blogapi.storage import BLOCKING, Loop
 from blogapi.web.access import guard
 from blogapi.web.errors import HANDLERS
 from blogapi.web.micropub import blueprint as micropub
@@ -101,7 +101,7 @@ blueprint.register_blueprint(micropub)
 blueprint.register_blueprint(owner)
 
 
-def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Flask:
+def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = BLOCKING) -> Flask:
     """Create the WSGI application, by default configured by the environment.
 
     Opens the database, which is set up if it is empty; raises Unavailable if it cannot be used.

@@ -32,7 +32,7 @@ class Loop:
         return False
 
 
-PLAIN = Loop()
+BLOCKING = Loop()
 
 
 def in_thread(loop: Loop, function: Callable[[], T], *, in_background: bool = False) -> T:
@@ -56,7 +56,7 @@ def in_thread(loop: Loop, function: Callable[[], T], *, in_background: bool = Fa
     return result
 
 
-def engine_for(database: Path | str, connections: int = 1, loop: Loop = PLAIN) -> Any:
+def engine_for(database: Path | str, connections: int = 1, loop: Loop = BLOCKING) -> Any:
     """Return the engine of a database: a SQLite file, or the URL of a PostgreSQL database. Raises ValueError."""
     if isinstance(database, Path):
         return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)

@@ -13,7 +13,7 @@ from typing import Any, Self
 import psycopg
 from peewee import SQL, PostgresqlDatabase
 
-from blogapi.storage import PLAIN, Loop
+from blogapi.storage import BLOCKING, Loop
 from blogapi.storage.connections import (
     LOCK_TIMEOUT_SECONDS,
     UNLIMITED,
@@ -59,7 +59,7 @@ class Postgresql(Engine):
     waits_cooperatively = True
     folder = None  # where an upload is kept while it arrives: in that for temporary files
 
-    def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = PLAIN):
+    def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.url = url
         self.loop = loop
         self.connections = Connections(url, connections, loop, is_limited=not wait_seconds)

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from peewee import SQL, SqliteDatabase
 
-from blogapi.storage import PLAIN, Loop
+from blogapi.storage import BLOCKING, Loop
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Dialect, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
@@ -74,7 +74,7 @@ class Sqlite(Engine):
     readers = 5  # threads that read: while as many clients search for two seconds each, the searches of others wait
     waits_cooperatively = False
 
-    def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = PLAIN):
+    def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.path = path.absolute()
         self.name = str(self.path)
         self.loop = loop

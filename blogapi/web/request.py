@@ -209,15 +209,19 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
 
 def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
-    environ = request.environ
-    ends_by_itself = environ.get("wsgi.input_terminated", False)  # Other servers do not end a body without a length.
-    length = int(environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))  # -1: it comes in chunks
-    body = b"" if length > max_bytes else environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
+    length = body_length(request)
+    body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
     if max(length, len(body)) > max_bytes:
         raise exceptions.RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
     if len(body) < length:
         raise BadRequest("body: shorter than its Content-Length")
     return body
+
+
+def body_length(request: Request) -> int:
+    """Return the length of the body in bytes; -1 if it comes in chunks."""
+    ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Other servers need a length.
+    return int(request.environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))
 
 
 def parse_json(body: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from blogapi.config import Config
-from blogapi.storage import PLAIN, Loop, engine_for, webhooks
+from blogapi.storage import BLOCKING, Loop, engine_for, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.images import total_bytes
 from blogapi.web.limiter import FixedWindow, Uploads
@@ -91,7 +91,7 @@ class Service:
     uploads: Uploads
 
     @classmethod
-    def open(cls, config: Config, clock: Callable[[], float] = time.time, loop: Loop = PLAIN) -> Self:
+    def open(cls, config: Config, clock: Callable[[], float] = time.time, loop: Loop = BLOCKING) -> Self:
         """Open the database, which is set up if it is empty; raise Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open()

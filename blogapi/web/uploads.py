@@ -17,7 +17,7 @@ from blogapi.storage import images
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.images import PART_BYTES, StoredImage
-from blogapi.web.request import Request, Unsupported
+from blogapi.web.request import Request, Unsupported, body_length
 
 READ_BYTES = 64 * 1024
 FORM_BYTES = 64 * 1024  # of a form besides its file
@@ -137,13 +137,10 @@ def save(piece: bytes, target: BinaryIO) -> None:
 
 def pieces(request: Request, max_bytes: int) -> Iterator[bytes]:
     """Yield the body in pieces; raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
-    environ = request.environ
     request.info.max_body_bytes = max_bytes
-    ends_by_itself = environ.get("wsgi.input_terminated", False)
-    length = int(environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))  # -1: it comes in chunks
-    read = 0
+    length, read, source = body_length(request), 0, request.environ["wsgi.input"]
     while read <= max_bytes >= length and (
-        piece := environ["wsgi.input"].read(READ_BYTES if length < 0 else min(READ_BYTES, length - read))
+        piece := source.read(READ_BYTES if length < 0 else min(READ_BYTES, length - read))
     ):
         read += len(piece)
         if read <= max_bytes:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from blogapi.clock import ClockWatch, rfc3339
 from blogapi.config import Config
-from blogapi.storage import PLAIN, Loop, history, idempotency, images, posts, publication, search, webhooks
+from blogapi.storage import BLOCKING, Loop, history, idempotency, images, posts, publication, search, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.webhooks import GONE, Attempt, Message
@@ -41,7 +41,7 @@ class Sender:
         database: Database,
         clock: Callable[[], float],
         config: Config,
-        loop: Loop = PLAIN,
+        loop: Loop = BLOCKING,
         monotonic: Callable[[], float] = time.monotonic,
     ):
         self.database = database
