@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from peewee import EXCLUDED, SQL, Case, Field, Node, Select, fn
 
-from blogapi.post import STATUSES
+from blogapi.post import MAX_TAG, STATUSES
 from blogapi.storage import documents, history, search, webhooks
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
 from blogapi.text import fold
 
-BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff"  # before and after all characters of tags
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # before all characters of tags, and after all tags
 
 
 class CountedTag(NamedTuple):
@@ -93,7 +93,7 @@ def _asked(tag: Field) -> Node:
 
 def _of_schedule(condition: Node) -> Select:
     """Return the query of the tags of scheduled posts, counted; only those on the page are spelled."""
-    carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in pages.py
+    carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in `lists`
     of_posts = Schedule.select(PostTag.tag, *_counted).join(PostTag, on=carried).where(_asked(PostTag.tag), condition)
     counted = of_posts.group_by(PostTag.tag).order_by(PostTag.tag).limit(Param("limit")).alias("counted")
     tag, newest, posts = counted.c.tag, counted.c.newest, counted.c.posts

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import dropwhile
 from typing import NamedTuple
 
+from peewee import fn
+
 from blogapi.post import STATUSES
 from blogapi.storage import documents, posts, revisions, slugs
 from blogapi.storage.database import Database
@@ -15,6 +17,7 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, KeyName, NotFound
 from blogapi.storage.models import AUTHORS, ApiKey, Post, Retagging, Revision
 from blogapi.storage.posts import Fields
+from blogapi.text import fold
 
 BY = "undo"
 STEP_SECONDS = 0.010  # in one transaction
@@ -81,17 +84,20 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 waiting.append(undone.post_id)
 
 
-def undo_tag(tx: Transaction, changed_at: str, author: str) -> int:
-    """Undo what an author did to a tag in every post at a given time; return the number of posts.
+def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
+    """Undo what an author did to a tag, folded, in every post at a given time; return the number of posts.
 
     Posts that were changed since are left.
     """
+    later = Retagging.alias()
+    of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
+    is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))
     of_change = (Retagging.changed_at == changed_at) & (Retagging.author == author)
-    columns = Retagging.post_id, Retagging.version, Retagging.tags
     count = 0
-    for post_id, version, tags in list(tx.rows(Retagging.select(*columns).where(of_change).order_by(Retagging.number))):
+    changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
+    for post_id, version, tags in list(tx.rows(changed)):
         with suppress(NotFound, Damaged):
-            if posts.current(tx, post_id).version == version:
+            if tag in map(fold, json.loads(tags)) and posts.current(tx, post_id).version == version:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
     return count

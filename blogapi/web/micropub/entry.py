@@ -160,14 +160,8 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
 
     Raises ValidationError.
     """
-    replaced, added, deleted = (body.get(name, {}) for name in ("replace", "add", "delete"))
-    names = dict.fromkeys(deleted) if isinstance(deleted, list) else deleted
-    parts = (replaced, added, names)
-    if not all(isinstance(part, dict) and all(isinstance(name, str) for name in part) for part in parts):
-        raise ValidationError("must be objects of properties; `delete` can be a list of names", "replace, add, delete")
-    if not all(isinstance(values, list) for part in (replaced, added) for values in part.values()):
-        raise ValidationError("must have a list of values for each property", "replace, add")
-    ignored([*replaced, *added, *names])
+    replaced, added, deleted = _parts_of(body)
+    ignored([*replaced, *added, *deleted])
     changes = fields_of(replaced)
     for name, field in FIELDS.items():
         if name in added:
@@ -180,7 +174,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     shown = [*photos(replaced, []), *photos(added, [])]
     if shown:
         changes["content"] = with_photos(changes.get("content", old["content"]), shown)
-    for name, values in names.items():
+    for name, values in deleted.items():
         if name == "category":
             changes["tags"] = [tag for tag in tags if values is not None and tag not in values]
         elif name in FIELDS and (values is None or as_property(old, name) in values):
@@ -188,6 +182,18 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     if {"status", "published_at"} & changes.keys():
         changes = dated(changes, old["status"], now)
     return {name: value if value != "" else None for name, value in changes.items()}
+
+
+def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
+    """Return what an update replaces, adds and deletes; None stands for all values of a property."""
+    parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
+    if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
+        parts, deleted = [replaced, added], dict.fromkeys(deleted)
+    if not all(isinstance(part, dict) for part in parts):
+        raise ValidationError("must be objects of properties; `delete` can be a list of names", "replace, add, delete")
+    if not all(isinstance(values, list) for part in parts for values in part.values()):
+        raise ValidationError("must have a list of values for each property", "replace, add, delete")
+    return replaced, added, deleted
 
 
 def as_property(post: Mapping[str, Any], name: str) -> Any:

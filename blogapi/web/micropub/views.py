@@ -23,7 +23,7 @@ from blogapi.web.micropub.blueprint import blueprint
 from blogapi.web.micropub.message import Message, read, read_form
 from blogapi.web.request import Request, current_request
 from blogapi.web.responses import json_response, no_content, respond
-from blogapi.web.schemas import ListQuerySchema
+from blogapi.web.schemas import page_size, parameters, parse_id, parsed
 from blogapi.web.views.pages import POLICY
 
 MICROPUB, MEDIA = "/micropub", "/micropub/media"
@@ -34,7 +34,7 @@ POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article
 MAX_TAGS = 1000
 converting = threading.Lock()  # one at a time: each takes up to 50 MB
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
-paging = ListQuerySchema(only=("limit", "before"))
+paging = parameters(limit=page_size("posts"), after=parsed(parse_id, ""))
 
 
 # Addresses
@@ -115,10 +115,9 @@ def source(request: Request) -> Fields:
     if "url" in request.args:
         find = posts.find_published if request.published_only else posts.find
         return as_entry(find(request.database, ref_of(request, request.args["url"])))
-    given = {"limit": request.args.get("limit"), "before": request.args.get("after")}
-    query = paging.load({name: value for name, value in given.items() if value is not None})
+    query = paging.load({name: request.args[name] for name in ("limit", "after") if name in request.args})
     status = "published" if request.published_only else None
-    page = lists.page(request.database, lists.ListQuery(**query, status=status))
+    page = lists.page(request.database, lists.ListQuery(query["limit"], status, before=query.get("after")))
     after = {"paging": {"after": str(page.before)}} if page.before is not None else {}
     return {"items": [as_entry(post) for post in page.posts]} | after
 

@@ -44,7 +44,8 @@ def delete_tag() -> Response:
 @blueprint.post("/tags/undo")
 def undo_tag() -> Response:
     """Undo the last change of a tag."""
-    count = request.database.write_in_thread(undo.undo_tag, g.form.get("changed_at", ""), request.author)
+    tag = fold(g.form.get("tag", ""))
+    count = request.database.write_in_thread(undo.undo_tag, tag, g.form.get("changed_at", ""), request.author)
     return done("/tags", f"The tags of {count} {'post is' if count == 1 else 'posts are'} as they were.")
 
 
@@ -56,4 +57,4 @@ def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
         return tx.now
 
     at = request.database.write_in_thread(operation)
-    return done("/tags", text, tag, undo=("/tags/undo", {"changed_at": at}) if request.author else None)
+    return done("/tags", text, tag, undo=("/tags/undo", {"tag": tag, "changed_at": at}) if request.author else None)

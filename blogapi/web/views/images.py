@@ -7,6 +7,7 @@ from urllib.parse import quote
 from flask import Response
 from marshmallow import ValidationError, fields
 from werkzeug import exceptions
+from werkzeug.datastructures import Range
 
 from blogapi.images import EXTENSIONS
 from blogapi.post import StrictSchema, Text, Time, about, length, matching
@@ -167,12 +168,8 @@ def show_image(image_id: str, extension: str) -> Response:
     if "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(image.id):
         return respond(request, b"", image.type, 304, headers, cache_control=FOREVER)
     start, end, status = 0, image.bytes, 200
-    if found := asked_range(request, tag):
-        start, end, status = *(found.range_for_length(image.bytes) or (0, 0)), 206
-        if not end:
-            raise exceptions.RequestedRangeNotSatisfiable(
-                image.bytes, description=f"Range: it has {image.bytes:,} bytes"
-            )
+    if found := asked_range(request, tag, image.bytes):
+        start, end, status = *found, 206
         headers.append(("Content-Range", f"bytes {start}-{end - 1}/{image.bytes}"))
     response = respond(request, b"", image.type, status, headers, cache_control=FOREVER)
     response.headers["Content-Length"] = str(end - start)
@@ -180,12 +177,21 @@ def show_image(image_id: str, extension: str) -> Response:
     return response
 
 
-def asked_range(request: Request, tag: str) -> Any:
-    """Return the one range of bytes that is asked for, if it is one and If-Range holds."""
+def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None:
+    """Return the start and the end of the range of bytes that is asked for, if it is one and If-Range holds.
+
+    Raises RequestedRangeNotSatisfiable.
+    """
     if "HTTP_RANGE" not in request.environ or request.environ.get("HTTP_IF_RANGE", tag) != tag:
         return None
-    found = request.range
-    return found if found and found.units == "bytes" and len(found.ranges) == 1 else None
+    asked = request.range
+    if not asked or asked.units != "bytes" or len(asked.ranges) != 1:
+        return None
+    start, end = asked.ranges[0]
+    found = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # The last bytes can be more than all.
+    if not found:
+        raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
+    return found
 
 
 def file_name(name: str) -> str:
