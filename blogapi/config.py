@@ -72,6 +72,10 @@ class Config:
         """The path of the URL, which every address of the service begins with: /blog, or nothing."""
         return urlsplit(self.url).path
 
+    def without_prefix(self, path: str) -> str:
+        """Return a path without the prefix, which a proxy may have left there."""
+        return path[len(self.prefix) :] if f"{path}/".startswith(f"{self.prefix}/") else path
+
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the settings; raise ValueError naming the variable and what would be right."""

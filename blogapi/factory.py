@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, Rule
 
 from blogapi.config import Config
-from blogapi.storage import BLOCKING, Loop
+from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.web.access import guard
 from blogapi.web.errors import HANDLERS
 from blogapi.web.micropub import blueprint as micropub
@@ -62,14 +62,10 @@ class Application(Flask):
         return request and self.routes
 
     def request_context(self, environ: dict[str, Any]) -> Context:
-        """Return the context of a request, which knows the service.
-
-        The prefix of its path is removed if a proxy has left it there.
-        """
+        """Return the context of a request, which knows the service."""
         service = self.extensions[EXTENSION]
-        prefix, path = service.config.prefix, environ["PATH_INFO"]
-        if prefix and f"{path}/".startswith(f"{prefix}/"):
-            environ["PATH_INFO"] = path[len(prefix) :]
+        if service.config.prefix:
+            environ["PATH_INFO"] = service.config.without_prefix(environ["PATH_INFO"])
         return Context(self, environ, Request(environ, service), NULL_SESSION)
 
     def full_dispatch_request(self) -> Response:

@@ -16,11 +16,11 @@ STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
-# The fields of a post, in the order in which they are written: those in every list, and all; and those in every post
-LISTED = ("id", "title", "status")
-# `params` is last in a document, so that names in it are never taken for fields (see storage/documents.py).
+LISTED = ("id", "title", "status")  # the fields in every list
 TIMES = ("published_at", "created_at", "updated_at")
+# All fields, as they are written. `params` is last: names in it are never taken for fields (see storage/documents.py).
 FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params")
+# The fields of every post
 REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at", "params"}
 MAX_NAME = 60  # characters of a field's name in a message
 LONG = 10_000  # characters of a content

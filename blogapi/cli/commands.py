@@ -22,7 +22,7 @@ from blogapi.storage import engine_for, images
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
 from blogapi.storage.database import Database
-from blogapi.storage.errors import KeyName, Unavailable
+from blogapi.storage.errors import InvalidKeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
@@ -203,7 +203,7 @@ def _show_and_store(name: str, check: Callable, write: Callable) -> None:
         show(key)
         try:
             database.write(write, name, key)
-        except (KeyName, Unavailable) as error:
+        except (InvalidKeyName, Unavailable) as error:
             raise ValueError(f"the key above is not valid: {error}") from error
 
 

@@ -19,7 +19,7 @@ from blogapi.config import Config
 from blogapi.files.front_matter import rfc3339_of, shown
 from blogapi.post import URL
 from blogapi.storage import lists, slugs, undo
-from blogapi.storage.errors import KeyName
+from blogapi.storage.errors import InvalidKeyName
 from blogapi.transfer import permalinks
 from blogapi.transfer.folder import IMAGES, export
 from blogapi.transfer.images import LocalImages
@@ -162,7 +162,7 @@ def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
         try:
             if key is not None:
                 undo.check_author(database, key)
-        except KeyName as error:
+        except InvalidKeyName as error:
             raise click.BadParameter(str(error), param_hint="'--key'") from None
         try:
             for undone in undo.undo(database, since, key, dry_run):

@@ -12,6 +12,7 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 
 from blogapi.config import Config
 from blogapi.server.worker import CLIENT, Turns
+from blogapi.storage.keys import KEY
 
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # of a message, which need no reservation
@@ -21,7 +22,7 @@ DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 MAX_STREAMS = 512  # responses that are sent in pieces, at a time
 STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
-KEY = re.compile(rb"blog_[A-Za-z0-9_-]{43}")
+A_KEY = re.compile(KEY.encode())
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
@@ -44,12 +45,17 @@ class ClientConnection:
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
         self._greenlet = gevent.getcurrent()
+        self._is_first = True  # Nothing of the request was read yet.
+        self._deadline = NEVER  # of what is being read
+        self._moving = False  # whether the deadline moves with the bytes that arrive
+        self._slack = 0.0  # seconds that the deadline is away at most
+        self._left = 0  # bytes that may still arrive
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline of the next request's header: now, and again at its first byte."""
         self.started = started
         self.had_turn = False
-        self._is_first = True  # Nothing was read yet.
+        self._is_first = True
         self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
     def expect_body(self, max_bytes: int) -> None:
@@ -58,10 +64,10 @@ class ClientConnection:
         self._expect(self.shared.body_seconds, 2 * max_bytes)  # as chunks have an overhead
 
     def _expect(self, seconds: float, size: int, moving: bool = True) -> None:
-        self._slack = seconds  # The deadline is never further away than this.
+        self._slack = seconds
         self._deadline = time.monotonic() + seconds
         self._moving = moving
-        self._left = size  # bytes that may still arrive
+        self._left = size
 
     def identify(self, key: str, known: bool = False) -> None:
         """Take turns, and count the following bytes, by an API key if that is known to be valid, else by address."""
@@ -115,7 +121,7 @@ class ClientConnection:
                 raise InvalidRequestLine("TLS")
         if self._is_first:
             self._is_first = False
-            key = KEY.search(data)
+            key = A_KEY.search(data)
             self.identify(key[0].decode() if key else "")
         if not self._moving or self not in self.shared.large[self.keyed].held:
             self.shared.small[self.keyed].add(self, len(data))

@@ -26,7 +26,7 @@ from blogapi.web.service import Service
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
-KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # of a response in place of which the server is BUSY
+KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that stay when BUSY replaces a response
 
 Content = bytes | Iterable[bytes]
 WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # the status line, the headers and the content
@@ -108,7 +108,7 @@ class Handler:
 
     def refuse(self, request: HttpRequest, status: int, message: str) -> bool:
         """Answer a request with the Error body, instead of the application, and end the connection."""
-        path = (request.path or "/v1").removeprefix(self.config.prefix)
+        path = self.config.without_prefix(request.path or "/v1")
         origin = request.fields.environ.get("HTTP_ORIGIN")
         cors = cors_headers(self.config.cors_origins, origin) if is_covered(path) else {}
         line, headers, content = refusal_response(
@@ -116,7 +116,8 @@ class Handler:
         )
         response = line, headers, b"" if request.method == "HEAD" else content
         request.info.cause = message
-        return self.answer(request, response, time.perf_counter(), keep=False)
+        self.answer(request, response, time.perf_counter(), keep=False)
+        return False
 
     def respond(self, request: HttpRequest) -> bool:
         """Answer a request by the application; return whether another may follow."""
@@ -126,12 +127,11 @@ class Handler:
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         status, headers, content = *response, chunks
-        if type(chunks) is list:  # A single chunk is not copied. What is no list is sent in pieces.
+        if type(chunks) is list:  # A single chunk is not copied. Anything but a list is streamed.
             content = b"".join(chunks)
             environ.clear()  # Werkzeug's request may be in it: the cycle would stay in memory for a while.
-        if info.key_name and request.key:  # It can have come in the body.
-            self.shared.keys.add(request.key)
-        elif status.startswith("401"):  # Public paths do not look at the key.
+        request.remember_key()
+        if status.startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(request.key)
         keep = request.is_persistent and not self.closing
         if not self.reserve(request, content):
@@ -140,7 +140,8 @@ class Handler:
             kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
             status, headers, content = refusal_response(BUSY[0], info.cause, kept)
             keep = False
-        return self.answer(request, (status, headers, content), started, keep)
+        self.answer(request, (status, headers, content), started, keep)
+        return keep
 
     def reserve(self, request: HttpRequest, content: Content) -> bool:
         """Reserve memory for the content of a response until it is sent; return False if too little is left."""
@@ -165,8 +166,8 @@ class Handler:
             **request.fields.environ,
         }
 
-    def answer(self, request: HttpRequest, response: WsgiResponse, started: float, keep: bool) -> bool:
-        """Send and record a response; return `keep`, whether the connection stays open."""
+    def answer(self, request: HttpRequest, response: WsgiResponse, started: float, keep: bool) -> None:
+        """Send and record a response; with `keep`, the connection stays open."""
         status, headers, content = response
         connection, info = request.connection, request.info
         connection.linger = not keep
@@ -188,7 +189,6 @@ class Handler:
             self.shared.sending.release(connection)
             self.shared.streams.release(connection)
             self.record(request, status[:3], size, time.perf_counter() - started)
-        return keep
 
     def record(self, request: HttpRequest, status: str, size: int, seconds: float) -> None:
         """Count a request, and write its line of the log."""

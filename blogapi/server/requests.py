@@ -1,4 +1,4 @@
-"""Request parsing: bounded bodies, refusals by the server itself, and the clients behind proxies."""
+"""Requests as they come from a socket: heads, bounded bodies, refusals by the server itself, and proxies."""
 
 import re
 from collections.abc import Iterable
@@ -17,6 +17,7 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeou
 from blogapi.config import Networks
 from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
+from blogapi.storage.keys import KEY_LENGTH
 from blogapi.web.request import MAX_BODY_BYTES, RequestInfo
 
 # Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
@@ -27,7 +28,6 @@ PARSER_SETTINGS.limit_request_line = 8190  # bytes
 PARSER_SETTINGS.forwarded_allow_ips, PARSER_SETTINGS.forwarded_allow_networks = ["*"], tuple
 PARSER_SETTINGS.forwarder_headers, PARSER_SETTINGS.secure_scheme_headers = [], {}
 ASCII = bytes(range(128))
-KEY_LENGTH = 48  # characters
 REMEMBERED = 256  # request lines, and as many sets of header fields
 REMEMBERED_BYTES = 2048  # of a head, at most
 MAX_PROXIES = 16  # in a row
@@ -77,13 +77,14 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
 
     announced = 0  # bytes
     max_bytes = MAX_BODY_BYTES
+    in_pieces = False  # whether the application keeps no more than a piece
 
     def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
         """Return the size of the next chunk, and those of its bytes that were read already."""
         size, rest = super().parse_chunk_size(unreader, data)
-        if self.announced <= KEPT_BYTES < self.announced + size <= self.max_bytes == MAX_BODY_BYTES:
+        before, self.announced = self.announced, self.announced + size
+        if before <= KEPT_BYTES < self.announced <= self.max_bytes and not self.in_pieces:
             reserve(unreader.sock, MAX_BODY_BYTES)
-        self.announced += size
         if self.announced > self.max_bytes:
             raise RequestEntityTooLarge(f"body: must be at most {self.max_bytes:,} bytes")
         return size, rest
@@ -94,7 +95,7 @@ class HeaderFields:
 
     def __init__(self, fields: Iterable[tuple[str, str]] = ()):
         self.environ: dict[str, str] = {}  # as in the WSGI environment
-        self.refusal: Refusal | None = None  # of fields that gunicorn accepts, but RFC 9112 (section 6.1) does not
+        self.refusal: Refusal | None = None  # why the server refuses fields that gunicorn accepts
         parsed = 0
         for name, value in fields:
             key = name.replace("-", "_")
@@ -121,8 +122,8 @@ class HeaderFields:
 
 
 RequestLine = tuple[str, str, str, str, tuple[int, int]]  # method, target, path, query and version
-LINES: dict[bytes, RequestLine] = {}
-FIELDS: dict[bytes, HeaderFields] = {}
+parsed_lines: dict[bytes, RequestLine] = {}
+parsed_fields: dict[bytes, HeaderFields] = {}
 
 
 def remember(known: dict[bytes, Any], part: bytes, parsed: Any) -> None:
@@ -149,7 +150,7 @@ class HttpRequest(message.Request):
     fields = HeaderFields()
     path = uri = ""
     method: str | None = None
-    asked = False
+    body_begun = False
 
     def __init__(self, unreader: Unreader, address: tuple):
         self.unreader = unreader
@@ -180,26 +181,26 @@ class HttpRequest(message.Request):
         self._recall_fields(fields)
 
     def _recall_line(self, line: bytes) -> None:
-        if line in LINES:
-            self.method, self.uri, self.path, self.query, self.version = LINES[line]
+        if line in parsed_lines:
+            self.method, self.uri, self.path, self.query, self.version = parsed_lines[line]
             return
         if match := PLAIN_LINE.fullmatch(line):
             self.method, self.uri, self.path, self.query, minor = map(bytes_to_str, match.groups(b""))
             self.version = 1, int(minor)
         else:
             self.parse_request_line(line)
-        remember(LINES, line, (self.method, self.uri, self.path, self.query, self.version))
+        remember(parsed_lines, line, (self.method, self.uri, self.path, self.query, self.version))
 
     def _recall_fields(self, block: bytes) -> None:
-        if block in FIELDS:
-            self.fields = FIELDS[block]
+        if block in parsed_fields:
+            self.fields = parsed_fields[block]
             length = int(self.fields.environ.get("CONTENT_LENGTH", 0))
             self.reader = gunicorn_body.LengthReader(self.unreader, length)
             return
         self.headers = self.parse_headers(block) if block else []
         self.set_body_reader()
         if not self.fields.depend_on_version:
-            remember(FIELDS, block, self.fields)
+            remember(parsed_fields, block, self.fields)
 
     def parse_request_line(self, line_bytes: bytes) -> None:
         """Percent-encode bytes of the target beyond ASCII, which curl sends as they are."""
@@ -217,8 +218,8 @@ class HttpRequest(message.Request):
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes of the body for the application; raise an HTTPException if they do not arrive."""
         try:
-            if not self.asked:
-                self._ask()
+            if not self.body_begun:
+                self._begin_body()
             data = self.reader.read(size)  # gunicorn's own `body` would copy it three times.
             if self.info.max_body_bytes:  # The application keeps no more than this piece.
                 self.connection.release()
@@ -232,20 +233,24 @@ class HttpRequest(message.Request):
                 raise ServiceUnavailable(STOPPED, retry_after=RETRY_SECONDS) from None
             raise BadRequest("body: incomplete") from None
 
-    def _ask(self) -> None:
-        self.asked = True
-        if self.info.key_name and self.key:
-            self.connection.shared.keys.add(self.key)
+    def _begin_body(self) -> None:
+        self.body_begun = True
+        self.remember_key()
         self.connection.identify(self.key, self.info.is_known)
         length = getattr(self.reader, "length", 0)
         if max_bytes := self.info.max_body_bytes:
-            self.reader.max_bytes = max_bytes
+            self.reader.max_bytes, self.reader.in_pieces = max_bytes, True
             self.unreader.max_body_chunk = KEPT_BYTES
         elif length > KEPT_BYTES:
             reserve(self.connection, length)
         self.connection.expect_body(max_bytes or MAX_BODY_BYTES)
         if self._expected_100_continue:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def remember_key(self) -> None:
+        """Remember the key if the application has found that it is valid. It can have come in the body, too."""
+        if self.info.key_name and (key := self.key):
+            self.connection.shared.keys.add(key)
 
     @property
     def key(self) -> str:
@@ -277,14 +282,14 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
     """Return the last valid address that is no trusted proxy; clients can forge those before it in X-Forwarded-For."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
-    address = parse(peer.partition("%")[0])
-    while address and any(address in network for network in trusted):
-        address = parse(hops.pop().strip()) if hops else None
+    address = parse_address(peer.partition("%")[0])
+    while address and any(address in each for each in trusted):
+        address = parse_address(hops.pop().strip()) if hops else None
         client = str(address or client)
     return client
 
 
-def parse(hop: str) -> IPv4Address | IPv6Address | None:
+def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
     """Return the address of a hop, None if it is malformed. An IPv4 address mapped into IPv6 is an IPv4 address."""
     match = HOP.fullmatch(hop)
     try:
@@ -298,5 +303,5 @@ def network(address: str) -> str:
     """Return the network of a client: for IPv6 its /64, all of which one client can have; else the address itself."""
     if ":" not in address:
         return address
-    parsed = parse(address.partition("%")[0])
+    parsed = parse_address(address.partition("%")[0])
     return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else str(parsed)

@@ -33,8 +33,8 @@ def on_starting(server: Any) -> None:
     given = server.cfg.settings["worker_class"].get()
     if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or given != WORKER:
         sys.exit(
-            "blogapi: must run as one worker of its own class, or the rate limit would be multiplied; "
-            "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
+            "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
+            "multiplied; see GUNICORN_CMD_ARGS and the command line"
         )
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= files < MIN_FILES:

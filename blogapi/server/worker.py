@@ -36,7 +36,8 @@ NICE = 10  # of these threads: with two processors, searches would take most of 
 THREADS = 256  # while some wait for a slow name server, others must be free
 
 Waiting = OrderedDict[str, deque[greenlet]]
-SERVICE = "", True
+WITH_KEY = True  # in a pair of queues, that of the clients with a key
+SERVICE = "", WITH_KEY
 # The client of the current request: its name, and whether it has a key
 CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
 
@@ -181,7 +182,7 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
-                if not self.waiting[True]:  # A request with a key may wait for the database, which has answered.
+                if not self.waiting[WITH_KEY]:  # A request with a key may wait for the database, which has answered.
                     until = 0.0
                 self._next().switch()
         finally:  # A greenlet may end in an error, such as MemoryError.
@@ -220,7 +221,7 @@ class Places(Queue):
 
 
 class EventLoop:
-    """Waits as `blogapi.storage.Loop` does, while other greenlets run."""
+    """Waits as `blogapi.storage.loop.Loop` does, while other greenlets run."""
 
     is_cooperative = True
     places = Places
@@ -251,7 +252,7 @@ class EventLoop:
 
     def requests_wait(self) -> bool:
         """Return whether requests with a key wait for their turn."""
-        return bool(self.turns.waiting[True])
+        return bool(self.turns.waiting[WITH_KEY])
 
 
 def _at_low_priority(function: Callable[[], Any]) -> Any:

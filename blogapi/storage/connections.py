@@ -21,9 +21,9 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.storage import Loop, in_thread
 from blogapi.storage.engine import Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.loop import Loop, run_in_thread
 
 PREPARED = 500  # statements, after which a connection is replaced
 CONNECTION_SECONDS = 2.0  # for a connection, while all are in use
@@ -202,7 +202,7 @@ class Connections:
     def connect(self) -> PostgresConnection:
         """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
         try:
-            connection = in_thread(self._loop, self._open)
+            connection = run_in_thread(self._loop, self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:
             raise Unavailable(reason(error), RETRY_SECONDS) from error
         connection.wait_for_socket = self._loop.wait_for_socket

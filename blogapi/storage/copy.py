@@ -22,7 +22,7 @@ VERSION = 2  # as in both schemas
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session")
 }
-# The tables that a version has no more: only sessions, which end, were in this one.
+# The tables that a version dropped: only sessions, which end, were in this one.
 DROPPED = {2: ("session",)}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"

@@ -10,9 +10,9 @@ from itertools import chain, islice, takewhile
 from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from blogapi.storage import in_thread
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
+from blogapi.storage.loop import run_in_thread
 
 BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
 LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
@@ -26,7 +26,7 @@ U = TypeVar("U")
 
 
 class Database(Reader):
-    """Reads and writes; every failure is Unavailable."""
+    """Reads and writes. A failure of the database is Unavailable; a unique constraint raises NotUnique."""
 
     def __init__(self, engine: Engine, clock: Clock = time.time):
         super().__init__(engine, clock)
@@ -59,7 +59,7 @@ class Database(Reader):
 
         def commit(engine: Engine) -> T:
             begun = time.monotonic()
-            result = self._commit(engine, operation, *args, in_thread=True, **kwargs)
+            result = self._commit(engine, operation, *args, may_be_slow=True, **kwargs)
             if self.commits.waiting:
                 ended = time.monotonic()
                 self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
@@ -124,7 +124,7 @@ class Database(Reader):
 
     def in_background(self, function: Callable[[], T]) -> T:
         """Return the result of a function that needs no database, and takes long; others are answered meanwhile."""
-        return in_thread(self.engine.loop, function, in_background=True)
+        return run_in_thread(self.engine.loop, function, in_background=True)
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, and its file is in its place."""
@@ -135,13 +135,13 @@ class Database(Reader):
         self.engine.close()
 
     def _commit(
-        self, engine: Engine, operation: Callable[..., T], *args: Any, in_thread: bool = False, **kwargs: Any
+        self, engine: Engine, operation: Callable[..., T], *args: Any, may_be_slow: bool = False, **kwargs: Any
     ) -> T:
         """Run an operation in a transaction of its own, without waiting for the lock."""
         tx = engine.begin(clock=self._clock)
         if tx is None:
             raise Busy
-        tx.in_thread = in_thread
+        tx.may_be_slow = may_be_slow
         try:
             result = operation(tx, *args, **kwargs)
             tx.commit()
@@ -157,7 +157,7 @@ class Database(Reader):
             with closing(self.engine.another(BUSY_SECONDS)) as engine:
                 return use(engine)
 
-        return in_thread(self.engine.loop, use_another, in_background=in_background)
+        return run_in_thread(self.engine.loop, use_another, in_background=in_background)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ last, and no search for another field goes past its start.
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
 
@@ -28,16 +28,30 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
 # These are found from the start, others from the end or from `params`: the content is not searched.
 HEAD = FIELDS[: FIELDS.index("content") + 1]
-# Of a field: its name as it stands in a document, what finds it there, and whether it follows the content
-Name = tuple[bytes, Callable[[bytes, bytes, int, int], int], bool]
-# For each field: its name, whether every post has it, and the names that can follow, up to one that every post has
-PLACES: dict[str, tuple[Name, bool, list[Name]]] = {}
-_followers: list[Name] = []
-for _field in reversed(FIELDS[:-1]):  # all but params
-    _is_head = _field in HEAD
-    _name = f'"{_field}":'.encode(), bytes.find if _is_head else bytes.rfind, not _is_head
-    PLACES[_field] = _name, _field in REQUIRED, _followers
-    _followers = [_name] if _field in REQUIRED else [_name, *_followers]
+
+
+class Place(NamedTuple):
+    """Where a field is in a document."""
+
+    name: bytes  # as it stands there
+    find: Callable[[bytes, bytes, int, int], int]  # what finds it there
+    follows_content: bool
+    is_required: bool
+    followers: list["Place"]  # those that can follow, up to one that every post has
+
+
+def _places() -> dict[str, Place]:
+    places: dict[str, Place] = {}
+    followers: list[Place] = []
+    for field in reversed(FIELDS[:-1]):  # all but params
+        name, is_head, is_required = f'"{field}":'.encode(), field in HEAD, field in REQUIRED
+        place = Place(name, bytes.find if is_head else bytes.rfind, not is_head, is_required, followers)
+        places[field] = place
+        followers = [place] if is_required else [place, *followers]
+    return places
+
+
+PLACES = _places()
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
@@ -113,22 +127,24 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
     """Return a document with these fields only, which must be in order. Raises Damaged."""
     last = params_start(document)
-    tail = max(0, document.rfind(b'"tags":', 0, last) - EXCERPT_BYTES)  # Behind it, only the end of the content stands.
+    # Between here and the tags there is the excerpt, and at most the end of the content.
+    tail = max(0, document.rfind(PLACES["tags"].name, 0, last) - EXCERPT_BYTES)
     parts = []
     for field in fields:
         if field == "params":
             parts += filter(None, [document[last:-1]])
             continue
-        (name, find, is_tail), needed, followers = PLACES[field]
-        start = find(document, name, tail * is_tail, last)
+        place = PLACES[field]
+        start = place.find(document, place.name, tail if place.follows_content else 0, last)
         if start >= 0:
-            for follower, find_follower, is_tail in followers:
-                if (end := find_follower(document, follower, tail * is_tail, last)) > start:
+            for follower in place.followers:
+                end = follower.find(document, follower.name, tail if follower.follows_content else 0, last)
+                if end > start:
                     break
             else:
                 end = last
             parts.append(document[start : end - 1])
-        elif needed:
+        elif place.is_required:
             raise Damaged
     return b"{%b}" % b",".join(parts)
 

@@ -13,7 +13,7 @@ import peewee
 from peewee import SQL, ColumnBase, Context, Field, Model, Node
 
 from blogapi.clock import rfc3339
-from blogapi.storage import Loop
+from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # of a Param in text; "::" is PostgreSQL's cast
@@ -112,7 +112,7 @@ class Dialect:
 
 
 class Engine(ABC):
-    """A database, and the connection or connections to it. Every failure is Unavailable."""
+    """A database, and the connection or connections to it. A failure of it is Unavailable."""
 
     dialect: str  # its name
     readers: int  # how many may search at a time
@@ -145,7 +145,10 @@ class Engine(ABC):
 
     @abstractmethod
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":
-        """Begin a transaction that writes; return None if another has the lock."""
+        """Begin a transaction that writes; return None if another has the lock.
+
+        PostgreSQL waits for the lock, `wait_seconds` at most. SQLite does not wait: the caller tries again.
+        """
 
     def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
         """Let the queries of a block read as of one moment, and interrupt them once `goes_on` returns False.
@@ -212,11 +215,11 @@ class Reader:
 class Transaction(Reader, ABC):
     """Runs the queries of operations, atomically. An operation must not yield to the event loop.
 
-    Its time is when it got the lock. With `in_thread` it may take longer than 100 ms. Each engine has a subclass;
-    errors are NotUnique, for a unique constraint, or Unavailable.
+    Its time is when it got the lock. With `may_be_slow` it runs in a thread, and may take longer than 100 ms. Each
+    engine has a subclass; errors are NotUnique, for a unique constraint, or Unavailable.
     """
 
-    in_thread = False
+    may_be_slow = False
     now = ""  # the time at its beginning
     changes = 0  # grows with each change
 

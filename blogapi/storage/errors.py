@@ -33,7 +33,7 @@ class SlugTaken(Rejected):
         super().__init__("slug", "already taken by another post")
 
 
-class KeyName(ValueError):
+class InvalidKeyName(ValueError):
     """Invalid or unknown key name."""
 
 

@@ -33,35 +33,35 @@ def keep(tx: Transaction, post_id: int, version: int, author: str, state: State)
     """
     if not author:
         return
-    tx.defer(_keep, id=post_id, now=tx.now, author=author, state=state)
+    tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
-        tx.defer(_drop_oldest, id=post_id, oldest=version - MAX_REVISIONS)
+        tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
 
 
 _present = Post.select(
     Post.id, Post.version, Post.since, Post.author, Param("now"), Param("author"), Param("state"), Post.document
 )
-_keep = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Revision._meta.sorted_fields))
-_drop_oldest = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
+KEEP = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Revision._meta.sorted_fields))
+DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
 
 
 def keep_tags(tx: Transaction, post_id: int, author: str, tags: str) -> None:
     """Keep the tags of a post, a JSON array, before a tag is changed in every post; nothing without an author."""
     if author:
-        tx.execute(_keep_tags, id=post_id, now=tx.now, author=author, tags=tags)
+        tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=tags)
 
 
 _number = Retagging.select(fn.COUNT(Retagging.number)).where(
     Retagging.post_id == Post.id, Retagging.version == Post.version
 )
 _retagged = Post.select(Post.id, Post.version, _number, Param("now"), Param("author"), Param("tags"))
-_keep_tags = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
+KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
 
 
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete all versions of a post. Raises NeedsThread if they are many: each can have megabytes."""
     of_post = Revision.post_id == post_id
-    if not tx.in_thread and tx.row(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
+    if not tx.may_be_slow and tx.row(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
         raise NeedsThread
     tx.execute(Revision.delete().where(of_post))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))

@@ -15,7 +15,7 @@ TTL = timedelta(hours=24)
 class IdempotencyKey(NamedTuple):
     """The name that a client gave to a request."""
 
-    api_key: bytes  # its digest
+    client: bytes  # the digest of its API key, or the secret of a form
     name: str
     request: bytes  # SHA-256 of the body
 
@@ -25,20 +25,20 @@ def add_once(tx: Transaction, fields: posts.Fields, author: str, key: Idempotenc
 
     Raises Rejected if that request was different, or if its post is deleted.
     """
-    used = (Idempotency.digest == key.api_key) & (Idempotency.name == key.name)
+    used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
     is_valid = Idempotency.created_at > earlier(tx.now, TTL)
     former = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
     if former is None:
         post = posts.add(tx, fields, author)
         forget_old(tx)
-        row = {"digest": key.api_key, "name": key.name, "request": key.request}
+        row = {"digest": key.client, "name": key.name, "request": key.request}
         tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
         return post
     request, post_id = former
     if request != key.request:
         raise Rejected("Idempotency-Key", "was used for another body within the last 24 hours")
     try:
-        return posts.current(tx, post_id)
+        return posts.publish_if_due(tx, post_id)
     except NotFound:
         raise Rejected("Idempotency-Key", "the post that it created was deleted") from None
 

@@ -62,19 +62,21 @@ class Use(NamedTuple):
 
     post_id: int
     version: int
-    known: str  # the slug of a post, or the state of a revision
+    slug_or_state: str  # the slug of a post, the state of a revision
 
     def __str__(self) -> str:
         if self.in_trash:
             return f"post {self.post_id} in the trash"
         return (
-            f"revision {self.version} of post {self.post_id}" if self.version else f"post {self.post_id} ({self.known})"
+            f"revision {self.version} of post {self.post_id}"
+            if self.version
+            else f"post {self.post_id} ({self.slug_or_state})"
         )
 
     @property
     def in_trash(self) -> bool:
         """Whether it is a post in the trash."""
-        return self.version > 0 and self.known == "deleted"
+        return self.version > 0 and self.slug_or_state == "deleted"
 
 
 class ImagePage(NamedTuple):
@@ -93,12 +95,12 @@ def find(reader: Reader, image_id: str) -> StoredImage:
 
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:
     """Return an image, or None."""
-    found = reader.row(_image, id=image_id)
+    found = reader.row(IMAGE_WITH_ID, id=image_id)
     return found and StoredImage._make(found)
 
 
 _columns = [getattr(Image, name) for name in StoredImage._fields]
-_image = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
+IMAGE_WITH_ID = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
 
 
 def page(reader: Reader, limit: int, before: ImageCursor | None = None) -> ImagePage:
@@ -131,14 +133,14 @@ def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[b
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
-        found = reader.row(_piece, upload=image.upload, number=number, start=offset + 1, length=length)
+        found = reader.row(PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
         if not found or len(found[0]) != length:
             raise Unavailable(f"the image {image.id} is damaged, or was deleted")
         yield bytes(found[0])
         start += length
 
 
-_piece = Prepared(
+PIECE = Prepared(
     "SELECT substr(content, CAST(:start AS integer), CAST(:length AS integer)) FROM image_part "
     "WHERE upload = :upload AND number = :number"
 )
@@ -181,10 +183,10 @@ def new_upload(reader: Reader) -> str:
 
 def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
     """Write a part of an upload."""
-    tx.execute(_new_part, upload=upload, number=number, content=content)
+    tx.execute(ADD_PART, upload=upload, number=number, content=content)
 
 
-_new_part = Prepared(ImagePart.insert(params(ImagePart)))
+ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage) -> StoredImage:
@@ -204,7 +206,9 @@ def add(tx: Transaction, image: StoredImage) -> StoredImage:
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
     """Return what shows an image, at most NAMED of them: posts, then revisions, then posts in the trash."""
-    found = chain(reader.rows(_posts, **_address(image_id)), reader.rows(_revisions, **_address(image_id)))
+    found = chain(
+        reader.rows(POSTS_THAT_SHOW, **_address(image_id)), reader.rows(REVISIONS_THAT_SHOW, **_address(image_id))
+    )
     return [Use(*row) for row, _ in zip(found, range(NAMED), strict=False)]
 
 
@@ -213,13 +217,13 @@ def _address(image_id: str) -> dict[str, str]:
 
 
 _shows = "position(:address IN document) > 0", "instr(document, :address) > 0"
-_posts = Prepared(
+POSTS_THAT_SHOW = Prepared(
     **{
         engine: f"SELECT id, 0, slug FROM post WHERE {shows} ORDER BY id LIMIT {NAMED}"
         for engine, shows in zip(("postgresql", "sqlite"), _shows, strict=True)
     }
 )
-_revisions = Prepared(
+REVISIONS_THAT_SHOW = Prepared(
     **{
         engine: f"SELECT post_id, version, state FROM revision WHERE {shows} ORDER BY state DESC, post_id LIMIT {NAMED}"
         for engine, shows in zip(("postgresql", "sqlite"), _shows, strict=True)
@@ -246,7 +250,7 @@ def delete(tx: Transaction, image_id: str) -> str:
 
 def delete_parts(tx: Transaction, upload: str) -> int:
     """Delete some parts of an upload; return how many."""
-    numbers = [number for (number,) in tx.rows(_numbers, upload=upload)]
+    numbers = [number for (number,) in tx.rows(PART_NUMBERS, upload=upload)]
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
 
 
@@ -257,7 +261,9 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
             pass
 
 
-_numbers = Prepared(ImagePart.select(ImagePart.number).where(ImagePart.upload == Param("upload")).limit(DELETED_PARTS))
+PART_NUMBERS = Prepared(
+    ImagePart.select(ImagePart.number).where(ImagePart.upload == Param("upload")).limit(DELETED_PARTS)
+)
 
 
 def prune(tx: Transaction) -> int:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from blogapi.clock import later
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
-from blogapi.storage.errors import KeyName, NotFound, NotUnique, Rejected
+from blogapi.storage.errors import InvalidKeyName, NotFound, NotUnique, Rejected
 from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, OwnerSession
 
 PREFIX = "blog_"
+KEY = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
+KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit
 LINK, SESSION = "link", "session"
@@ -61,7 +63,7 @@ def digest_of(key: str) -> bytes:
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
     """Return the key with this SHA-256, if it is valid. On PostgreSQL, this counts the request of all processes."""
-    found = reader.row(_key, digest=digest)
+    found = reader.row(KEY_WITH_DIGEST, digest=digest)
     count = len(_columns)
     return found and (KnownKey._make(found[:count]), Hits._make(found[count:]) if found[count:] else None)
 
@@ -71,7 +73,7 @@ _names = ", ".join(KnownKey._fields)
 _now = "floor(extract(epoch FROM clock_timestamp()))::bigint"
 _window = f"{_now} / {WINDOW_SECONDS}"
 # The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
-_key = Prepared(
+KEY_WITH_DIGEST = Prepared(
     sqlite=ApiKey.select(*_columns).where(ApiKey.digest == Param("digest")),
     postgresql=f"""
     WITH key AS (SELECT {_names} FROM api_key WHERE digest = :digest), hit AS (
@@ -89,11 +91,11 @@ _key = Prepared(
 
 def counted(reader: Reader, digest: bytes) -> Hits | None:
     """Return the number of requests of a key in this window, if the database counts them."""
-    return Hits._make(reader.row(_counted, digest=digest)) if reader.dialect == "postgresql" else None
+    return Hits._make(reader.row(HITS_IN_WINDOW, digest=digest)) if reader.dialect == "postgresql" else None
 
 
 _hits = f"SELECT hits FROM hits WHERE digest = :digest AND number = {_window}"
-_counted = Prepared(f"SELECT coalesce(({_hits}), 0), {_window}, {_now}")
+HITS_IN_WINDOW = Prepared(f"SELECT coalesce(({_hits}), 0), {_window}, {_now}")
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
@@ -108,45 +110,47 @@ def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[K
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
-    """Store a key. Raises KeyName as `check_free` does."""
+    """Store a key. Raises InvalidKeyName as `check_free` does."""
     check_free(tx, name)
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
 def add_once(tx: Transaction, name: str, key: str, scope: str) -> None:
-    """Store the key of a form; storing it again changes nothing. Raises KeyName, Rejected."""
+    """Store the key of a form; storing it again changes nothing. Raises InvalidKeyName, Rejected."""
     if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
         claim_form(tx, key)
         add(tx, name, key, scope)
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Replace the key with this name; the scope stays. Raises KeyName if no key has the name."""
+    """Replace the key with this name; the scope stays. Raises InvalidKeyName if no key has the name."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name. Raises KeyName if no key has the name."""
+    """Remove the key with this name. Raises InvalidKeyName if no key has the name."""
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
 
 
 def check_free(reader: Reader, name: str) -> None:
-    """Raise KeyName if the name is taken or invalid."""
+    """Raise InvalidKeyName if the name is taken or invalid."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        raise KeyName(f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible")
+        raise InvalidKeyName(
+            f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible"
+        )
     if name in AUTHORS:
-        raise KeyName(f"{name!r} is reserved for changes that no key made; choose another name")
+        raise InvalidKeyName(f"{name!r} is reserved for changes that no key made; choose another name")
     if _is_known(reader, name):
-        raise KeyName(f"a key called {name!r} already exists")
+        raise InvalidKeyName(f"a key called {name!r} already exists")
 
 
 def check_known(reader: Reader, name: str) -> None:
-    """Raise KeyName if no key has this name."""
+    """Raise InvalidKeyName if no key has this name."""
     if not _is_known(reader, name):
-        raise KeyName(f"there is no key called {name!r}")
+        raise InvalidKeyName(f"there is no key called {name!r}")
 
 
 def _is_known(reader: Reader, name: str) -> bool:

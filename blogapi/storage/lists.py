@@ -87,7 +87,8 @@ def page_of(
 ) -> PostPage:
     """Return a page of the documents in these rows, or of `kept(row, document)` for each.
 
-    It ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
+    A row has an id, the status of a post, or the version if it is `kept`, and a document; then perhaps a time. The page
+    ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     found: list[Any] = []
@@ -96,10 +97,10 @@ def page_of(
         if len(found) == limit or size > PAGE_BYTES:
             return PostPage(found, cursor(last))
         last = row
-        document = row[2]
-        if row[1] == "scheduled" or names or document is None:
+        status, document = "" if kept else row[1], row[2]
+        if status == "scheduled" or names or document is None:
             try:
-                shown = documents.as_of(now, row[1], document)
+                shown = documents.as_of(now, status, document)
                 document = documents.cut(shown, names) if names else shown
                 size += (len(shown) - len(document)) // READ_SHARE
             except Damaged:
@@ -130,17 +131,17 @@ def _union(engine: str, lists: list[Select], *order: Ordering) -> Select:
     return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
 
 
-def bounded(query: Select, *others: str, known: Iterable[str] = ("id", "status")) -> Select:
+def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
     """Return the query of the posts that fit on a page, and one more: psycopg holds all rows in memory.
 
-    PostgreSQL knows the size of a text without reading it.
+    `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
     """
     rows = query.alias("rows")
     size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
-    before = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("before")
-    sized = Select([rows], [SQL("rows.*"), before]).alias("sized")
-    columns = [*(sized.c[name] for name in known), AsBytes(sized.c.document), *(sized.c[name] for name in others)]
-    return Select([sized], columns).where(fn.COALESCE(sized.c.before, 0) <= READ_BYTES)
+    earlier = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("earlier")
+    sized = Select([rows], [SQL("rows.*"), earlier]).alias("sized")
+    columns = [*(sized.c[name] for name in before), AsBytes(sized.c.document), *(sized.c[name] for name in after)]
+    return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= READ_BYTES)
 
 
 # The order of creation

@@ -39,7 +39,7 @@ class OwnerSession(BaseModel):
 
 
 class Post(BaseModel):
-    """A post. `document` is its JSON as it is answered; the other columns are copies from it."""
+    """A post. `document` is its JSON as it is answered; the columns before `version` are copies from it."""
 
     id = AutoField()
     slug = TextField(unique=True)

@@ -13,7 +13,6 @@ from typing import Any, Self
 import psycopg
 from peewee import SQL, PostgresqlDatabase
 
-from blogapi.storage import BLOCKING, Loop
 from blogapi.storage.connections import (
     LOCK_TIMEOUT_SECONDS,
     UNLIMITED,
@@ -26,6 +25,7 @@ from blogapi.storage.connections import (
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Dialect, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
 from blogapi.storage.sqlite import Sqlite
 

@@ -70,14 +70,14 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
     Nothing of any other post is read: the time it takes would reveal that it exists.
     """
     now = reader.now
-    found = reader.row(published_with_slug if isinstance(ref, str) else published_with_id, ref=ref, now=now)
+    found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
     if found is None:
         raise NotFound("post")
     return documents.as_of(now, *found)
 
 
-def current(tx: Transaction, ref: PostRef) -> StoredPost:
-    """Return a post, which is published first if its time has come. Raises NotFound, Damaged."""
+def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
+    """Publish a post if its time has come; return it as it is now. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
@@ -89,18 +89,18 @@ def current(tx: Transaction, ref: PostRef) -> StoredPost:
 
 def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
     """Return the id, version, status in the database and document of a post. Raises NotFound."""
-    found = reader.row(_with_slug if isinstance(ref, str) else _with_id, ref=ref)
+    found = reader.row(WITH_SLUG if isinstance(ref, str) else WITH_ID, ref=ref)
     if found is None:
         raise NotFound("post")
     return found
 
 
 _posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
-_with_id = Prepared(_posts.where(Post.id == Param("ref")))
-_with_slug = Prepared(_posts.where(Post.slug == Param("ref")))
+WITH_ID = Prepared(_posts.where(Post.id == Param("ref")))
+WITH_SLUG = Prepared(_posts.where(Post.slug == Param("ref")))
 _published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | is_due)
-published_with_id = Prepared(_published.where(Post.id == Param("ref")))
-published_with_slug = Prepared(_published.where(Post.slug == Param("ref")))
+PUBLISHED_WITH_ID = Prepared(_published.where(Post.id == Param("ref")))
+PUBLISHED_WITH_SLUG = Prepared(_published.where(Post.slug == Param("ref")))
 
 
 # Create
@@ -125,17 +125,22 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     """Write a complete post that does not exist."""
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
-    tx.defer(_insert, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
+    tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
     tags.attach(tx, post)
     publication.reschedule(tx, post_id, {}, post)
     search.reindex(tx, post_id, {}, post)
     if with_events:
-        is_published = post["status"] == "published"
-        webhooks.record(tx, {"post": post}, "post.created", *(["post.published"] if is_published else []))
+        _record(tx, "post.created", post)
     return StoredPost(post_id, document.encode(), version)
 
 
-_insert = Prepared(Post.insert(params(Post)))
+INSERT = Prepared(Post.insert(params(Post)))
+
+
+def _record(tx: Transaction, event: str, post: Fields, old_status: str = "") -> None:
+    """Record an event of a post, and its publication if it became published."""
+    is_published = post["status"] == "published" != old_status
+    webhooks.record(tx, {"post": post}, event, *(["post.published"] if is_published else []))
 
 
 # Change
@@ -146,7 +151,7 @@ def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: C
 
     Raises NotFound, Rejected.
     """
-    post = current(tx, ref)
+    post = publish_if_due(tx, ref)
     check(post.document)
     old = documents.load(post.document)
     changes = changes | {"published_at": publication.published_at(old, changes, tx.now)}
@@ -189,7 +194,7 @@ def put(
     Fields that are left out are cleared, except status and published_at. An identical post is not written.
     """
     try:
-        post = current(tx, slug)
+        post = publish_if_due(tx, slug)
     except NotFound:
         check(None)
         return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
@@ -249,8 +254,7 @@ def replace(
     history.keep(tx, post.id, post.version, author, "replaced")
     _update(tx, old, new, document, author)
     if with_events:
-        is_published = new["status"] == "published" != old["status"]
-        webhooks.record(tx, {"post": new}, "post.updated", *(["post.published"] if is_published else []))
+        _record(tx, "post.updated", new, old["status"])
     return StoredPost(post.id, document.encode(), post.version + 1)
 
 
@@ -284,7 +288,7 @@ def _set(*columns: str, is_version: bool) -> Prepared:
 def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *, permanent: bool = False) -> None:
     """Delete a post. It is in the trash or, if permanent, gone with its history. Raises NotFound."""
     try:
-        post = current(tx, ref)
+        post = publish_if_due(tx, ref)
         check(post.document)
         old = documents.load(post.document)
     except Damaged:
@@ -295,20 +299,20 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
         history.forget(tx, post.id)
     else:
         history.keep(tx, post.id, post.version, author, "deleted")
-    tx.defer(_delete, id=post.id)
+    tx.defer(DELETE, id=post.id)
     tags.detach(tx, old)
     publication.reschedule(tx, post.id, old, {})
     search.reindex(tx, post.id, old, {})
     webhooks.record(tx, {"post": old}, "post.deleted")
 
 
-_delete = Prepared(Post.delete().where(Post.id == Param("id")))
+DELETE = Prepared(Post.delete().where(Post.id == Param("id")))
 
 
 def _delete_damaged(tx: Transaction, post_id: int) -> None:
     """Delete a post that cannot be read, with its history: it could not be restored."""
     history.forget(tx, post_id)
-    tx.defer(_delete, id=post_id)
+    tx.defer(DELETE, id=post_id)
     publication.unschedule(tx, post_id)
     tags.detach_all(tx, post_id)
 
@@ -328,7 +332,8 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
         if post_id is None:
             break
         try:
-            size += len(current(tx, post_id).document)
+            post = publish_if_due(tx, post_id)
+            size += len(post.document)
             published[post_id] = True
         except (Damaged, NotFound):
             published[post_id] = False

@@ -42,26 +42,26 @@ def reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str
     if before != after and before:
         unschedule(tx, post_id)
     if before != after and after:
-        tx.defer(_schedule, post_id=post_id, published_at=after)
+        tx.defer(SCHEDULE_POST, post_id=post_id, published_at=after)
 
 
 def unschedule(tx: Transaction, post_id: int) -> None:
     """Forget when a post will be published."""
-    tx.defer(_unschedule, post_id=post_id)
+    tx.defer(UNSCHEDULE_POST, post_id=post_id)
 
 
-_schedule = Prepared(Schedule.insert(params(Schedule)))
-_unschedule = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
+SCHEDULE_POST = Prepared(Schedule.insert(params(Schedule)))
+UNSCHEDULE_POST = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
 
 
 def next_due(reader: Reader) -> int | None:
     """Return the id of a post that is due, if any."""
-    found = reader.row(_next_due, now=reader.now)
+    found = reader.row(NEXT_DUE, now=reader.now)
     return found and found[0]
 
 
 _has_come = Schedule.published_at <= Param("now")
-_next_due = Prepared(Schedule.select(Schedule.post_id).where(_has_come).order_by(Schedule.published_at).limit(1))
+NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(_has_come).order_by(Schedule.published_at).limit(1))
 # Whether the post of a query is due
 is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, _has_come))
 

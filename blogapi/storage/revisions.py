@@ -54,7 +54,7 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     columns = Revision.post_id, Revision.version, document, Revision.until, Revision.replaced_by
     query = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
-        query = bounded(query, "until", "replaced_by", known=("post_id", "version"))
+        query = bounded(query, "until", "replaced_by", before=("post_id", "version"))
     asked = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
     return page_of(reader.rows(query), asked, reader.now, cursor, lambda row, post: KeptPost(*row[:2], *row[3:], post))
 

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from peewee import SQL, SqliteDatabase
 
-from blogapi.storage import BLOCKING, Loop
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Dialect, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
+from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 
 PRAGMAS = {

@@ -61,7 +61,7 @@ TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, 
 def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
     """Return the tags between two, at most `limit`. A tag can have a row for each status: the newest post spells it."""
     values = {"now": reader.now, "limit": len(STATUSES) * limit, "first": first, "last": last}
-    one_is_due = status == "scheduled" and reader.row(_any_due, now=values["now"]) is not None
+    one_is_due = status == "scheduled" and reader.row(ANY_DUE, now=values["now"]) is not None
     groups = groupby(reader.rows(tags_query(status, one_is_due), **values), itemgetter(0))
     return [_of_all_statuses(*group) for _, group in islice(groups, limit)]
 
@@ -103,7 +103,7 @@ def _of_schedule(condition: Node) -> Select:
 
 _counted = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
 _is_due = Schedule.published_at <= Param("now")
-_any_due = Prepared(Schedule.select(Schedule.post_id).where(_is_due).limit(1))
+ANY_DUE = Prepared(Schedule.select(Schedule.post_id).where(_is_due).limit(1))
 
 
 # The tags of one post
@@ -113,14 +113,14 @@ def attach(tx: Transaction, post: dict[str, Any]) -> None:
     """Give a post its tags."""
     own = {"status": post["status"], "post_id": int(post["id"]), "published_at": post.get("published_at")}
     rows = [{"tag": fold(name), "name": name} | own for name in post["tags"]]
-    tx.execute_many(_attach, rows)
-    tx.execute_many(_count_up, rows)
+    tx.execute_many(ATTACH, rows)
+    tx.execute_many(COUNT_UP, rows)
 
 
-_attach = Prepared(PostTag.insert(params(PostTag)))
+ATTACH = Prepared(PostTag.insert(params(PostTag)))
 _new = {Tag.tag: Param("tag"), Tag.status: Param("status"), Tag.name: Param("name"), Tag.newest: Param("post_id")}
 _is_newer = EXCLUDED.newest >= Tag.newest
-_count_up = Prepared(
+COUNT_UP = Prepared(
     Tag.insert(_new | {Tag.posts: 1}).on_conflict(
         conflict_target=[Tag.tag, Tag.status],
         update={
@@ -145,7 +145,7 @@ def detach_all(tx: Transaction, post_id: int) -> None:
 
 def _detach_each(tx: Transaction, post_id: int, tags: list[tuple[str, str]]) -> None:
     rows = [{"tag": tag, "status": status, "post_id": post_id} for tag, status in tags]
-    for statement in (count_down, _detach, _forget):
+    for statement in (COUNT_DOWN, DETACH, FORGET):
         tx.execute_many(statement, rows)
 
 
@@ -156,7 +156,7 @@ _is_newest = Tag.newest == Param("post_id")
 _with_tag = (PostTag.tag == Tag.tag) & (PostTag.status == Tag.status)  # A Param would be compared with an index.
 _others = PostTag.select().where(_with_tag, PostTag.post_id < Param("post_id"))
 _next = _others.order_by(PostTag.post_id.desc()).limit(1)
-count_down = Prepared(
+COUNT_DOWN = Prepared(
     Tag.update(
         {
             Tag.posts: Tag.posts - 1,
@@ -165,8 +165,8 @@ count_down = Prepared(
         }
     ).where(_in_status, _carries)
 )
-_detach = Prepared(PostTag.delete().where(_of_post))
-_forget = Prepared(Tag.delete().where(_in_status, Tag.posts == 0))
+DETACH = Prepared(PostTag.delete().where(_of_post))
+FORGET = Prepared(Tag.delete().where(_in_status, Tag.posts == 0))
 
 # Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
 
@@ -213,23 +213,23 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     """
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
-        document, status = tx.row(_document, id=post_id) or (None, None)
+        document, status = tx.row(DOCUMENT_AND_STATUS, id=post_id) or (None, None)
         with suppress(AttributeError, ValueError):  # A damaged post is skipped.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
                 history.keep_tags(tx, post_id, author, json.dumps(documents.tags(document)[0], ensure_ascii=False))
-                tx.execute(_set_document, id=post_id, document=changed, updated_at=tx.now)
+                tx.execute(SET_DOCUMENT, id=post_id, document=changed, updated_at=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
                 search.reindex(tx, post_id, old, new)
                 tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
-                tx.execute_many(_respell, [tag | {"status": status, "post_id": post_id} for tag in tags])
+                tx.execute_many(RESPELL, [tag | {"status": status, "post_id": post_id} for tag in tags])
                 any_changed = True
     return any_changed
 
 
-_document = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
-_respell = Prepared(PostTag.update(params(PostTag, "name")).where(_of_post, PostTag.name != Param("name")))
-_set_document = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
+DOCUMENT_AND_STATUS = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
+RESPELL = Prepared(PostTag.update(params(PostTag, "name")).where(_of_post, PostTag.name != Param("name")))
+SET_DOCUMENT = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:

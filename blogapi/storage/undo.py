@@ -14,7 +14,7 @@ from blogapi.post import STATUSES
 from blogapi.storage import documents, posts, revisions, slugs
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged, KeyName, NotFound
+from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
 from blogapi.storage.models import AUTHORS, ApiKey, Post, Retagging, Revision
 from blogapi.storage.posts import Fields
 from blogapi.text import fold
@@ -52,11 +52,11 @@ class Plan(NamedTuple):
 
 
 def check_author(reader: Reader, name: str) -> None:
-    """Raise KeyName unless a key has this name, or an author of the history."""
+    """Raise InvalidKeyName unless a key has this name, or an author of the history."""
     keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
     names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
     if name not in names:
-        raise KeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
+        raise InvalidKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
@@ -97,7 +97,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
     changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
     for post_id, version, tags in list(tx.rows(changed)):
         with suppress(NotFound, Damaged):
-            if tag in map(fold, json.loads(tags)) and posts.current(tx, post_id).version == version:
+            if tag in map(fold, json.loads(tags)) and posts.publish_if_due(tx, post_id).version == version:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
     return count
@@ -226,5 +226,5 @@ def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth:
 
 
 def _change(tx: Transaction, post_id: int, new: Fields) -> None:
-    post = posts.current(tx, post_id)
+    post = posts.publish_if_due(tx, post_id)
     posts.replace(tx, post, documents.load(post.document), documents.in_order(new), BY)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from peewee import Case, Expression, fn
 
-from blogapi.clock import earlier
+from blogapi.clock import earlier, later
 from blogapi.storage import documents, keys
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
@@ -179,12 +179,12 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
         data = {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
     message_id = f"msg_{secrets.token_urlsafe(16)}"
-    event_id = tx.insert(_add_event, message_id=message_id, type=name, payload=payload, created_at=tx.now)
+    event_id = tx.insert(ADD_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
     rows = [
         {"webhook_id": webhook_id, "event_id": event_id, "due": _gather(tx, webhook_id, after) if after else ""}
         for webhook_id, after in receivers
     ]
-    tx.execute_many(_add_delivery, rows)
+    tx.execute_many(ADD_DELIVERY, rows)
 
 
 def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
@@ -194,13 +194,13 @@ def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     (due,) = tx.row(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
     if due:
         _remove_deliveries(tx, waits)
-    return due or earlier(tx.now, timedelta(seconds=-after_seconds))
+    return due or later(tx.now, timedelta(seconds=after_seconds))
 
 
-_add_event = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
+ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
 # What is due at once has no time in next_attempt_at, as the clock may be set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
-_add_delivery = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
+ADD_DELIVERY = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
 
 
 # Deliveries
@@ -261,7 +261,7 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 
 def due_webhooks(reader: Reader) -> list[tuple[int, str, str, dict[str, str], str]]:
     """Return the id, url, secret, headers and form of body of each active webhook with deliveries that are due."""
-    rows = reader.rows(due_query, now=reader.now)
+    rows = reader.rows(DUE_WEBHOOKS, now=reader.now)
     return [(*row, json.loads(headers or "{}"), body or EVENT_BODY) for *row, headers, body in rows]
 
 
@@ -271,7 +271,7 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
     First attempts and repeated deliveries are ordered by event, retries by time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
-    first, retries = (iter(list(reader.rows(query, **values))) for query in (first_messages, retried_messages))
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, RETRIED_MESSAGES))
     messages: list[Message] = []
     for number in range(sent + 1, sent + limit + 1):
         sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
@@ -281,7 +281,7 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
-due_query = Prepared(
+DUE_WEBHOOKS = Prepared(
     Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
     .join(*WITH_OPTIONS)
     .where(Webhook.active == 1, _has_due)
@@ -292,15 +292,15 @@ _messages = (
     .where(Delivery.webhook_id == Param("webhook_id"), Delivery.state == "pending")
     .limit(Param("limit"))
 )
-first_messages = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+FIRST_MESSAGES = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
-retried_messages = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+RETRIED_MESSAGES = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
     """Record the results of attempts; 410 turns a webhook off."""
-    tx.execute_many(_record_attempt, [attempt._asdict() for attempt in attempts])
-    tx.execute_many(_turn_off, [attempt._asdict() for attempt in attempts if attempt.status == GONE])
+    tx.execute_many(RECORD_ATTEMPT, [attempt._asdict() for attempt in attempts])
+    tx.execute_many(TURN_OFF, [attempt._asdict() for attempt in attempts if attempt.status == GONE])
 
 
 # A delivery that was repeated during the attempt is sent again, regardless of the result.
@@ -313,9 +313,9 @@ _attempted = Delivery.update(
     next_attempt_at=Case(None, [(_same, Param("next_attempt_at"))], ""),
 )
 _of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
-_record_attempt = Prepared(_attempted.where(_of_attempt))
+RECORD_ATTEMPT = Prepared(_attempted.where(_of_attempt))
 _of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook that has another stays on.
-_turn_off = Prepared(Webhook.update(active=0).where(_of_url))
+TURN_OFF = Prepared(Webhook.update(active=0).where(_of_url))
 
 
 # Bounds, in several transactions, so that other writes run in between
@@ -344,10 +344,10 @@ def drop(tx: Transaction, webhook_id: int) -> int:
 def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
     """Delete deliveries, and the events that have none left; return how many."""
     removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
-    tx.execute_many(remove_event, [{"event_id": event_id} for (event_id,) in removed])
+    tx.execute_many(REMOVE_EVENT, [{"event_id": event_id} for (event_id,) in removed])
     return len(removed)
 
 
 _of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # The primary key begins with it.
 _of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
-remove_event = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))
+REMOVE_EVENT = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))

@@ -38,7 +38,7 @@ TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
-AUTHORIZATION = re.compile(r"bearer +(blog_[A-Za-z0-9_-]{43})", re.IGNORECASE)
+AUTHORIZATION = re.compile(f"bearer +({keys.KEY})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
     PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
@@ -141,8 +141,10 @@ def check_key(request: Request) -> None:
     except UnicodeDecodeError:
         raise NotFound from None
     start = BEFORE_ENCODED_SLASH.match(request.environ.get("RAW_URI", ""))
-    if start and not f"/{unquote(start[1]).removeprefix(request.address('')).lstrip('/')}".startswith(TAG_PATHS):
-        raise NotFound
+    if start:
+        path = request.service.config.without_prefix(unquote(start[1]))
+        if not f"/{path.lstrip('/')}".startswith(TAG_PATHS):
+            raise NotFound
 
 
 def check_scope(request: Request) -> None:
@@ -162,7 +164,7 @@ def check_scope(request: Request) -> None:
 def in_scope(request: Request) -> Mapping[str, Any] | None:
     """Return the query of a list, limited to the posts that the key may see; None if it may see none.
 
-    The link to the next page repeats the query as the client sent it.
+    The link to the next page has the query without that limit: it is built from `request.query`.
     """
     query = request.query
     if not request.published_only:

@@ -33,6 +33,8 @@ def error_body(status: int, message: str) -> bytes:
 def error_response(error: exceptions.HTTPException) -> Response:
     """Answer an HTTP error; Allow, WWW-Authenticate and Retry-After stay as the exception has them."""
     request = current_request()
+    if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
+        error.valid_methods = sorted(error.valid_methods)  # in the same order in each process, also in Allow
     own = error.description != type(error).description
     message = error.description if own else message_for(request, error)
     if error.code in (500, 503):
@@ -51,7 +53,6 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
         address = request.address(f"{POSTS}by-slug/{name}")
         return f"no such path: a post's id is a number; by its slug, a post is at {address}"
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # in the same order in each process, also in Allow
         return f"this path allows {', '.join(error.valid_methods)}"
     return MESSAGES.get(error.code, error.name)
 
@@ -81,7 +82,7 @@ def invalid(error: ValidationError) -> Response:
     return error_response(exceptions.BadRequest("; ".join(said)))
 
 
-def rejected(error: errors.Rejected | errors.KeyName | errors.NotFound) -> Response:
+def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -> Response:
     """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
     if isinstance(error, errors.NotFound):
         return error_response(exceptions.NotFound(f"{error}{where_it_is(error)}"))
@@ -90,7 +91,7 @@ def rejected(error: errors.Rejected | errors.KeyName | errors.NotFound) -> Respo
 
 
 def where_it_is(error: errors.NotFound) -> str:
-    """Return where a post is that is not found, in words, if it is in the trash and the key may know it."""
+    """Return a hint if the post that was not found is in the trash, and the key may know that."""
     request = current_request()
     post_id = (request.view_args or {}).get("post")
     if error.kind != "post" or not isinstance(post_id, int) or not request.key or request.published_only:
@@ -138,7 +139,7 @@ HANDLERS = {
     exceptions.HTTPException: error_response,
     ValidationError: invalid,
     errors.Rejected: rejected,
-    errors.KeyName: rejected,
+    errors.InvalidKeyName: rejected,
     errors.NotFound: rejected,
     errors.Unavailable: unavailable,
     MemoryError: out_of_memory,

@@ -46,15 +46,18 @@ class FixedWindow:
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
-        hits, window, now = counted or self._add(key, 1)
-        reset = (window + 1) * self.seconds
-        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
+        return self._quota(counted or self._add(key, 1))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return the quota of `key` without counting; without a key, the full limit."""
-        return self.count(key, counted or self._add(key, 0))
+        return self._quota(counted or self._add(key, 0))
 
-    def _add(self, key: Any, count: int) -> tuple[int, int, int]:
+    def _quota(self, counted: Hits) -> Quota:
+        hits, window, now = counted
+        reset = (window + 1) * self.seconds
+        return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
+
+    def _add(self, key: Any, count: int) -> Hits:
         now = int(self._clock())
         window = now // self.seconds
         with self._lock:
@@ -65,7 +68,7 @@ class FixedWindow:
             hits = self.hits.get(key, 0) + count
             if count:
                 self.hits[key] = hits
-        return hits, window, now
+        return Hits(hits, window, now)
 
 
 class Uploads:

@@ -1,4 +1,4 @@
-"""Request parsing: the query, the body and preconditions, read strictly."""
+"""What a view reads from its request: the query, the body and preconditions, read strictly."""
 
 import hashlib
 import json

@@ -205,20 +205,22 @@ class PostWithoutContentSchema(PostSchema):
     example = POST_EXAMPLE
 
 
-class TrashedPostSchema(StrictSchema):
-    """A post in the trash."""
+class KeptPostSchema(StrictSchema):
+    """An earlier version of a post."""
 
-    example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
-    deleted_at = Time(required=True, **about("When it was deleted, in UTC, whole seconds."))
     by = fields.String(required=True, **about("The name of the key, or `settings`, `import` or `undo`."))
     post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
 
 
-class RevisionSchema(TrashedPostSchema):
-    """A revision of a post: the post as it was before a change."""
+class TrashedPostSchema(KeptPostSchema):
+    """A post in the trash."""
 
-    class Meta:
-        exclude = ("deleted_at",)
+    example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    deleted_at = Time(required=True, **about("When it was deleted, in UTC, whole seconds."))
+
+
+class RevisionSchema(KeptPostSchema):
+    """A revision of a post: the post as it was before a change."""
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
     revision = matching(ID, 1, 19, "The number of the revision, as text.")

@@ -13,9 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from blogapi.config import Config
-from blogapi.storage import BLOCKING, Loop, engine_for, webhooks
+from blogapi.storage import engine_for, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.images import total_bytes
+from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.web.limiter import FixedWindow, Uploads
 
 EXTENSION = "blogapi"  # the key of a Service in `app.extensions`

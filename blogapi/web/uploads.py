@@ -139,13 +139,12 @@ def pieces(request: Request, max_bytes: int) -> Iterator[bytes]:
     """Yield the body in pieces; raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
     request.info.max_body_bytes = max_bytes
     length, read, source = body_length(request), 0, request.environ["wsgi.input"]
-    while read <= max_bytes >= length and (
-        piece := source.read(READ_BYTES if length < 0 else min(READ_BYTES, length - read))
-    ):
-        read += len(piece)
-        if read <= max_bytes:
-            yield piece
-    if max(length, read) > max_bytes:
+    if length > max_bytes:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
+    while piece := source.read(READ_BYTES if length < 0 else min(READ_BYTES, length - read)):
+        read += len(piece)
+        if read > max_bytes:
+            raise exceptions.RequestEntityTooLarge(TOO_LARGE)
+        yield piece
     if read < length:
         raise BadRequest("body: shorter than its Content-Length")

@@ -11,9 +11,10 @@ from contextlib import suppress
 
 from blogapi.clock import ClockWatch, rfc3339
 from blogapi.config import Config
-from blogapi.storage import BLOCKING, Loop, history, idempotency, images, posts, publication, search, webhooks
+from blogapi.storage import history, idempotency, images, posts, publication, search, webhooks
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.webhooks import GONE, Attempt, Message
 from blogapi.webhooks.endpoint import AttemptResult, Endpoint
 

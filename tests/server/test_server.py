@@ -23,8 +23,8 @@ def refusal(tmp_path, *arguments, command=(BIN / "gunicorn",), **environ):
 
 
 ONE_WORKER = (
-    "blogapi: must run as one worker of its own class, or the rate limit would be multiplied; "
-    "see WEB_CONCURRENCY, GUNICORN_CMD_ARGS and the command line"
+    "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
+    "multiplied; see GUNICORN_CMD_ARGS and the command line"
 )
 
 

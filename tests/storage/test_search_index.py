@@ -10,9 +10,10 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.post import STATUSES
-from blogapi.storage import Loop, posts, search
+from blogapi.storage import posts, search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.lists import ListQuery
+from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
@@ -259,7 +260,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
     client.patch("/v1/posts/1", json={"status": "archived"})
     for q in ("secret", "hidden", "s*", "words"):
         words = sqlite.expression(index.Asked(index.wanted(q), "published", None))
-        assert database.row(sqlite.some_ids, words=words, limit=1) is None
+        assert database.row(sqlite.SOME_IDS, words=words, limit=1) is None
 
 
 # The index

@@ -209,6 +209,6 @@ def test_one_query_counts_and_spells_the_tags_of_the_schedule(client, post, sche
 
 
 def test_the_post_that_spells_a_tag_of_a_deleted_one_is_found_by_its_key(plan):
-    steps = plan(stored_tags.count_down)
+    steps = plan(stored_tags.COUNT_DOWN)
     assert {step.split()[0] for step in steps} == {"SEARCH", "CORRELATED", "SCALAR"}
     assert steps.count("SEARCH t1 USING PRIMARY KEY (tag=? AND status=? AND post_id<?)") == 2

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from blogapi.server.log import mask
-from blogapi.storage import Loop, webhooks
+from blogapi.storage import webhooks
+from blogapi.storage.loop import Loop
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
 from tests.conftest import message
 
@@ -277,10 +278,10 @@ def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, type
     ("query", "scans"),
     [
         (webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
-        (webhooks.remove_event, []),
-        (webhooks.first_messages, []),
-        (webhooks.retried_messages, []),
-        (webhooks.due_query, ["SCAN t1"]),  # the webhooks
+        (webhooks.REMOVE_EVENT, []),
+        (webhooks.FIRST_MESSAGES, []),
+        (webhooks.RETRIED_MESSAGES, []),
+        (webhooks.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
     ],
 )
 def test_only_webhooks_are_gone_through_and_nothing_is_sorted(plan, query, scans):

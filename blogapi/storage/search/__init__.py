@@ -57,7 +57,7 @@ def is_quick(reader: Reader, query: ListQuery) -> bool:
     count = sum(len(sequence) for sequence, _ in looked_for)
     in_order = query.sort in ("created_at", "relevance") and query.tag is None and query.status in (None, "published")
     is_plain = in_order and count == len(looked_for) and not any(by_start for _, by_start in looked_for)
-    if query.status == "published" and reader.row(_any_due, now=reader.now):
+    if query.status == "published" and reader.row(ANY_DUE, now=reader.now):
         return False
     if is_plain and count == 1:
         return True
@@ -103,16 +103,16 @@ def _others(reader: Reader, asked: Asked, sort: str, values: dict[str, Any]) -> 
     if reader.dialect == "sqlite":
         yield from sqlite.recent(reader, asked, sort, values["now"])
     if asked.status == "published" and sort != "updated_at":
-        for post_id, time in list(reader.rows(_due, now=values["now"])):
-            found = reader.row(_document, id=post_id)  # One by one: memory holds one.
+        for post_id, time in list(reader.rows(DUE, now=values["now"])):
+            found = reader.row(STATUS_AND_DOCUMENT, id=post_id)  # One by one: memory holds one.
             with suppress(Damaged):
                 if has(all_words(documents.load(found[1] if found else b"")), asked):
                     yield post_id, time
 
 
 _due_posts = Schedule.select(Schedule.post_id, Schedule.published_at).where(Schedule.published_at <= Param("now"))
-_due, _any_due = Prepared(_due_posts), Prepared(_due_posts.limit(1))
-_document = Prepared(Post.select(Post.status, DOCUMENT).where(Post.id == Param("id")))
+DUE, ANY_DUE = Prepared(_due_posts), Prepared(_due_posts.limit(1))
+STATUS_AND_DOCUMENT = Prepared(Post.select(Post.status, DOCUMENT).where(Post.id == Param("id")))
 
 
 def _with_others(
@@ -124,6 +124,6 @@ def _with_others(
     read = (
         (post_id, *found, *rest)
         for post_id, *rest in sorted(others, key=itemgetter(slice(None, None, -1)), reverse=True)
-        if (found := reader.row(_document, id=post_id))
+        if (found := reader.row(STATUS_AND_DOCUMENT, id=post_id))
     )
     return heapq.merge(rows, read, key=key, reverse=True)

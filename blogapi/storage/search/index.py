@@ -154,7 +154,7 @@ def check_size(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> Non
     A character beyond ASCII counts up to 13 times: NFKD makes up to six words of it.
     """
     contents = old.get("content", ""), new.get("content", "")
-    if len(contents[0]) + len(contents[1]) <= LARGE // 13 or tx.in_thread or not text_differs(old, new):
+    if len(contents[0]) + len(contents[1]) <= LARGE // 13 or tx.may_be_slow or not text_differs(old, new):
         return
     if sum(4 * len(text.encode()) - 3 * len(text) for text in contents) > LARGE:
         raise NeedsThread

@@ -24,24 +24,24 @@ MARKS = {"text": "", "labels": index.OF_TAG, "title": index.OF_TITLE}  # of word
 def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Update the words of a changed post."""
     if not new:
-        tx.defer(_remove, id=post_id)
+        tx.defer(REMOVE, id=post_id)
     elif index.text_differs(old, new) or index.labels_differ(old, new):
         text = index.text_words(new) if index.text_differs(old, new) else None
         published = new["status"] == "published"
-        tx.defer(_add, id=post_id, text=text, labels=index.label_words(new), published=published)
+        tx.defer(ADD, id=post_id, text=text, labels=index.label_words(new), published=published)
 
 
 # Searches read the words of the latest changes one by one until they are in the index.
 SETTLE = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
 # A space before and after each word
-_add = Prepared(
+ADD = Prepared(
     """
     INSERT INTO search AS old VALUES (:id, ' ' || :text::text || ' ', ' ' || :labels::text || ' ', :published)
     ON CONFLICT (post_id) DO UPDATE
     SET text = coalesce(excluded.text, old.text), labels = excluded.labels, published = excluded.published
     """
 )
-_remove = Prepared("DELETE FROM search WHERE post_id = :id")
+REMOVE = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
 def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:

@@ -23,23 +23,23 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
     """Update the words of a changed post."""
     if index.text_differs(old, new):
         removed, added = index.all_words(old), index.all_words(new)
-        tx.defer(_remember, id=post_id, removed=removed, added=added, size=len(removed) + len(added))
+        tx.defer(REMEMBER, id=post_id, removed=removed, added=added, size=len(removed) + len(added))
     elif index.labels_differ(old, new):
-        tx.defer(_settle_post, id=post_id)
-        tx.defer(_remove, id=post_id, words=index.marked_labels(old))
-        tx.defer(_add, id=post_id, words=index.marked_labels(new))
+        tx.defer(SETTLE_POST, id=post_id)
+        tx.defer(REMOVE, id=post_id, words=index.marked_labels(old))
+        tx.defer(ADD, id=post_id, words=index.marked_labels(new))
 
 
 WAITING = Prepared(Recent.select(Recent.c.post_id).limit(1))
-SETTLE, _settle_post = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
-_remember = Prepared(
+SETTLE, SETTLE_POST = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
+REMEMBER = Prepared(
     """
     INSERT INTO recent (post_id, removed, added, size) VALUES (:id, :removed, :added, :size)
     ON CONFLICT DO UPDATE SET added = excluded.added, size = length(removed) + length(excluded.added)
     """
 )
-_add = Prepared("INSERT INTO search (rowid, words) VALUES (:id, :words)")
-_remove = Prepared("INSERT INTO search (search, rowid, words) VALUES ('delete', :id, :words)")
+ADD = Prepared("INSERT INTO search (rowid, words) VALUES (:id, :words)")
+REMOVE = Prepared("INSERT INTO search (search, rowid, words) VALUES ('delete', :id, :words)")
 
 
 _is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
@@ -74,12 +74,12 @@ def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values
     are many, found by a scan of all posts.
     """
     words, status = expression(asked), asked.status
-    if len(list(reader.rows(some_ids, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
+    if len(list(reader.rows(SOME_IDS, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
         return lists.latest(reader, sort, status, before, values | {"words": words}, _found)
     return reader.rows(latest_query(sort, status), words=words, time=before.key, id=before.id, **values)
 
 
-some_ids = Prepared(_found.limit(Param("limit")))
+SOME_IDS = Prepared(_found.limit(Param("limit")))
 
 
 @cache

@@ -6,8 +6,8 @@ from blogapi.storage.documents import dump
 from blogapi.web.request import JSON
 
 WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
-# What the key may not do is 401 here; a post that is not found, and a conflict, are invalid requests.
-STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request"), 409: (400, "invalid_request")}
+# What the key may not do is 401 here; a post that is not found is an invalid request.
+STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 
 blueprint = Blueprint("micropub", __name__, template_folder="templates")
 

@@ -193,7 +193,7 @@ def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
 
 def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fields, Fields]:
     """Update a post, with one revision; return it as it was and as it is."""
-    old = documents.load(posts.current(tx, ref).document)
+    old = documents.load(posts.publish_if_due(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(body, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
         return old, old

@@ -18,7 +18,7 @@ from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 from blogapi.clock import earlier
 from blogapi.post import MAX_TITLE
 from blogapi.storage import keys, tags
-from blogapi.storage.errors import KeyName, Rejected, Unavailable
+from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.web.access import PUBLIC
 from blogapi.web.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie, read_body
 
@@ -214,7 +214,7 @@ def shows_errors(show: Callable[..., str]) -> Callable:
                 return view(**arguments)
             except ValidationError as error:
                 wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
-            except (Rejected, KeyName) as error:
+            except (Rejected, InvalidKeyName) as error:
                 name = getattr(error, "field", "name")
                 wrong = {name: str(error).removeprefix(f"{name}: ")}
             return show(**arguments, wrong=wrong), 400

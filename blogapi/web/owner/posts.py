@@ -54,10 +54,8 @@ def show_posts() -> str:
     given = asked()
     if "tag" in given:  # The posts with a tag have no order by their latest change.
         query = list_query.load(given)
-    else:
-        query = list_query.load(given | {"sort": "published_at"}) | {
-            "sort": "updated_at"
-        }  # Its pages begin at a time, too.
+    else:  # In both orders, a page begins at a time.
+        query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
     values = {"posts": page.posts, "counts": lists.counts(request.database), "now": request.database.now}
     values |= paging(page.before)

@@ -240,6 +240,9 @@ def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]])
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
 
 
+# Tags
+
+
 @operation(
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),

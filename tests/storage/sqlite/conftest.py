@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
-from blogapi.storage import Loop
 from blogapi.storage.database import Database
+from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import Sqlite
 

@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from blogapi.storage import Loop
 from blogapi.storage.database import Database, _end
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import SqliteTransaction
 from tests.storage.sqlite.conftest import add

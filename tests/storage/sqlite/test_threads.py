@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peewee import SQL
 
-from blogapi.storage import Loop
 from blogapi.storage.errors import NeedsThread, Unavailable
+from blogapi.storage.loop import Loop
 from tests.storage.sqlite.conftest import add
 
 
@@ -60,7 +60,7 @@ def test_what_a_write_was_given_leaves_memory_with_it_also_if_it_went_on_in_a_th
         """A post of 1 MB, which a cycle would keep until the garbage collector comes."""
 
     def operation(tx, large):
-        if not tx.in_thread:
+        if not tx.may_be_slow:
             raise NeedsThread
         return 1
 
