@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conftest import NOON, message
-from tests.web.test_keys_scope import with_key
+from tests.web.conftest import with_key
 
 FIRST = {"title": "First", "content": "One.\r\n", "excerpt": "e", "tags": ["a", "b"], "cover_image": "https://a/b"}
 TIMES = [f"2026-11-20T12:0{minute}:00Z" for minute in range(10)]

@@ -11,7 +11,7 @@ from blogapi.storage.models import ImagePart
 from blogapi.web import uploads
 from tests.conftest import message
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
-from tests.web.test_keys_scope import with_key
+from tests.web.conftest import with_key
 
 NOW = "2026-11-20T12:00:00Z"
 LARGE = save(photograph().resize((1600, 1200)), "PNG", compress_level=0)  # 22 parts

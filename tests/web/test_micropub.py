@@ -2,14 +2,13 @@
 
 import re
 import time
-from dataclasses import replace
 
 import pytest
 
-from blogapi import create_app
 from blogapi.storage.models import Image
 from tests.images.pictures import jpeg, png
 from tests.service import add_key
+from tests.web.conftest import with_key
 
 URL = "http://127.0.0.1:8000"
 PATH, MEDIA = "/micropub", "/micropub/media"
@@ -43,14 +42,6 @@ def create(client):
 
 def entry(**properties):
     return {"type": ["h-entry"], "properties": properties}
-
-
-def application(config, clock):
-    """A client of an application with these settings."""
-    app = create_app(config, clock)
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, 'own')}"
-    return client
 
 
 # Creations. The numbers are those of the server tests of micropub.rocks.
@@ -497,8 +488,8 @@ def test_803_804_what_a_key_may_do_depends_on_its_scope(stranger, new_key, clien
         assert draft.status_code == (200 if scope == "read-only" else 400)
 
 
-def test_the_limit_of_the_key_holds(config, clock):
-    client = application(replace(config, rate_limit=2), clock)
+def test_the_limit_of_the_key_holds(own_app):
+    client = with_key(own_app(rate_limit=2))
     assert [client.get(f"{PATH}?q=config").status_code for _ in range(2)] == [200, 200]
     answer = client.post(PATH, data={"content": "A"})
     error(answer, 429, "too_many_requests")
@@ -558,8 +549,8 @@ def test_the_title_of_a_hostile_content_is_found_quickly(create, content):
 # BLOGAPI_POST_URL
 
 
-def test_addresses_are_those_of_the_site(config, clock):
-    client = application(replace(config, post_url="https://blog.example.org/posts/{slug}/"), clock)
+def test_addresses_are_those_of_the_site(own_app):
+    client = with_key(own_app(post_url="https://blog.example.org/posts/{slug}/"))
     answer = client.post(PATH, data={"name": "Hello", "content": "A"})
     url = "https://blog.example.org/posts/hello/"
     assert (answer.headers["Location"], answer.json["url"]) == (url, url)

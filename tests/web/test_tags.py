@@ -6,6 +6,8 @@ import pytest
 
 from blogapi.storage import posts
 from blogapi.storage.models import PostTag, Schedule, Tag
+from tests.conftest import message
+from tests.web.conftest import answers
 
 
 def tags(client, **query):
@@ -48,22 +50,30 @@ def test_they_are_listed_by_name_with_counts_and_the_newest_spelling(client):
 
 @pytest.mark.usefixtures("some")
 @pytest.mark.parametrize(
-    ("path", "pages"),
+    ("query", "pages"),
     [
-        ("/v1/tags?limit=2", [["go", "STRASSE"], ["zebra"]]),
-        ("/v1/tags?limit=1&after=GO", [["STRASSE"], ["zebra"]]),
-        ("/v1/tags?limit=3", [["go", "STRASSE", "zebra"]]),
-        ("/v1/tags?after=zebra", [[]]),
-        ("/v1/tags?after=a", [["go", "STRASSE", "zebra"]]),
+        ("limit=2", [["go", "STRASSE"], ["zebra"]]),
+        ("limit=1&after=GO", [["STRASSE"], ["zebra"]]),
+        ("limit=3", [["go", "STRASSE", "zebra"]]),
+        ("after=zebra", [[]]),
+        ("after=a", [["go", "STRASSE", "zebra"]]),
     ],
 )
-def test_links_lead_through_all_tags(client, path, pages):
-    found = []
-    while path:
-        answer = client.get(path)
-        found.append([tag["name"] for tag in answer.json])
-        path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
-    assert found == pages
+def test_links_lead_through_all_tags(client, query, pages):
+    found = answers(client, f"/v1/tags?{query}")
+    assert [[tag["name"] for tag in answer.json] for answer in found] == pages
+
+
+@pytest.mark.in_process
+def test_a_tag_is_read_by_its_name(client, post):
+    post(tags=["Käse"], status="published")
+    post(tags=["KÄSE", "b"])
+    assert client.get("/v1/tags/käse").json == {"name": "KÄSE", "posts": 2}
+    assert client.get("/v1/tags/käse?status=published").json == {"name": "Käse", "posts": 1}
+    assert message(client.get("/v1/tags/b?status=published"), 404) == "no such tag"
+    assert message(client.get("/v1/tags/none"), 404) == "no such tag"
+    assert message(client.get("/v1/tags/b?status=x")).startswith("status: must be one of ")
+    assert message(client.get("/v1/tags/b?limit=1")) == '"limit": unknown parameter; there is status'
 
 
 def test_at_most_1000_tags_are_listed_at_once(client, database):
