@@ -1,12 +1,10 @@
 """CORS: the pages of other origins that may call the API, and those that may not."""
 
-import subprocess
-
 import pytest
 
 from blogapi.web import responses
 from tests.conftest import NOON, message
-from tests.service import BIN, CHECKOUT, Server, unmeasured
+from tests.service import Server
 from tests.web.conftest import with_key
 
 PAGE, OTHER = "https://blog.example.org", "http://localhost:3000"
@@ -185,12 +183,3 @@ def test_if_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path, s
     with Server(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
         status, headers, _ = service.raw(service.head(line))
     assert (status, by_cors(headers)) == (414, READABLE | {"Access-Control-Allow-Origin": "*"})
-
-
-def test_a_service_with_an_origin_that_is_none_does_not_start(tmp_path):
-    settings = {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "BLOGAPI_CORS_ORIGINS": f"{PAGE}/"}
-    options = {"cwd": CHECKOUT, "env": unmeasured() | settings, "timeout": 20}
-    ended = subprocess.run([BIN / "gunicorn"], capture_output=True, text=True, **options)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("blogapi: BLOGAPI_CORS_ORIGINS: must be * or origins with commas between them, ")
-    assert ended.stderr.count("\n") == 1

@@ -7,10 +7,9 @@ import pytest
 from blogapi.storage import posts
 from blogapi.storage.models import Post, Schedule
 from tests.conftest import NOON, message
+from tests.web.conftest import EARLIER, FIELDS_ARE, LATER, NOW
 
-EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 LATER_SECONDS = NOON + 3600
-THERE_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image, params"
 
 
 @pytest.fixture
@@ -56,24 +55,12 @@ def test_merge_patch_json_is_taken(client, post):
     post()
     answer = client.patch("/v1/posts/1", data='{"title": "N"}', content_type="application/merge-patch+json")
     assert answer.json["title"] == "N"
-    answer = client.patch("/v1/posts/1", data='{"title": "N"}', content_type="application/json-patch+json")
-    assert message(answer, 415) == (
-        "Content-Type: must be application/json or application/merge-patch+json, "
-        "and is application/json-patch+json; curl sends JSON with --json"
-    )
-    answer = client.post("/v1/posts", data="{}", content_type="application/merge-patch+json")
-    assert message(answer, 415) == (
-        "Content-Type: must be application/json or text/markdown, and is application/merge-patch+json; "
-        "curl sends JSON with --json"
-    )
 
 
 def test_null_clears_what_is_optional(client, patch, post):
-    before = post(excerpt="B", tags=["c"], cover_image="https://d/e")
-    after = patch(excerpt=None, tags=None, cover_image=None).json
-    assert after == {name: value for name, value in before.items() if name not in ("excerpt", "cover_image")} | {
-        "tags": []
-    }
+    before = post()
+    assert patch(excerpt="B", tags=["c"], cover_image="https://d/e").json["tags"] == ["c"]
+    assert patch(excerpt=None, tags=None, cover_image=None).json == before
     assert client.get("/v1/tags").json == []
 
 
@@ -90,8 +77,8 @@ def test_an_empty_optional_field_stays(patch, post):
         ({"slug": None}, "slug: must not be null"),
         ({"status": None}, "status: must not be null"),
         ({"published_at": None}, "published_at: must not be null"),
-        ({"id": "2"}, f'"id": unknown field; {THERE_ARE}'),
-        ({"created_at": NOW}, f'"created_at": unknown field; {THERE_ARE}'),
+        ({"id": "2"}, f'"id": unknown field; {FIELDS_ARE}'),
+        ({"created_at": NOW}, f'"created_at": unknown field; {FIELDS_ARE}'),
         ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
         ({"title": ""}, "title: must have 1 to 255 characters"),
         ({"slug": "other"}, "slug: already taken by another post"),
@@ -117,20 +104,9 @@ def test_the_slug_never_changes_unless_it_is_set(patch, post):
 @pytest.mark.parametrize(
     "moment",
     [
-        "",
-        "2026-11-20",
-        "2026-11-20T12:00:00",
-        "2026-11-20 12:00:00Z",
-        "2026-13-20T12:00:00Z",
-        "2026-11-20T24:00:00Z",
-        "2026-11-20T12:00Z",
-        "2026-11-20T12:00:60Z",
-        "2026-11-20T12:00:00+24:00",
-        "0001-01-01T00:00:00+01:00",
-        "２026-11-20T12:00:00Z",
-        "2026-W47-5T12:00:00Z",
-        1,
-        True,
+        *("", "2026-11-20", "2026-11-20T12:00:00", "2026-11-20 12:00:00Z", "2026-11-20T12:00Z", "2026-W47-5T12:00:00Z"),
+        *("2026-13-20T12:00:00Z", "2026-11-20T24:00:00Z", "2026-11-20T12:00:60Z", "2026-11-20T12:00:00+24:00"),
+        *("0001-01-01T00:00:00+01:00", "２026-11-20T12:00:00Z", 1, True),
     ],
 )
 def test_a_time_must_be_rfc_3339_with_an_offset(patch, post, moment):
@@ -233,8 +209,9 @@ def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clo
 
 @pytest.mark.usefixtures("scheduled")
 def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database, clock, count):
-    clock.now = LATER_SECONDS
+    clock.now = LATER_SECONDS + 60
     before = client.get("/v1/posts/1")
+    assert before.json["updated_at"] == LATER
     assert database.write(posts.publish_due) == {1: True}
     after = client.get("/v1/posts/1")
     assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
@@ -277,23 +254,23 @@ def test_a_deleted_schedule_publishes_nothing(client, clock, count):
 # If-Match
 
 
-def test_if_match_with_another_etag_changes_nothing(client, patch, post):
-    before = post()
-    for answer in (
-        patch({"If-Match": '"other"'}, title="B"),
-        client.delete("/v1/posts/1", headers={"If-Match": '"o"'}),
-    ):
-        assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
+@pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a"])
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_if_match_with_another_etag_changes_nothing(client, post, path, method):
+    before = post(slug="a")
+    answer = client.open(path, method=method, json={"title": "B"}, headers={"If-Match": '"other"'})
+    assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
     assert client.get("/v1/posts/1").json == before
 
 
+@pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a"])
 @pytest.mark.parametrize("header", ["{}", "*", '"x", {}'])
-def test_if_match_with_the_etag_lets_through(client, patch, post, header):
-    post()
-    tag = client.get("/v1/posts/1").headers["ETag"]
-    assert patch({"If-Match": header.format(tag)}, title="B").status_code == 200
-    tag = client.get("/v1/posts/1").headers["ETag"]
-    assert client.delete("/v1/posts/1", headers={"If-Match": header.format(tag)}).status_code == 204
+def test_if_match_with_the_etag_lets_through(client, post, path, header):
+    post(slug="a")
+    for method, status in (("PATCH", 200), ("DELETE", 204)):
+        tag = client.get("/v1/posts/1").headers["ETag"]
+        headers = {"If-Match": header.format(tag)}
+        assert client.open(path, method=method, json={"title": "B"}, headers=headers).status_code == status
 
 
 def test_other_preconditions_hold_as_well(client, patch, post):
@@ -321,6 +298,6 @@ def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "B"})
     tag = service.request("GET", "/v1/posts/1")[1]["ETag"]
     with ThreadPoolExecutor(8) as pool:
-        changes = [({"title": f"T{number}"}) for number in range(8)]
+        changes = [{"title": f"T{number}"} for number in range(8)]
         answers = list(pool.map(lambda body: service.request("PATCH", "/v1/posts/1", body, If_Match=tag), changes))
     assert sorted(status for status, _, _ in answers) == [200] + [412] * 7
