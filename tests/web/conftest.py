@@ -43,6 +43,11 @@ def answers(client, path):
         path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
 
 
+def listed(client, query=""):
+    """The ids of the posts in a list."""
+    return [post["id"] for post in client.get(f"/v1/posts?{query}").json]
+
+
 @pytest.fixture
 def put(client):
     """PUT a post with the slug a; return the answer."""

@@ -6,10 +6,7 @@ import pytest
 
 from blogapi.storage.models import Idempotency
 from tests.conftest import message
-
-
-def listed(client, query=""):
-    return [post["id"] for post in client.get(f"/v1/posts?{query}").json]
+from tests.web.conftest import listed
 
 
 @pytest.fixture
