@@ -255,10 +255,19 @@ def test_a_deleted_schedule_publishes_nothing(client, clock, count):
 
 @pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a"])
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_if_match_with_another_etag_changes_nothing(client, post, path, method):
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ('"other"', "the post has been changed since; get it again"),
+        ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"),
+        ("unquoted", "must be an ETag with its quotes"),
+    ],
+)
+def test_an_if_match_that_does_not_match_changes_nothing_and_says_why(client, post, path, method, header, why):
     before = post(slug="a")
-    answer = client.open(path, method=method, json={"title": "B"}, headers={"If-Match": '"other"'})
-    assert message(answer, 412) == "If-Match: the post has been changed since; get it again"
+    headers = {"If-Match": header.format(client.get("/v1/posts/1").headers["ETag"])}
+    answer = client.open(path, method=method, json={"title": "B"}, headers=headers)
+    assert message(answer, 412) == f"If-Match: {why}"
     assert client.get("/v1/posts/1").json == before
 
 

@@ -58,6 +58,9 @@ def form(**parts):
 # Creations. The numbers are those of the server tests of micropub.rocks.
 
 SUNSET = "https://micropub.rocks/media/sunset.jpg"
+ALT = {"value": SUNSET, "alt": "Photo of a [sunset]"}
+PHOTOS = ["https://a.example/b c.jpg", "https://a.example/d(1).jpg"]
+PARAGRAPHS = "A\n\n![](https://a.example/b%20c.jpg)\n\n![](https://a.example/d%281%29.jpg)\n"
 HTML = "<p>This post has <b>bold</b> and <i>italic</i> text.</p>"
 IA_WRITER = {"title": "A", "content": "B", "status": "draft"}
 CHECKIN = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}
@@ -89,18 +92,8 @@ def test_a_form_creates_a_post(create, number, data, expected, ignored):
         (202, {"content": [{"html": HTML}]}, {"content": "This post has **bold** and *italic* text.\n"}, []),
         (203, {"content": ["A"], "photo": [SUNSET]}, {"content": f"A\n\n![]({SUNSET})\n"}, []),
         (204, {"content": ["A"], "checkin": [CHECKIN]}, {}, ["checkin"]),
-        (
-            205,
-            {"content": ["A"], "photo": [{"value": SUNSET, "alt": "Photo of a [sunset]"}]},
-            {"content": f"A\n\n![Photo of a \\[sunset\\]]({SUNSET})\n"},
-            [],
-        ),
-        (
-            206,
-            {"content": ["A\n"], "photo": ["https://a.example/b c.jpg", "https://a.example/d(1).jpg"]},
-            {"content": "A\n\n![](https://a.example/b%20c.jpg)\n\n![](https://a.example/d%281%29.jpg)\n"},
-            [],
-        ),
+        (205, {"content": ["A"], "photo": [ALT]}, {"content": f"A\n\n![Photo of a \\[sunset\\]]({SUNSET})\n"}, []),
+        (206, {"content": ["A\n"], "photo": PHOTOS}, {"content": PARAGRAPHS}, []),
         ("Obsidian", {"name": ["A"], "content": [{"html": "# B\n\n*C*"}]}, {"content": "# B\n\n*C*"}, []),
         ("iA Writer", {"name": "A", "content": "B", "post-status": "draft"}, IA_WRITER, []),
     ],
@@ -217,12 +210,10 @@ def test_another_type_is_refused(client):
 
 
 def test_a_post_that_is_refused_stores_no_photo(client, count):
-    answer = client.post(PATH, **form(content="A", **{"post-status": "x"}, photo=("a.jpg", jpeg())))
-    assert bad(answer)
+    assert bad(client.post(PATH, **form(content="A", **{"post-status": "x"}, photo=("a.jpg", jpeg()))))
     assert count(Image) == 0
-    assert bad(client.post(PATH, **form(photo=[(f"{number}.jpg", jpeg()) for number in range(11)]))) == (
-        "body: must have at most 10 files"
-    )
+    many = [(f"{number}.jpg", jpeg()) for number in range(11)]
+    assert bad(client.post(PATH, **form(photo=many))) == "body: must have at most 10 files"
     assert error(client.post(PATH, **form(photo=("a.jpg", b"no image"))), 415, "invalid_request")
 
 
@@ -331,16 +322,8 @@ def test_600_601_the_configuration_has_a_media_endpoint_and_no_targets_of_syndic
 
 def test_602_603_the_source_of_a_post_is_an_entry(client, post):
     url = f"{URL}/v1/posts/1"
-    properties = {
-        "name": ["A"],
-        "content": ["B"],
-        "summary": ["C"],
-        "mp-slug": ["a"],
-        "published": [post()["published_at"]],
-        "post-status": ["published"],
-        "category": ["a", "b"],
-        "url": [url],
-    }
+    properties = {"name": ["A"], "content": ["B"], "summary": ["C"], "mp-slug": ["a"], "category": ["a", "b"]}
+    properties |= {"published": [post()["published_at"]], "post-status": ["published"], "url": [url]}
     assert query(client, q="source", url=url).json == {"type": ["h-entry"], "properties": properties}
     asked = query(client, q="source", url=url, **{"properties[]": ["category", "name", "x"]}).json
     assert asked == {"properties": {"category": ["a", "b"], "name": ["A"]}}
@@ -398,18 +381,17 @@ def new_key(database):
 def test_800_801_the_key_is_in_the_header_or_in_the_form(stranger, new_key, client):
     token = new_key()
     bearer = {"Authorization": f"Bearer {token}"}
-    for number, options in enumerate(
-        (
-            {"data": {"content": "A"}, "headers": bearer},
-            {"data": {"content": "A", "access_token": token}},
-            {"data": {"content": "A", "access_token": token}, "headers": bearer},
-            form(content="A", access_token=token),
-            form(access_token=token, photo=("a.jpg", jpeg())),
-        ),
-        1,
+    remaining = 1_000_000
+    for options in (
+        {"data": {"content": "A"}, "headers": bearer},
+        {"data": {"content": "A", "access_token": token}},
+        {"data": {"content": "A", "access_token": token}, "headers": bearer},
+        form(content="A", access_token=token),
+        form(access_token=token, photo=("a.jpg", jpeg())),
     ):
         answer = stranger.post(PATH, **options)
-        assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (201, str(1_000_000 - number))
+        remaining -= 1
+        assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (201, str(remaining))
     both = {"data": {"content": "A", "access_token": new_key("read-only")}, "headers": bearer}
     assert bad(stranger.post(PATH, **both)) == "access_token: must be the key in Authorization, or be left out"
 
