@@ -38,7 +38,7 @@ def test_a_post_is_deleted_by_its_slug(client, post):
 
 @pytest.mark.parametrize("slug", ["b", "1", "A", "a-", "a--b", "a b", "%C3%A4", "a" * 101, "a%0A", "by-slug"])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-def test_a_slug_that_no_post_has_or_that_is_none_is_404(client, post, slug, method):
+def test_an_unknown_or_impossible_slug_is_404(client, post, slug, method):
     post(title="a")
     assert message(client.open(f"/v1/posts/by-slug/{slug}", method=method, json={}), 404)
 
@@ -75,7 +75,7 @@ def test_put_replaces_a_post_that_is_there(client, put, clock):
 
 
 @pytest.mark.parametrize("empty", [{"excerpt": "", "cover_image": "", "slug": ""}, {}])
-def test_what_is_left_out_or_empty_is_cleared(put, empty):
+def test_put_clears_fields_that_are_left_out_or_empty(put, empty):
     put(excerpt="E", tags=["x"], cover_image="https://a/b")
     assert put(**empty).json == MADE
 
@@ -104,7 +104,7 @@ def test_a_bad_body_is_refused_and_nothing_is_created_or_changed(client, put, co
 
 
 @pytest.mark.parametrize("slug", ["A", "a-", "a--b", "%C3%A4", "a" * 101, "a_b"])
-def test_what_is_no_slug_is_404_whatever_the_body_says(client, count, slug):
+def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
     answer = client.put(f"/v1/posts/by-slug/{slug}", data=b"{")
     assert message(answer, 404).startswith("no such path: a slug has lower-case letters")
     assert count(Post) == 0
@@ -150,7 +150,7 @@ def full(put, subscribe):
     return lambda **changes: put(**every | changes)
 
 
-def test_put_of_what_is_there_writes_nothing_and_is_no_event(client, full, statements, count, clock):
+def test_put_of_the_same_post_writes_nothing_and_is_no_event(client, full, statements, count, clock):
     first = full()
     events = count(Event)
     clock.now += 3600
@@ -175,7 +175,7 @@ def test_a_field_that_is_left_out_is_not_the_same(full, put, field):
 
 
 @pytest.mark.parametrize("unknown", [{"id": "1"}, {"created_at": NOW}, {"updated_at": NOW}, {"x": None}])
-def test_a_name_that_is_unknown_is_refused_also_with_what_is_there(full, unknown):
+def test_an_unknown_field_is_refused_even_if_nothing_else_changes(full, unknown):
     full()
     assert message(full(**unknown)).startswith(f'"{next(iter(unknown))}": unknown field')
 

@@ -153,6 +153,7 @@ def test_an_answer_under_v1_is_the_clients_own_and_ends_in_a_newline(client, pos
     post()
     answer, head = client.get(path), client.head(path)
     assert answer.headers["Cache-Control"] == head.headers["Cache-Control"] == "private, no-cache"
+    assert (head.status_code, head.data) == (answer.status_code, b"")
     assert answer.data.endswith((b"}\n", b"]\n"))
     assert int(answer.headers["Content-Length"]) == int(head.headers["Content-Length"]) == len(answer.data)
 

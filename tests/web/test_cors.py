@@ -68,7 +68,7 @@ def test_a_preflight_allows_every_method_and_header_that_there_is(app, stranger)
 @pytest.mark.parametrize(
     "headers", [*(each | ASKS for each in FROM_ELSEWHERE), {"Origin": PAGE}, ASKS], ids=lambda headers: str(headers)
 )
-def test_what_is_no_preflight_of_an_allowed_page_is_options_like_any_other(client, headers):
+def test_options_is_405_unless_it_is_a_preflight_of_an_allowed_page(client, headers):
     answer = client.options("/v1/posts", headers=headers)
     assert message(answer, 405)
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
@@ -109,7 +109,7 @@ def test_every_answer_to_an_allowed_page_can_be_read_by_it(own_app):
 
 
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
-def test_to_others_an_answer_says_only_that_it_depends_on_the_origin(client, headers):
+def test_an_answer_to_another_origin_only_says_that_it_varies(client, headers):
     answer = client.get("/v1/posts", headers=headers)
     assert (answer.status_code, by_cors(answer.headers), answer.headers["Vary"]) == (200, {}, "Origin")
 

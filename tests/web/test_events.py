@@ -33,7 +33,7 @@ def test_a_draft_is_created_and_the_payload_lacks_its_content(subscribe, post, r
     assert recorded() == [event("post.created", post=created)]
 
 
-def test_one_created_as_published_is_created_and_then_published(subscribe, post, types, recorded):
+def test_a_post_created_as_published_is_two_events(subscribe, post, types, recorded):
     subscribe()
     post(status="published")
     assert types() == ["post.created", "post.published"]
@@ -115,7 +115,7 @@ def test_webhooks_get_events_of_tags_only_if_they_want_them(client, subscribe, p
     assert [[delivery["event"] for delivery in each] for each in listed] == [["tag.updated"], ["tag.deleted"], []]
 
 
-def test_what_is_refused_or_repeated_records_nothing(client, subscribe, post, types):
+def test_refused_and_repeated_requests_record_nothing(client, subscribe, post, types):
     post(slug="taken", tags=["a", "b"])
     subscribe(), subscribe(events=["tag.deleted"])
     assert client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "taken"}).status_code == 400

@@ -86,7 +86,7 @@ def test_the_trash_has_pages_the_latest_deleted_first(client, post, clock):
     assert [[entry["post"]["id"] for entry in page.json] for page in pages] == [["4", "5"], ["2", "1"], ["3"]]
 
 
-def test_what_is_deleted_for_good_is_nowhere(client, changed, post):
+def test_a_post_deleted_for_good_is_nowhere(client, changed, post):
     assert client.delete("/v1/posts/1?permanent=true").status_code == 204
     assert client.get("/v1/trash").json == []
     assert message(client.get("/v1/trash/1"), 404) == "no such post in the trash"
@@ -114,7 +114,7 @@ def test_a_bad_parameter_is_named(client, changed, method, path, wrong):
     assert message(client.open(path, method=method)) == wrong
 
 
-def test_what_there_is_not_is_404(client, changed):
+def test_something_missing_is_404(client, changed):
     for method, path, expected in [
         ("GET", "/v1/posts/2/revisions", "no such post"),
         ("GET", "/v1/posts/by-slug/none/revisions", "no such post"),

@@ -115,7 +115,7 @@ IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
         ),
     ],
 )
-def test_what_is_no_sound_image_is_refused_and_nothing_is_kept(client, count, content, status, expected):
+def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, content, status, expected):
     assert message(send(client, content), status) == expected
     assert message(upload(client, content), status) == expected
     assert count(ImagePart) == 0

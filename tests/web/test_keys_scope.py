@@ -64,7 +64,7 @@ def test_a_new_view_is_forbidden_until_it_says_otherwise(own_app, scope):
     assert message(reader.get("/v1/posts/new"), 403) == MAY[scope]
 
 
-def test_a_path_that_there_is_not_is_404_to_a_reader_and_403_to_all_else(reader, scope):
+def test_reading_an_unknown_path_is_404_and_anything_else_there_403(reader, scope):
     assert message(reader.get("/v1/nothing"), 404) == "no such path"
     assert message(reader.get("/v1/posts/007"), 404) == "no such path"
     assert message(reader.post("/v1/nothing"), 403) == MAY[scope]
@@ -173,7 +173,7 @@ def test_there_are_only_published_posts(same):
 
 
 @pytest.mark.parametrize("status", ["draft", "scheduled", "archived"])
-def test_of_another_status_there_are_none(same, status):
+def test_lists_of_another_status_are_empty(same, status):
     for path in ("posts", "tags"):
         answer = same("GET", f"/v1/{path}?status={status}&limit=1")
         assert (answer.status_code, answer.json, answer.headers.get("Link")) == (200, [], None)

@@ -1,9 +1,10 @@
-"""GET and PATCH /posts/{id}: read, change, schedule, archive; conditional requests; Idempotency-Key."""
+"""The life of a post: read, changed, scheduled, archived; its dates; conditional requests."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from blogapi.post import SCHEDULING
 from blogapi.storage import posts
 from blogapi.storage.models import Post, Schedule
 from tests.conftest import NOON, message
@@ -40,7 +41,7 @@ def test_if_none_match_gives_304(client, post, header, status):
 # Changing it
 
 
-def test_what_is_left_out_stays(patch, post):
+def test_fields_left_out_stay(patch, post):
     before = post(title="A", excerpt="B", tags=["c"], cover_image="https://d/e", status="published")
     assert patch().json == before
     assert patch(title=" New ").json == before | {"title": "New"}
@@ -248,6 +249,51 @@ def test_a_deleted_schedule_publishes_nothing(client, clock, count):
     clock.now = LATER_SECONDS
     assert listed(client) == ["2"]
     assert count(Schedule) == 0
+
+
+# Dates
+
+
+def test_updated_at_changes_only_when_the_post_does(client, put, clock):
+    put(status="draft")
+    clock.now += 60
+    assert put().json["updated_at"] == NOW
+    assert client.patch("/v1/posts/1", json={"title": "A"}).json["updated_at"] == NOW
+    assert put(title="C").json["updated_at"] == "2026-11-20T12:01:00Z"
+    clock.now += 60
+    assert client.patch("/v1/posts/1", json={"title": "D"}).json["updated_at"] == "2026-11-20T12:02:00Z"
+
+
+def test_updated_at_changes_when_a_tag_is_renamed_or_removed(client, post, clock):
+    post(tags=["a", "b"])
+    post(tags=["b"])
+
+    def updated_at(post_id):
+        return client.get(f"/v1/posts/{post_id}").json["updated_at"]
+
+    for method, name, body, minute in [
+        ("PATCH", "a", {"name": "a"}, 0),
+        ("PATCH", "a", {"name": "A"}, 2),
+        ("PATCH", "a", {"name": "c"}, 3),
+        ("DELETE", "c", None, 4),
+    ]:
+        clock.now += 60
+        assert client.open(f"/v1/tags/{name}", method=method, json=body).status_code in (200, 204)
+        assert (updated_at(1), updated_at(2)) == (f"2026-11-20T12:0{minute}:00Z", NOW)
+
+
+@pytest.mark.parametrize("status", ["draft", "published"])
+def test_a_post_can_be_created_with_an_earlier_date(client, post, status):
+    assert post(status=status, published_at="2020-01-02T03:04:05+01:00")["published_at"] == "2020-01-02T02:04:05Z"
+    published = client.patch("/v1/posts/1", json={"status": "published"}).json
+    assert (published["published_at"], published["created_at"]) == ("2020-01-02T02:04:05Z", NOW)
+
+
+@pytest.mark.parametrize("status", ["draft", "published"])
+def test_a_post_cannot_be_created_with_a_future_date(client, status, count):
+    answer = client.post("/v1/posts", json={"title": "A", "content": "B", "status": status, "published_at": LATER})
+    wrong = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
+    assert (message(answer), count(Post)) == (wrong, 0)
 
 
 # If-Match

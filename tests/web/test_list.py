@@ -171,13 +171,6 @@ def test_a_page_ends_after_the_post_that_brings_it_past_4_mib(client, post):
     assert walk(client, "/v1/posts") == [["5", "4", "3", "2", "1"], ["0"]]
 
 
-def test_head_is_get_without_the_body(client, post):
-    post()
-    answer = client.head("/v1/posts")
-    assert (answer.status_code, answer.data) == (200, b"")
-    assert answer.headers["Content-Length"] == str(len(client.get("/v1/posts").data))
-
-
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("by_tag", [True, False])
 @pytest.mark.parametrize("of_second", [True, False])

@@ -89,7 +89,7 @@ def test_a_scrape_is_a_request_like_any_other(serve):
     assert service.request("GET", "/metrics")[0] == 429
 
 
-def test_what_is_asked_for_does_not_name_what_is_counted(service):
+def test_requests_are_counted_by_route_not_by_path(service):
     for path in ("/v1/posts/1", "/v1/posts/2", "/v1/posts/by-slug/a", "/v1/x", "/v1/y", "/z"):
         service.request("GET", path)
     assert scrape(service) == {"get_post 404": 2, "get_post_by_slug 404": 1, "none 404": 3}

@@ -200,7 +200,7 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
         ({"content": ["A"], "featured": ["b"]}, "cover_image: must be"),
     ],
 )
-def test_what_no_post_can_have_is_refused(client, count, properties, message):
+def test_properties_that_a_post_cannot_have_are_refused(client, count, properties, message):
     assert bad(client.post(PATH, json=entry(**properties))).startswith(message)
 
 
@@ -363,7 +363,7 @@ def test_700_an_image_is_uploaded(client):
     assert (again.status_code, again.headers["Location"]) == (201, answer.headers["Location"])
 
 
-def test_701_702_what_is_no_image_is_refused(client, count):
+def test_701_702_other_files_are_refused(client, count):
     assert error(client.post(MEDIA, **form(file=("a.jpg", b"x"))), 415, "invalid_request").startswith("file: must be")
     assert bad(client.post(MEDIA, **form(file="x"))).startswith("file: missing")
     assert error(client.post(MEDIA, json={}), 415, "invalid_request")

@@ -109,7 +109,7 @@ def test_a_new_spelling_of_the_same_tag_is_no_merge(client, rename):
 
 
 @pytest.mark.usefixtures("some")
-def test_onto_another_tag_only_with_merge(client, rename, count):
+def test_renaming_a_tag_to_another_needs_merge(client, rename, count):
     before = tags_of(client)
     wrong = 'name: another tag has this name; "merge": true merges the two'
     assert message(rename("zebra", "go")) == wrong

@@ -171,7 +171,7 @@ def test_there_are_at_most_50(client, subscribe):
     ],
 )
 @pytest.mark.parametrize("name", ["2", str(2**63)])
-def test_what_is_not_there_is_404(client, subscribe, method, path, name):
+def test_an_unknown_webhook_is_404(client, subscribe, method, path, name):
     subscribe()
     assert message(client.open(f"/v1/webhooks/{name}{path}", method=method), 404) == "no such webhook"
 
