@@ -106,9 +106,6 @@ def test_revisions_the_trash_and_restoring_have_params(client):
     assert client.post("/v1/trash/1/restore").json["params"] == PARAMS
 
 
-# In Markdown files
-
-
 def test_a_file_has_params_before_its_id_and_gives_them_back(client):
     strings = {"date": "2024-05-01", "yes": "no", "lines": "a\nb", "word": "1e3", "hex": "0x10", "none": "~", "no": ""}
     params = PARAMS | {"strings": strings, "empty": {}, "list": [[], [{"a": 1e22}, {}]], "tiny": 1e-7}
@@ -142,8 +139,6 @@ def test_values_of_toml_are_themselves_and_dates_their_text(client):
         ("params: a", "body: line 3: `params` must be names with values"),
         ("params:\n  a: .inf", "params.a: must be a finite number (line 3)"),
         (f"params:\n  a: {'9' * 5000}", "params.a: must be within ±2^53, or a string (line 3)"),
-        ("params:\n  a: 1\n  a: 2", "body: line 5: `a` is given twice"),
-        ("params:\n  a: &b 1", "body: line 4: anchors and aliases (& and *) are not allowed"),
     ],
 )
 def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter, expected):
