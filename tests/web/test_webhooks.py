@@ -125,7 +125,7 @@ def test_a_bad_field_is_refused_at_creation_and_at_a_change(client, subscribe, b
         ("PATCH", "/1", {"id": "2"}, f'"id": {FIELDS}, active'),
     ],
 )
-def test_a_creation_needs_a_url_and_a_change_can_turn_it_off(client, subscribe, method, path, body, expected):
+def test_a_bad_creation_or_change_is_refused(client, subscribe, method, path, body, expected):
     subscribe()
     assert message(client.open(f"/v1/webhooks{path}", method=method, json=body)) == expected
     assert client.get("/v1/webhooks").json == [SHOWN]
