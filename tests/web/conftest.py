@@ -1,13 +1,61 @@
-"""Fixtures for lists, and for webhooks by the API."""
+"""What several tests of the API need: clients with other keys and settings, lists, webhooks."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from blogapi.storage.models import Event
+from blogapi import create_app
+from blogapi.storage.models import EVENTS, Event
+from tests.service import add_key
 
-LATER = "2026-11-20T13:00:00Z"
+EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
+FIELDS_ARE = "there are title, content, excerpt, slug, status, tags, published_at, cover_image, params"
 URL = "https://203.0.114.1/hook"
+WEBHOOK = {"id": "1", "url": URL, "events": list(EVENTS), "active": True, "created_at": NOW}
+
+
+def with_key(app, scope="full"):
+    """A client with a new key."""
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {add_key(app.extensions['blogapi'].database, scope, scope)}"
+    return client
+
+
+@pytest.fixture
+def own_app(config, clock):
+    """Create an application of the test's own with these settings."""
+    apps = []
+
+    def create(**settings):
+        apps.append(create_app(replace(config, **settings), clock))
+        return apps[-1]
+
+    yield create
+    for app in apps:
+        app.extensions["blogapi"].database.close()
+
+
+def answers(client, path):
+    """Yield the answer of each page of a list."""
+    while path:
+        yield (answer := client.get(path))
+        path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
+
+
+def listed(client, query=""):
+    """The ids of the posts in a list."""
+    return [post["id"] for post in client.get(f"/v1/posts?{query}").json]
+
+
+@pytest.fixture
+def put(client):
+    """PUT a post with the slug a; return the answer."""
+
+    def put(headers=None, at="a", **fields):
+        return client.put(f"/v1/posts/by-slug/{at}", json={"title": "A", "content": "B"} | fields, headers=headers)
+
+    return put
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The application is Flask with less work for each request: what others add to it goes on working."""
 
 import gc
-import secrets
 import weakref
 
 import pytest
@@ -9,7 +8,6 @@ from flask import after_this_request, g, request_finished, request_started, requ
 
 from blogapi import create_app
 from blogapi.config import Config
-from tests.service import add_key
 
 
 @pytest.fixture
@@ -19,12 +17,7 @@ def app(tmp_path, clock):
     app.extensions["blogapi"].database.close()
 
 
-def get(app, path="/v1/posts"):
-    key = add_key(app.extensions["blogapi"].database, f"tests-{secrets.token_hex(4)}")
-    return app.test_client().get(path, headers={"Authorization": f"Bearer {key}"})
-
-
-def test_hooks_run_before_and_after_requests(app):
+def test_hooks_run_before_and_after_requests(app, client):
     happened = []
 
     @app.before_request
@@ -42,18 +35,18 @@ def test_hooks_run_before_and_after_requests(app):
     def teardown(error):
         happened.append(error)
 
-    answer = get(app)
+    answer = client.get("/v1/posts")
     assert (answer.data, answer.headers["Content-Length"], answer.headers["X-After"]) == (b"[]\n ", "4", "1")
     assert happened == [True, None]
 
 
-def test_a_hook_can_answer_itself(app):
+def test_a_hook_can_answer_itself(app, client):
     app.before_request(lambda: ("Elsewhere.", 503))
-    answer = get(app)
+    answer = client.get("/v1/posts")
     assert (answer.status_code, answer.text) == (503, "Elsewhere.")
 
 
-def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app):
+def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app, client):
     def shout(response):
         response.set_data(response.data.upper())
         return response
@@ -63,24 +56,24 @@ def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app):
         after_this_request(shout)
         return f"hello from {url_for('greet')}"
 
-    assert get(app, "/greeting").text == "HELLO FROM /GREETING"
+    assert client.get("/greeting").text == "HELLO FROM /GREETING"
 
 
-def test_a_hook_that_takes_arguments_away_does_so_in_each_request(app):
+def test_a_hook_that_takes_arguments_away_does_so_in_each_request(app, client):
     app.url_value_preprocessor(lambda endpoint, values: g.setdefault("name", values.pop("name")))
     app.get("/greeting/<name>")(lambda: g.name)
-    assert [get(app, "/greeting/you").text, get(app, "/greeting/you").text] == ["you", "you"]
+    assert [client.get("/greeting/you").text, client.get("/greeting/you").text] == ["you", "you"]
 
 
 @pytest.mark.parametrize("signal", [request_started, request_finished, request_tearing_down])
-def test_signals_are_sent(app, signal):
+def test_signals_are_sent(app, client, signal):
     senders = []
     with signal.connected_to(lambda sender, **more: senders.append(sender), app):
-        get(app)
+        client.get("/v1/posts")
     assert senders == [app]
 
 
-def test_a_session_is_refused(app):
+def test_a_session_is_refused(app, client):
     app.testing = True
 
     @app.after_request
@@ -89,11 +82,11 @@ def test_a_session_is_refused(app):
         return response
 
     with pytest.raises(RuntimeError, match="session is unavailable"):
-        get(app)
+        client.get("/v1/posts")
 
 
-def test_a_response_has_each_header_once(app):
-    names = [name.lower() for name, _ in get(app).headers]
+def test_a_response_has_each_header_once(app, client):
+    names = [name.lower() for name, _ in client.get("/v1/posts").headers]
     assert len(names) == len(set(names)) == 7
 
 
@@ -107,10 +100,10 @@ def test_an_application_that_is_no_longer_used_is_freed(tmp_path):
     assert reference() is None
 
 
-def test_a_view_that_is_a_coroutine_needs_what_flask_needs_for_it(app, caplog):
+def test_a_view_that_is_a_coroutine_needs_what_flask_needs_for_it(app, client, caplog):
     @app.get("/greeting")
     async def greet():
         return "Hello"
 
-    assert get(app, "/greeting").status_code == 500
+    assert client.get("/greeting").status_code == 500
     assert "Install Flask with the 'async' extra" in caplog.text

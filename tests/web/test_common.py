@@ -5,10 +5,8 @@ import logging
 import re
 
 import pytest
+from xxhash import xxh3_128_hexdigest
 
-from blogapi import create_app
-from blogapi.config import Config
-from blogapi.storage.documents import etag
 from blogapi.storage.models import DOCUMENT, ApiKey, Post
 from tests.conftest import NOON, message, without_id
 from tests.service import add_key
@@ -51,16 +49,9 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
                 if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
     settings = {"/settings/open", "/settings/owner.css", "/settings/owner.js"}
-    assert public == {
-        "/",
-        "/healthz",
-        "/openapi.json",
-        "/docs",
-        "/docs/",
-        "/images/<image:image_id>.<extension>",
-        "/micropub",  # a page without a query
-        *settings,
-    }
+    page = {"/micropub"}  # without a query
+    images = {"/images/<image:image_id>.<extension>"}
+    assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/"} | images | page | settings
 
 
 @pytest.mark.parametrize(
@@ -112,25 +103,24 @@ def test_the_day_of_the_last_use_is_written_once_a_day(client, clock, database, 
 
 
 @pytest.fixture
-def limited(tmp_path, clock):
-    """A function that sends requests with a key, under a limit of 3."""
-    app = create_app(Config(database=tmp_path / "blog.db", rate_limit=3), clock)
+def limited(own_app):
+    """Send a request with a key under a limit of 3."""
+    app = own_app(rate_limit=3)
 
     def send(key, path="/v1/posts", method="GET"):
         return app.test_client().open(path, method=method, headers={"Authorization": f"Bearer {key}"})
 
     send.database = app.extensions["blogapi"].database
-    yield send
-    send.database.close()
+    return send
 
 
+@pytest.mark.sqlite  # PostgreSQL counts by its own clock.
 def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
     key = add_key(limited.database, "a")
     clock.now = NOON + 20.7
     assert [quota(limited(key)) for _ in range(3)] == [[3, left, NOON + 60] for left in (2, 1, 0)]
     answer = limited(key)
-    assert answer.status_code == 429
-    assert answer.json == {"error": 429, "message": "rate limit exceeded: 3 requests a minute; try again in 40 s"}
+    assert message(answer, 429) == "rate limit exceeded: 3 requests a minute; try again in 40 s"
     assert answer.headers["Retry-After"] == "40"
     assert quota(answer) == [3, 0, NOON + 60]
     clock.now = NOON + 59.999
@@ -139,18 +129,13 @@ def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
     assert quota(limited(key)) == [3, 2, NOON + 120]
 
 
-def test_every_request_with_a_key_counts_even_if_it_fails(limited):
+def test_failed_requests_count_and_over_the_limit_none_is_carried_out(limited):
     key = add_key(limited.database, "a")
-    answers = [limited(key, "/nothing"), limited(key, "/v1/posts", "PUT"), limited(key, "/v1/posts?x=1"), limited(key)]
-    assert [answer.status_code for answer in answers] == [404, 405, 400, 429]
-    assert [quota(answer)[1] for answer in answers] == [2, 1, 0, 0]
-
-
-def test_a_request_over_the_limit_is_not_carried_out(limited):
-    key = add_key(limited.database, "a")
-    answers = [limited(key, "/v1/posts/1", "DELETE").status_code for _ in range(4)]
-    assert answers == [404, 404, 404, 429]
-    assert limited(key, "/nothing").status_code == 429
+    answers = [limited(key, "/nothing"), limited(key, "/v1/posts", "PUT"), limited(key, "/v1/posts?x=1")]
+    assert [(answer.status_code, quota(answer)[1]) for answer in answers] == [(404, 2), (405, 1), (400, 0)]
+    for path, method in (("/v1/posts", "GET"), ("/v1/posts/1", "DELETE"), ("/nothing", "GET")):
+        answer = limited(key, path, method)
+        assert (answer.status_code, quota(answer)[1]) == (429, 0)
 
 
 def test_each_key_has_a_count_of_its_own_and_no_key_none(limited):
@@ -168,17 +153,23 @@ def test_an_answer_under_v1_is_the_clients_own_and_ends_in_a_newline(client, pos
     post()
     answer, head = client.get(path), client.head(path)
     assert answer.headers["Cache-Control"] == head.headers["Cache-Control"] == "private, no-cache"
+    assert (head.status_code, head.data) == (answer.status_code, b"")
     assert answer.data.endswith((b"}\n", b"]\n"))
     assert int(answer.headers["Content-Length"]) == int(head.headers["Content-Length"]) == len(answer.data)
 
 
 def test_the_entity_tag_of_a_post_is_that_of_its_stored_document(client, database):
-    created = client.post("/v1/posts", json={"title": "A", "content": "b"})
-    (document,) = database.row(Post.select(DOCUMENT))
-    answer = client.get("/v1/posts/1")
-    assert answer.data == created.data == document + b"\n"
-    assert answer.headers["ETag"] == created.headers["ETag"] == f'"{etag(document)}"'
-    assert client.get("/v1/posts").data == b"[%b]\n" % document
+    for method, path, body in (
+        ("POST", "/v1/posts", {"title": "Käse", "content": "b"}),
+        ("PATCH", "/v1/posts/1", {"title": "C"}),
+    ):
+        answer = client.open(path, method=method, json=body)
+        (document,) = database.row(Post.select(DOCUMENT))
+        read = client.get("/v1/posts/1")
+        assert read.data == answer.data == document + b"\n"
+        assert client.get("/v1/posts").data == b"[%b]\n" % document
+        tag = f'"{xxh3_128_hexdigest(document)}"'
+        assert tag == read.headers["ETag"] == answer.headers["ETag"] == client.head("/v1/posts/1").headers["ETag"]
 
 
 def test_a_client_asks_again_for_the_description_and_gets_304(stranger):
@@ -192,21 +183,13 @@ def test_a_client_asks_again_for_the_description_and_gets_304(stranger):
 @pytest.mark.parametrize("wanted", ["bytes=0-1", "bytes=0-1,3-4", "bytes=9999999-", "x"])
 def test_a_range_is_ignored(stranger, client, post, wanted):
     post()
-    for answer in (
-        stranger.get("/docs", headers={"Range": wanted}),
-        client.get("/v1/posts/1", headers={"Range": wanted}),
-    ):
+    for sender, path in ((stranger, "/docs"), (client, "/v1/posts/1")):
+        answer = sender.get(path, headers={"Range": wanted})
         assert answer.status_code == 200
         assert len(answer.data) == int(answer.headers["Content-Length"]) > 100
 
 
 # Errors
-
-
-def test_an_unknown_path_is_404(client):
-    answer = client.get("/v1/nothing")
-    assert (answer.status_code, answer.json) == (404, {"error": 404, "message": "no such path"})
-    assert quota(answer)[0] == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -225,7 +208,9 @@ def test_a_path_that_is_almost_right_is_404_and_names_the_one_that_was_meant(cli
     assert message(client.get(path), 404) == f"no such path; did you mean {meant}?"
 
 
-@pytest.mark.parametrize("path", ["/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/" + "posts" * 1000, "/v1/trash/a/b"])
+@pytest.mark.parametrize(
+    "path", ["/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/" + "posts" * 1000, "/v1/trash/a/b"]
+)
 def test_any_other_path_is_404_alone(client, path):
     assert message(client.get(path), 404) == "no such path"
 
@@ -234,10 +219,8 @@ def test_any_other_path_is_404_alone(client, path):
 @pytest.mark.in_process
 def test_a_wrong_method_is_405_with_allow(client, method):
     answer = client.open("/v1/posts", method=method)
-    assert answer.status_code == 405
-    assert answer.json["error"] == 405
+    assert message(answer, 405) == "this path allows GET, HEAD, POST"
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
-    assert answer.json["message"] == "this path allows GET, HEAD, POST"
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])

@@ -6,10 +6,7 @@ import pytest
 
 from blogapi.storage.models import Idempotency
 from tests.conftest import message
-
-
-def listed(client, query=""):
-    return [post["id"] for post in client.get(f"/v1/posts?{query}").json]
+from tests.web.conftest import listed
 
 
 @pytest.fixture
@@ -77,10 +74,3 @@ def test_the_same_request_twenty_times_at_once_makes_one_post(service):
         answers = list(pool.map(lambda _: service.request("POST", "/v1/posts", body, Idempotency_Key="k"), range(20)))
     assert {(status, post["id"]) for status, _, post in answers} == {(201, "1")}
     assert len(service.request("GET", "/v1/posts")[2]) == 1
-
-
-def test_what_it_costs_is_a_few_statements(client, post, statements):
-    post()
-    with statements() as collected:
-        client.get("/v1/posts/1")
-    assert [statement.split()[0] for statement in collected] == ["SELECT", "SELECT"]

@@ -9,11 +9,10 @@ import pytest
 from blogapi.storage import images
 from blogapi.storage.models import ImagePart
 from blogapi.web import uploads
-from tests.conftest import message
+from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
-from tests.web.test_keys_scope import with_key
+from tests.web.conftest import NOW, with_key
 
-NOW = "2026-11-20T12:00:00Z"
 LARGE = save(photograph().resize((1600, 1200)), "PNG", compress_level=0)  # 22 parts
 
 
@@ -60,18 +59,11 @@ def test_the_same_image_again_is_the_one_that_is_there(client, clock, count):
     assert count(ImagePart) == -(-first.json["bytes"] // images.PART_BYTES)
 
 
-@pytest.mark.parametrize(
-    ("content", "extension", "media_type"),
-    [
-        (jpeg(), "jpg", "image/jpeg"),
-        (png(), "png", "image/png"),
-        (gif(), "gif", "image/gif"),
-        (webp(), "webp", "image/webp"),
-    ],
-)
+@pytest.mark.parametrize(("picture", "extension"), [(jpeg, "jpg"), (png, "png"), (gif, "gif"), (webp, "webp")])
 @pytest.mark.parametrize("content_type", ["image/jpeg", "image/x-anything", ""])
-def test_the_bytes_say_what_an_image_is(client, content, extension, media_type, content_type):
-    answer = send(client, content, content_type)
+def test_the_bytes_say_what_an_image_is(client, picture, extension, content_type):
+    media_type = f"image/{picture.__name__}"
+    answer = send(client, picture(), content_type)
     assert (answer.status_code, answer.json["type"]) == (201, media_type)
     assert answer.json["url"].endswith(f".{extension}")
     public = client.get(f"/images/{answer.json['id']}.{extension}")
@@ -123,7 +115,7 @@ IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
         ),
     ],
 )
-def test_what_is_no_sound_image_is_refused_and_nothing_is_kept(client, count, content, status, expected):
+def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, content, status, expected):
     assert message(send(client, content), status) == expected
     assert message(upload(client, content), status) == expected
     assert count(ImagePart) == 0
@@ -151,10 +143,8 @@ def test_a_body_of_another_form_is_refused(client, body, status, expected):
 
 
 def test_other_parts_of_a_form_are_ignored(client):
-    assert (
-        upload(client, jpeg(), before='--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nA loaf\r\n').status_code
-        == 201
-    )
+    other = '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nA loaf\r\n'
+    assert upload(client, jpeg(), before=other).status_code == 201
 
 
 def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
@@ -186,9 +176,7 @@ def test_the_list_has_pages_newest_first_also_while_images_are_deleted(client, c
         clock.now += 60
     first = client.get("/v1/images?limit=2")
     assert [image["id"] for image in first.json] == ids[:1:-1]
-    assert (
-        client.get("/v1/images", headers={"If-None-Match": client.get("/v1/images").headers["ETag"]}).status_code == 304
-    )
+    assert client.get("/v1/images?limit=2", headers={"If-None-Match": first.headers["ETag"]}).status_code == 304
     client.delete(f"/v1/images/{ids[2]}")
     link = first.headers["Link"].partition(">")[0][1:]
     assert [image["id"] for image in client.get(link).json] == ids[1::-1]
@@ -281,12 +269,12 @@ def test_a_range_of_an_image_that_is_another_now_is_ignored(stranger, image):
 # Deletion
 
 
-def test_an_image_that_is_shown_is_not_deleted(client, image):
+def test_an_image_that_is_shown_is_not_deleted(client, post, image):
     path, url = f"/v1/images/{image['id']}", image["url"]
-    client.post("/v1/posts", json={"title": "A", "content": f"![loaf]({url})"})
-    client.post("/v1/posts", json={"title": "B", "content": "B", "cover_image": url})
-    client.post("/v1/posts", json={"title": "C", "content": "C", "excerpt": url})
-    client.post("/v1/posts", json={"title": "D", "content": "D", "params": {"photo": [url]}})
+    post(title="A", content=f"![loaf]({url})")
+    post(title="B", cover_image=url)
+    post(title="C", excerpt=url)
+    post(title="D", params={"photo": [url]})
     assert message(client.delete(path)) == "image: still shown by post 1 (a), post 2 (b), post 3 (c)"
     for post_id in (2, 3):
         client.delete(f"/v1/posts/{post_id}?permanent=true")
@@ -326,8 +314,6 @@ def test_a_request_with_too_many_uploads_at_a_time_is_503(client, app):
     place = app.extensions["blogapi"].uploads.place
     with place("other"), place("other"), place("another"), place("one more"):
         answer = upload(client, jpeg())
-        assert (message(answer, 503).partition(" (id")[0], answer.headers["Retry-After"]) == (
-            "too many uploads at a time; try again",
-            "1",
-        )
+        assert without_id(message(answer, 503)) == "too many uploads at a time; try again"
+        assert answer.headers["Retry-After"] == "1"
     assert upload(client, jpeg()).status_code == 201

@@ -66,6 +66,17 @@ def test_the_limit_and_the_size_of_the_database_are_told(client, config):
     assert samples(text, "blogapi_database_size_bytes") == {"": size}
 
 
+def scrape(service):
+    """The counts of requests, without those by which the tests wait for the start."""
+    with service.connect() as sock:
+        sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
+        head, _, text = sock.makefile("rb").read().decode().partition("\r\n\r\n")
+    assert "Content-Type: text/plain; version=1.0.0; charset=utf-8" in head.split("\r\n")
+    counts = samples(text, "blogapi_requests_total")
+    assert counts.pop("healthz 200") >= 1
+    return counts
+
+
 def test_a_scrape_is_a_request_like_any_other(serve):
     service = serve(BLOGAPI_RATE_LIMIT=3)
     service.key, key = None, service.key
@@ -74,22 +85,11 @@ def test_a_scrape_is_a_request_like_any_other(serve):
     service.key = key
     service.request("GET", "/v1/posts?limit=1")
     service.request("GET", "/v1/nothing")
-    with service.connect() as sock:
-        sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
-        text = sock.makefile("rb").read().decode()
-    assert "Content-Type: text/plain; version=1.0.0; charset=utf-8\r\n" in text
-    counts = samples(text.partition("\r\n\r\n")[2], "blogapi_requests_total")
-    assert counts.pop("healthz 200") >= 1
-    assert counts == {"metrics 401": 1, "none 400": 1, "list_posts 200": 1, "none 404": 1}
+    assert scrape(service) == {"metrics 401": 1, "none 400": 1, "list_posts 200": 1, "none 404": 1}
     assert service.request("GET", "/metrics")[0] == 429
 
 
-def test_what_is_asked_for_does_not_name_what_is_counted(service):
+def test_requests_are_counted_by_route_not_by_path(service):
     for path in ("/v1/posts/1", "/v1/posts/2", "/v1/posts/by-slug/a", "/v1/x", "/v1/y", "/z"):
         service.request("GET", path)
-    with service.connect() as sock:
-        sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
-        text = sock.makefile("rb").read().decode()
-    counts = samples(text.partition("\r\n\r\n")[2], "blogapi_requests_total")
-    assert counts.pop("healthz 200") >= 1
-    assert counts == {"get_post 404": 2, "get_post_by_slug 404": 1, "none 404": 3}
+    assert scrape(service) == {"get_post 404": 2, "get_post_by_slug 404": 1, "none 404": 3}

@@ -19,6 +19,7 @@ from blogapi.web.schemas import TagSchema
 from blogapi.web.views.webhooks import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
+PAGE = ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")
 REFERENCE = (CHECKOUT / "docs/reference.md").read_text()
 
 
@@ -27,12 +28,21 @@ def description(stranger):
     return stranger.get("/openapi.json").json
 
 
-def operations(app):
-    """Yield method, path, endpoint of each route under /v1."""
-    for rule in app.url_map.iter_rules():
-        if rule.rule.startswith("/v1"):
-            for method in rule.methods - {"HEAD"}:
-                yield method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule), rule.endpoint
+@pytest.fixture
+def operations(description):
+    """The description of each operation, by its path and method."""
+    return {(path, method): each for path, item in description["paths"].items() for method, each in item.items()}
+
+
+@pytest.fixture
+def routes(app):
+    """Method and path of each route under /v1."""
+    return {
+        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD"}
+        if rule.rule.startswith("/v1")
+    }
 
 
 def test_it_is_valid(description):
@@ -44,19 +54,17 @@ def test_it_says_how_a_break_would_be_announced(description):
     assert "a `/v2`, announced twelve months ahead by the\nheaders `Deprecation`" in description["info"]["description"]
 
 
-def test_it_has_every_route_and_no_other(app, description):
-    described = {(method.upper(), path) for path, item in description["paths"].items() for method in item}
-    assert described == {(method, path) for method, path, _ in operations(app)}
+def test_it_has_every_route_and_no_other(routes, operations):
+    assert {(method.upper(), path) for path, method in operations} == routes
 
 
-def test_the_reference_has_every_route_and_no_other(app):
+def test_the_reference_has_every_route_and_no_other(routes):
     rows = re.findall(r"^\| `(/v1\S*)` \| (.+) \|$", REFERENCE, re.MULTILINE)
     named = set()
     for path, said in rows:
         below = "".join(re.findall(r"`POST` to `…(\S+)`", said))
         named |= {(method, path) for method in re.findall("`([A-Z]+)`(?! to )", said)}
         named |= {("POST", path + below)} if below else set()
-    routes = {(method, path) for method, path, _ in operations(app)}
     by_slug = {(method, path) for method, path in routes if "/by-slug/" in path and method != "PUT"}
     assert named == routes - by_slug
     assert {(method, path.replace("by-slug/", "")) for method, path in by_slug} <= routes
@@ -104,13 +112,8 @@ def test_every_answer_is_as_described(client, post, database, description):
     client.delete("/v1/tags/b")
     assert len(DeliverySchema(many=True).load(client.get("/v1/webhooks/1/deliveries").json)) == 5
     payloads = [json.loads(payload) for (payload,) in database.rows(Event.select(Event.payload))]
-    assert [payload["type"] for payload in payloads] == [
-        "ping",
-        "post.created",
-        "post.published",
-        "tag.updated",
-        "tag.deleted",
-    ]
+    types = ["ping", "post.created", "post.published", "tag.updated", "tag.deleted"]
+    assert [payload["type"] for payload in payloads] == types
     for payload in payloads:
         body = description["webhooks"][payload["type"]]["post"]["requestBody"]["content"]["application/json"]
         validate(payload, body["schema"], description)
@@ -127,22 +130,20 @@ def test_bodies_are_closed_and_answers_open(description):
         assert (schema["type"], schema["examples"], "enum" in schema) == ("string", list(EVENTS), False)
 
 
-def test_each_status_is_named(description):
-    for item in description["paths"].values():
-        for operation in item.values():
-            assert {"400", "401", "403", "404", "413", "415", "429", "500", "503"} <= operation["responses"].keys()
-            assert all(status.isdigit() for status in operation["responses"])
+def test_each_status_is_named(operations):
+    for operation in operations.values():
+        assert {"400", "401", "403", "404", "413", "415", "429", "500", "503"} <= operation["responses"].keys()
+        assert all(status.isdigit() for status in operation["responses"])
 
 
-def test_parameters_are_as_generators_need_them(description):
-    listing = {each["name"]: each for each in description["paths"]["/v1/posts"]["get"]["parameters"]}
+def test_parameters_are_as_generators_need_them(operations):
+    listing = {each["name"]: each for each in operations["/v1/posts", "get"]["parameters"]}
     names = listing["fields"]
     assert (names["style"], names["explode"], names["example"]) == ("form", False, ["slug", "tags"])
     assert (names["schema"]["type"], names["schema"]["items"]["enum"]) == ("array", list(FIELDS))
     assert "format" not in listing["published_after"]["schema"]
-    for item in description["paths"].values():
-        for operation in item.values():
-            assert all("example" in each for each in operation["parameters"] if each["in"] == "path")
+    for operation in operations.values():
+        assert all("example" in each for each in operation["parameters"] if each["in"] == "path")
 
 
 def test_programs_that_run_in_a_page_may_read_it(stranger):
@@ -179,17 +180,16 @@ def test_everything_is_described_in_words(description):
             assert len(part.get("description", "")) > 4, path
 
 
-def test_the_parameters_of_paths_have_the_rules_of_the_service(description):
-    def schemas(path):
-        parameters = description["paths"][path]["get" if path.startswith("/v1/posts") else "post"]["parameters"]
-        return [each["schema"] for each in parameters if each["in"] == "path"]
+def test_the_parameters_of_paths_have_the_rules_of_the_service(operations):
+    def schemas(path, method="get"):
+        return [each["schema"] for each in operations[path, method]["parameters"] if each["in"] == "path"]
 
     of_id = {"type": "string", "pattern": f"^{ID}$"}
     of_slug = {"type": "string", "pattern": f"^{SLUG}$", "maxLength": MAX_SLUG}
     of_delivery = {"type": "string", "pattern": f"^{DELIVERY_ID}$"}
     assert schemas("/v1/posts/{post}/revisions/{revision}") == [of_id, of_id]
     assert schemas("/v1/posts/by-slug/{post}") == [of_slug]
-    assert schemas("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver") == [of_id, of_delivery]
+    assert schemas("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", "post") == [of_id, of_delivery]
 
 
 def test_its_patterns_are_short_and_plain_ascii(description):
@@ -203,36 +203,31 @@ def test_nothing_in_it_makes_a_field_required_that_is_not(description):
     assert [path for path, part in parts(description) if "default" in part] == []
 
 
-def test_each_operation_and_webhook_has_an_id_of_its_own(description):
-    items = [*description["paths"].values(), *description["webhooks"].values()]
-    ids = [operation["operationId"] for item in items for operation in item.values()]
+def test_each_operation_and_webhook_has_an_id_of_its_own(operations, description):
+    webhooks = [item["post"] for item in description["webhooks"].values()]
+    ids = [operation["operationId"] for operation in (*operations.values(), *webhooks)]
     assert len(ids) == len(set(ids))
 
 
-def test_every_description_begins_with_what_the_operation_does(description):
-    for item in description["paths"].values():
-        for operation in item.values():
-            assert operation["description"].startswith(operation["summary"])
-            assert "curl http" not in operation["description"]
+def test_every_description_begins_with_what_the_operation_does(operations):
+    for operation in operations.values():
+        assert operation["description"].startswith(operation["summary"])
 
 
-def test_what_receivers_are_sent_has_a_tag_of_its_own(description):
-    tags = {tag for item in description["webhooks"].values() for tag in item["post"]["tags"]}
-    assert tags == {"events"}
-    assert "events" not in {
-        tag for item in description["paths"].values() for each in item.values() for tag in each["tags"]
-    }
+def test_what_receivers_are_sent_has_a_tag_of_its_own(operations, description):
+    assert {tag for item in description["webhooks"].values() for tag in item["post"]["tags"]} == {"events"}
+    assert "events" not in {tag for operation in operations.values() for tag in operation["tags"]}
 
 
-def test_every_content_type_that_is_taken_is_described(description):
+def test_every_content_type_that_is_taken_is_described(operations):
     def bodies(path, method):
-        return list(description["paths"][path][method]["requestBody"]["content"])
+        return list(operations[path, method]["requestBody"]["content"])
 
     merge_patch = ["application/json", "application/merge-patch+json"]
     assert bodies("/v1/posts", "post") == ["application/json", "text/markdown"]
     assert bodies("/v1/posts/by-slug/{post}", "put") == ["application/json", "text/markdown"]
     assert bodies("/v1/posts/{post}", "patch") == merge_patch
-    file = description["paths"]["/v1/posts/{post}"]["get"]["responses"]["200"]["content"]["text/markdown"]
+    file = operations["/v1/posts/{post}", "get"]["responses"]["200"]["content"]["text/markdown"]
     assert file["example"].startswith("---\ntitle: Three days at the lake\n")
 
 
@@ -244,14 +239,12 @@ def test_the_example_of_a_file_can_be_sent_again_and_to_any_slug(client, descrip
         assert client.open(path, method=method, data=example, content_type="text/markdown").status_code == 201
 
 
-def test_no_parameter_of_a_path_is_a_field_of_the_body_too(description):
-    for path, item in description["paths"].items():
-        for operation in item.values():
-            body = operation.get("requestBody", {"content": {}})["content"].get("application/json")
-            if body:
-                name = body["schema"]["$ref"].rpartition("/")[2]
-                fields = description["components"]["schemas"][name]["properties"].keys()
-                assert not fields & set(re.findall(r"{(\w+)}", path)), path
+def test_no_parameter_of_a_path_is_a_field_of_the_body_too(operations, description):
+    for (path, _), operation in operations.items():
+        if body := operation.get("requestBody", {"content": {}})["content"].get("application/json"):
+            name = body["schema"]["$ref"].rpartition("/")[2]
+            fields = description["components"]["schemas"][name]["properties"].keys()
+            assert not fields & set(re.findall(r"{(\w+)}", path)), path
 
 
 def test_the_command_line_prints_the_same(service):
@@ -262,27 +255,13 @@ def test_the_command_line_prints_the_same(service):
 def test_it_is_true_of_the_running_service(tmp_path):
     """Schemathesis with all its checks: positive and negative data, and sequences of operations."""
     with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
-        ended = schemathesis(service, tmp_path)
+        command = [BIN / "schemathesis", "--config-file", CHECKOUT / "tests/schemathesis.toml", "run"]
+        command += [f"http://127.0.0.1:{service.port}/openapi.json"]
+        command += ["--checks", "all", "--max-examples", "5", "--seed", "1"]
+        hooks = {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": str(CHECKOUT)}
+        environ = unmeasured() | hooks | {"KEY": service.key}
+        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stdout
-
-
-def schemathesis(service, folder):
-    command = [
-        BIN / "schemathesis",
-        "--config-file",
-        CHECKOUT / "tests/schemathesis.toml",
-        "run",
-        f"http://127.0.0.1:{service.port}/openapi.json",
-        "--checks",
-        "all",
-    ]
-    command += ["--max-examples", "5", "--seed", "1"]
-    environ = unmeasured() | {
-        "KEY": service.key,
-        "SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks",
-        "PYTHONPATH": str(CHECKOUT),
-    }
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
 
 
 # The page, in a browser
@@ -331,7 +310,7 @@ def test_nothing_on_the_page_scrolls_sideways_on_a_phone(browser, service):
 
 
 def test_the_page_may_load_nothing_from_elsewhere(stranger):
-    for path in ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"):
+    for path in PAGE:
         answer = stranger.get(path)
         assert answer.status_code == 200
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
@@ -359,9 +338,7 @@ def test_the_root_leads_a_browser_to_the_page_and_names_the_addresses_to_others(
                 assert found.status_code == (401 if address.startswith("/v1") else 200)
 
 
-@pytest.mark.parametrize(
-    "path", ["/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"]
-)
+@pytest.mark.parametrize("path", PAGE)
 def test_the_page_is_compressed_for_those_who_take_that(stranger, path):
     plain = stranger.get(path, headers={"Accept-Encoding": "gzip;q=0, identity"})
     compressed = stranger.get(path, headers={"Accept-Encoding": "gzip, br"})

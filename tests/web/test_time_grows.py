@@ -66,14 +66,13 @@ def check(run, size):
 
     Most of the time is in C, where nothing counts steps. A busy machine can make one comparison wrong, not all of them.
     """
-    assert any(is_linear(run, size) for _ in range(5))
 
+    def is_linear():
+        anyway = seconds(run, 8)
+        once = max(seconds(run, size) - anyway, 0.0005)
+        return seconds(run, 2 * size) - anyway < 3 * once
 
-def is_linear(run, size):
-    """Whether twice the size took less than three times the time."""
-    anyway = seconds(run, 8)
-    once = max(seconds(run, size) - anyway, 0.0005)
-    return seconds(run, 2 * size) - anyway < 3 * once
+    assert any(is_linear() for _ in range(5))
 
 
 @pytest.mark.sqlite
