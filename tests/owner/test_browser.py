@@ -117,7 +117,7 @@ def test_a_key_is_created_and_revoked_with_the_keyboard(window):
     assert status(window.service, key) == 401
 
 
-def test_nobody_is_kept_out_and_nothing_scrolls_sideways(visitor, axe, receiver):
+def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe, receiver):
     visitor.service.request("POST", "/v1/webhooks", {"url": receiver.url})
     visitor.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
     visitor.service.request("POST", "/v1/webhooks/1/ping")

@@ -87,7 +87,7 @@ def test_without_scripts_an_upload_opens_its_own_page(window, loaf):
     assert content(window) == "Words."
 
 
-def test_the_pages_of_images_are_for_everybody(window, loaf, axe):
+def test_pages_of_images_are_accessible_and_never_scroll_sideways(window, loaf, axe):
     window.open("/settings/images")
     window.check(axe)
     window.fill("file", str(loaf))

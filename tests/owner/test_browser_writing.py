@@ -111,7 +111,7 @@ def test_tags_are_offered_for_the_last_one(window):
     window.browser.execute_script("document.querySelector('#tags').value = ''")
 
 
-def test_dates_are_those_of_the_browsers_zone(window):
+def test_dates_are_in_the_time_zone_of_the_browser(window):
     window.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "America/New_York"})
     fields = {"title": "A", "content": "B", "status": "published", "published_at": "2026-01-02T03:04:05Z"}
     window.service.request("POST", "/v1/posts", fields)

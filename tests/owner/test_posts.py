@@ -87,7 +87,7 @@ def test_the_post_that_was_changed_last_is_first_and_all_pages_lead_back_and_for
     assert "Newer" not in links
 
 
-def test_a_clock_that_is_behind_is_told(owner, post, clock):
+def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):
     post()
     assert view(owner, "/settings/posts").all(".problem") == []
     clock.now -= 3600
@@ -96,7 +96,7 @@ def test_a_clock_that_is_behind_is_told(owner, post, clock):
 
 
 @pytest.mark.parametrize("query", ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"])
-def test_a_query_that_the_page_does_not_have_is_refused(owner, query):
+def test_an_unknown_query_of_the_list_is_refused(owner, query):
     page = view(owner, f"/settings/posts?{query}")
     assert (page.status, page.all("main a")) == (400, ["Back to the first page"])
 
@@ -176,7 +176,7 @@ def test_a_change_of_the_status_can_be_undone_exactly(owner, client, post, clock
 
 
 @pytest.mark.parametrize("time", ["", "2026-11-20T11:00", "tomorrow"])
-def test_a_time_that_cannot_be_is_said_beside_the_field_which_keeps_it(owner, client, post, time):
+def test_an_impossible_time_is_refused_beside_its_field_which_keeps_it(owner, client, post, time):
     post()
     page = view(owner, "/settings/posts/1").press("Schedule", published_at=time)
     assert (page.status, len(page.all(".wrong"))) == (400, 1)
@@ -191,7 +191,7 @@ def test_a_time_that_cannot_be_is_said_beside_the_field_which_keeps_it(owner, cl
         ({"status": "scheduled", "published_at": "2026-11-20T11:00"}, "Date: Must be given, and in"),
     ],
 )
-def test_a_status_that_cannot_be_is_said_even_without_its_field(owner, post, sent, reason):
+def test_an_impossible_status_is_refused_even_without_its_field(owner, post, sent, reason):
     post(status="published")
     page = view(owner, "/settings/posts/1").press("Archive", **sent)
     (problem,) = page.all(".problem")

@@ -86,7 +86,7 @@ def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
     assert re.fullmatch(f"{name}={token}; Max-Age=43200; {secure}HttpOnly; Path=/settings; SameSite=Strict", cookie)
 
 
-def test_a_session_that_is_ended_is_ended_for_everybody_who_has_its_cookie(app, database, owner):
+def test_ending_a_session_ends_it_for_everybody_with_its_cookie(app, database, owner):
     thief = app.test_client()
     thief.set_cookie("blogapi", owner.get_cookie("blogapi", path="/settings").value, path="/settings")
     other = enter(app, database)
@@ -95,7 +95,7 @@ def test_a_session_that_is_ended_is_ended_for_everybody_who_has_its_cookie(app, 
     assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
 
 
-def test_sessions_are_known_by_digests_only(database, owner):
+def test_only_digests_of_sessions_are_stored(database, owner):
     token = owner.get_cookie("blogapi", path="/settings").value
     (row,) = database.rows(OwnerSession.select())
     assert row[:3] == (keys.digest_of(token), "session", "2026-11-21T00:00:00Z")
@@ -139,7 +139,7 @@ def status(service, cookie, path="/settings/keys"):
 # Forms
 
 
-def test_a_change_takes_the_token_of_its_own_form(app, database, owner, post):
+def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
     post()
     fields = view(owner, "/settings/posts/1").form("Publish")[1]
     other = view(enter(app, database), "/settings/posts/1").form("Yes, delete")[1]
@@ -202,14 +202,14 @@ def test_no_answer_is_stored_framed_or_told_to_other_pages(owner, stranger):
         assert {"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} < set(policy)
 
 
-def test_an_unknown_path_is_a_page_too(owner):
+def test_an_unknown_path_is_answered_with_a_page(owner):
     for path in ("/settings/x", "/settings/x/y"):
         page = view(owner, path)
         assert (page.status, page.said[0]) == (404, "There is no such page.")
     assert send(owner, "/settings/x", view(owner, "/settings/keys").form("End session")[1]).status_code == 403
 
 
-def test_a_database_that_another_program_keeps_is_a_page(config, owner):
+def test_a_busy_database_is_answered_with_a_page(config, owner):
     action, fields = view(owner, "/settings/keys").form("Create key")
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

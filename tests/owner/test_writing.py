@@ -33,14 +33,9 @@ def shown(page, label="Save"):
 def test_a_post_is_created_with_all_its_fields(owner, client):
     page = view(owner, "/settings/posts/new").press("Create", **FULL)
     assert page.said[0] == "“Hello” was created."
-    post = client.get("/v1/posts/1").json
-    assert post == FULL | {
-        "id": "1",
-        "tags": ["One, two", "Three"],
-        "params": {"author": "Ada", "series": {"part": 2}},
-        "created_at": "2026-11-20T12:00:00Z",
-        "updated_at": "2026-11-20T12:00:00Z",
-    }
+    read = {"tags": ["One, two", "Three"], "params": {"author": "Ada", "series": {"part": 2}}}
+    times = dict.fromkeys(("created_at", "updated_at"), "2026-11-20T12:00:00Z")
+    assert client.get("/v1/posts/1").json == FULL | read | times | {"id": "1"}
 
 
 @pytest.mark.parametrize(
@@ -120,21 +115,11 @@ def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, post
 
 
 def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, post):
-    text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "tags": ["a", "b"]}
-    before = post(**text, status="published", params={"a": 1, "b": {"c": True}})
+    text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "status": "published"}
+    before = post(**text, tags=["a", "b"], params={"a": 1, "b": {"c": True}})
     page = view(owner, "/settings/posts/1/edit")
-    expected = {
-        "title": "Hello",
-        "content": "\n\nWords.\n",
-        "excerpt": "Short.",
-        "tags": "a, b",
-        "slug": "hello",
-        "cover_image": "",
-        "status": "published",
-        "published_at": "2026-11-20T12:00:00",
-        "params": "a: 1\nb:\n  c: true\n",
-    }
-    assert {name: value for name, value in shown(page).items() if name in expected} == expected
+    expected = text | {"tags": "a, b", "slug": "hello", "cover_image": "", "params": "a: 1\nb:\n  c: true\n"}
+    assert shown(page).items() >= (expected | {"published_at": "2026-11-20T12:00:00"}).items()
     page = page.press("Save", title="Good day", tags="b,, c ,", excerpt="", params="b:\n  d: x")
     assert page.said[0] == "“Good day” was saved."
     after = before | {"title": "Good day", "tags": ["b", "c"], "params": {"b": {"d": "x"}}}
@@ -270,7 +255,7 @@ def test_a_stranger_can_write_nothing(app, database, client, post, count):
         ('"never ends', ["never ends"]),
     ],
 )
-def test_commas_divide_tags(owner, client, post, line, tags):
+def test_commas_separate_tags(owner, client, post, line, tags):
     post()
     view(owner, "/settings/posts/1/edit").press("Save", tags=line)
     assert client.get("/v1/posts/1").json["tags"] == tags

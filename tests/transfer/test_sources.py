@@ -175,7 +175,7 @@ def test_a_folder_above_those_that_are_given_does_not_make_drafts(write, given, 
     assert [item.fields.get("status") for item in read(top / given)] == [status]
 
 
-def test_posts_come_by_date_then_those_to_come_then_those_without(write):
+def test_posts_are_ordered_by_date_then_future_ones_then_undated_ones(write):
     texts = {"a": "", "b": "date: 2027-01-01", "c": "created_at: 2021-01-01", "d": "date: 2020-01-01"}
     top = write({f"{name}.md": f"---\n{text}\n---\n" for name, text in texts.items()})
     assert [item.fields["slug"] for item in read(top)] == ["d", "c", "b", "a"]
@@ -210,7 +210,7 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(write):
         ("taxonomies: [a]", None, {}, {"taxonomies": ["a"]}),
     ],
 )
-def test_names_that_no_field_has_are_kept(item, text, cover_image, notes, params):
+def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     read_item = item(f"title: A\n{text}")
     found = read_item.fields.get("cover_image"), read_item.notes, read_item.fields.get("params")
     assert found == (cover_image, notes, params)
@@ -319,7 +319,7 @@ def test_former_addresses_are_kept(item, text, name, old_paths):
         ("posts", "tags: cats dogs", ["cats dogs"]),
     ],
 )
-def test_only_jekylls_tags_are_divided_at_spaces(item, folder, text, tags):
+def test_only_tags_of_jekyll_are_split_at_spaces(item, folder, text, tags):
     assert item(text, f"{folder}/2020-01-02-a.md").fields["tags"] == tags
 
 
