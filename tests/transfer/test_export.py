@@ -21,9 +21,10 @@ def folder(tmp_path):
 
 
 def exported(*arguments, **options):
-    """How many files were written, left unchanged and deleted."""
+    """How many files were written, left unchanged and deleted, and why others could not be."""
     results = list(export(*arguments, **options).values())
-    return tuple(map(results.count, ("written", "unchanged", "deleted")))
+    failed = [result for result in results if result.startswith("cannot")]
+    return (*map(results.count, ("written", "unchanged", "deleted")), *failed)
 
 
 def contents(folder):
@@ -82,29 +83,16 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
 
 
 @pytest.fixture
-def not_ours(folder):
+def not_ours(folder, write):
     """What --delete leaves alone."""
-    exported = render(POSTS[1])
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub/b-2.md").write_bytes(exported)
-    (folder / "d.md").mkdir()
-    files = {
-        "README.md": exported,
-        "notes.md": b"# Notes",
-        "e.md": b"---\ntitle: E\nslug: e\n---\n",
-        "f.md": exported,
-        "g.markdown": exported,
-        ".b-2.md": exported,
-        "b_2.md": exported,
-        "h.md": b"---\n",
-        "i.txt": b"",
-    }
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
-    (folder / "b-3.md").symlink_to("f.md")
-    (folder / "large.md").write_bytes(render(POSTS[0] | {"slug": "large"}))
+    exported = ["sub/b-2.md", "README.md", "f.md", "g.markdown", ".b-2.md", "b_2.md"]
+    files = dict.fromkeys(exported, render(POSTS[1])) | {"large.md": render(POSTS[0] | {"slug": "large"})}
+    files |= {"notes.md": "# Notes", "e.md": "---\ntitle: E\nslug: e\n---\n", "h.md": "---\n", "i.txt": ""}
+    write({f"some/blog/{name}": content for name, content in files.items()})
     os.truncate(folder / "large.md", 1024**3)
-    return {"sub", "d.md", "b-3.md", "large.md", *files}
+    (folder / "d.md").mkdir()
+    (folder / "b-3.md").symlink_to("f.md")
+    return {path.name for path in folder.iterdir()}
 
 
 def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder, not_ours):
