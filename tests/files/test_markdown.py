@@ -45,9 +45,8 @@ def front(text, content="Words.", mark="---"):
 
 def fields(text, mark="---"):
     """The fields that a front matter gives."""
-    return {
-        name: value for name, value in parse(front(text, mark=mark), strict=True).fields.items() if name != "content"
-    }
+    read = parse(front(text, mark=mark), strict=True).fields
+    return {name: read[name] for name in read if name != "content"}
 
 
 # Written
@@ -55,14 +54,6 @@ def fields(text, mark="---"):
 
 def test_a_post_is_written_as_a_person_would():
     assert render(POST) == WRITTEN
-
-
-def test_a_written_post_is_read():
-    document = parse(WRITTEN)
-    kept = {name: value for name, value in POST.items() if name not in ("id", "created_at", "updated_at")}
-    assert document.fields == kept
-    assert document.created_at == POST["created_at"]
-    assert document.others == {}
 
 
 def test_fields_without_a_value_are_left_out():
@@ -103,9 +94,9 @@ def test_text_is_quoted_only_if_yaml_could_read_it_as_something_else(title, writ
 TEXT = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from("\t\n\r\x85\u2028\u2029\ufeff-.:#'\"\\[]{},&*!|>%@`~?")
 )
-LIKELY = st.sampled_from(
-    ["---", "...", "+++", "null", "~", "No", "1_000", "0x1F", "1:2", "=", "<<", "- ", "? a", "a: b", "\ufeff"]
-)
+MARKS = ["---", "...", "+++", "=", "<<", "- ", "? a", "a: b", "# ", "\ufeff"]  # which mean something at the beginning
+WORDS = ["null", "~", "No", "1_000", "0x1F", "1:2", "2026-11-20"]
+LIKELY = st.sampled_from(MARKS + WORDS)
 SOME_TEXT = (TEXT | LIKELY | st.tuples(LIKELY, TEXT).map("".join)).filter(bool)
 TIME = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "Z")
 POSTS = st.fixed_dictionaries(
@@ -128,7 +119,7 @@ def test_a_written_post_reads_as_the_same_post_with_any_text(post):
 
 
 @given(POSTS.filter(lambda post: "created_at" not in post and "published_at" not in post))
-def test_another_reader_of_yaml_takes_the_same_texts(post):
+def test_pyyaml_reads_the_same_texts(post):
     written = render(post).decode()
     end = written.index("\n---\n\n")
     assert yaml.safe_load(written[4:end]) == {name: value for name, value in post.items() if name != "content"}
@@ -206,10 +197,8 @@ def test_yaml_gives_fields(text, expected):
         ("title = '''it's = 4'''", {"title": "it's = 4"}),
         ("tags = [ 2024, # [1,\n  1e3, 'x', \"y\" ,\n]", {"tags": ["2024", "1e3", "x", "y"]}),
         ("tags = [2024]\r\ntitle = 7", {"tags": ["2024"], "title": "7"}),
-        (
-            "date = 2015-02-13T10:00:00+01:00\ndraft = false",
-            {"published_at": "2015-02-13T09:00:00Z", "status": "published"},
-        ),
+        ("date = 2015-02-13T10:00:00+01:00", {"published_at": "2015-02-13T09:00:00Z"}),
+        ("draft = false", {"status": "published"}),
         ("date = 2015-02-13 10:00:00", {"published_at": "2015-02-13T10:00:00Z"}),
         ("cover = { src = 'a', width = 10 }", {"cover_image": "a"}),
         ("cover.url = 1\ncover.width = 2", {"cover_image": "1"}),
@@ -268,17 +257,14 @@ def test_in_a_request_front_matter_is_at_the_beginning():
         ("", None),
     ],
 )
-def test_without_a_title_the_heading_that_the_content_begins_with_is_it(content, title):
+def test_without_a_title_the_heading_at_the_beginning_of_the_content_is_the_title(content, title):
     expected = {"content": content} | ({"title": title} if title else {})
     assert parse(content.encode()).fields == expected
     assert parse(front("status: draft", content)).fields == expected | {"status": "draft"}
+    assert parse(front("title: A", content)).fields == {"title": "A", "content": content}
 
 
-def test_a_title_comes_before_a_heading():
-    assert parse(front("title: A", "# B")).fields == {"title": "A", "content": "# B"}
-
-
-def test_other_names_are_given_back_with_their_lines():
+def test_unknown_names_of_yaml_are_given_back_with_their_lines():
     document = parse(front("layout: post\ntitle: A\nextra:\n  a: [1, {b: c}]\nempty:\ncontent: X"))
     assert document.others == {"layout": "post", "extra": {"a": ["1", {"b": "c"}]}, "empty": "", "content": "X"}
     assert document.lines == {"layout": 2, "title": 3, "extra": 4, "empty": 6, "content": 7}
@@ -286,7 +272,7 @@ def test_other_names_are_given_back_with_their_lines():
     assert document.fields == {"title": "A", "content": "Words.", "params": params}
 
 
-def test_other_names_of_toml_are_given_back_with_their_lines():
+def test_unknown_names_of_toml_are_given_back_with_their_lines():
     document = parse(front("title = 'A'\nweight = 1\n\n[extra]\na = [1, {b = 2.50}]\n[[more]]\n", mark="+++"))
     assert document.others == {"weight": "1", "extra": {"a": ["1", {"b": "2.50"}]}, "more": [{}]}
     assert [document.lines[name] for name in ("title", "weight", "extra", "more")] == [2, 3, 5, 7]

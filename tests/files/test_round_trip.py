@@ -19,35 +19,19 @@ from blogapi.transfer.folder import export
 from blogapi.transfer.importer import store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
+from tests.files.test_markdown import MARKS, WORDS
 from tests.service import add_key
 
 pytestmark = pytest.mark.slow
 
-# Characters and words that some reader of YAML, TOML or Markdown changes
+# Characters that some reader of YAML, TOML or Markdown changes
 SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
-LIKELY = [
-    "---",
-    "...",
-    "+++",
-    "null",
-    "~",
-    "No",
-    "0x1F",
-    "1:2",
-    "2026-11-20",
-    "<<",
-    "- ",
-    "? a",
-    "a: b",
-    "# ",
-    "\ufeff",
-]
 
 
 def text(most, without=""):
     """Any text that the service takes."""
     characters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(SPECIAL)
-    drawn = st.tuples(st.sampled_from(["", *LIKELY]), st.text(characters)).map("".join)
+    drawn = st.tuples(st.sampled_from(["", *MARKS, *WORDS]), st.text(characters)).map("".join)
     return drawn.map(lambda value: "".join(each for each in value if each not in without)[:most])
 
 

@@ -2,7 +2,6 @@
 
 import io
 import zlib
-from itertools import pairwise
 from random import Random
 from struct import pack
 
@@ -84,11 +83,6 @@ def animated_webp() -> bytes:
     """Return an animation with metadata."""
     frames = [photograph(), photograph("L").convert("RGB")]
     return save(frames[0], "WEBP", save_all=True, append_images=frames[1:], duration=80, exif=exif(), xmp=XMP)
-
-
-def cuts(content: bytes) -> list[bytes]:
-    """Return every truncation of a file."""
-    return [content[:end] for end, _ in pairwise(range(len(content) + 1))]
 
 
 PICTURES = {

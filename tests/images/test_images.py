@@ -5,12 +5,13 @@ import shutil
 import subprocess
 from contextlib import suppress
 from random import Random
+from struct import pack
 
 import pytest
 from PIL import Image, ImageSequence
 
 from blogapi.images import InvalidImage, UnsupportedImage, read_image
-from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, cuts, exif, jpeg, photograph, png, riff, save
+from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
 
 KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")
 # The groups in which exiftool finds the file, its size, its structure, its colours and its orientation
@@ -77,9 +78,9 @@ def test_exiftool_finds_only_size_orientation_and_colour(content, tmp_path):
 @pytest.mark.parametrize("name", KINDS)
 def test_every_truncation_is_refused(name):
     whole = kept(PICTURES[name])
-    for content in cuts(whole):
+    for end in range(len(whole)):
         with pytest.raises((InvalidImage, UnsupportedImage)):
-            read_image(io.BytesIO(content))
+            read_image(io.BytesIO(whole[:end]))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -114,7 +115,11 @@ def test_other_files_are_not_supported(content):
 
 
 PNG = save(photograph(), "PNG")
-HEADER = b"\x08\x02\0\0\0"  # of a PNG, after its size
+
+
+def sized(width: int, height: int) -> bytes:
+    """Return a PNG whose header says this size."""
+    return PNG[:8] + chunk(b"IHDR", pack(">II", width, height) + b"\x08\x02\0\0\0") + PNG[33:]
 
 
 @pytest.mark.parametrize(
@@ -125,18 +130,9 @@ HEADER = b"\x08\x02\0\0\0"  # of a PNG, after its size
         (PNG[:33] + b"\xff\xff\xff\xfftEXt" + PNG[33:], "the file ends early"),
         (PNG[:45] + b"?" + PNG[46:], "a checksum does not match"),
         (PNG[:33] + chunk(b"IEND", b""), "it has no picture"),
-        (
-            PNG[:8] + chunk(b"IHDR", b"\0\0\x40\x01\0\0\0\x01" + HEADER) + PNG[33:],
-            "must have 1 to 16,384 pixels a side, not 16,385 x 1",
-        ),
-        (
-            PNG[:8] + chunk(b"IHDR", b"\0\0\x40\0\0\0\x40\0" + HEADER) + PNG[33:],
-            "must have at most 100 megapixels, not 16,384 x 16,384",
-        ),
-        (
-            PNG[:8] + chunk(b"IHDR", bytes(8) + HEADER) + PNG[33:],
-            "must have 1 to 16,384 pixels a side, not 0 x 0",
-        ),
+        (sized(16_385, 1), "must have 1 to 16,384 pixels a side, not 16,385 x 1"),
+        (sized(16_384, 16_384), "must have at most 100 megapixels, not 16,384 x 16,384"),
+        (sized(0, 0), "must have 1 to 16,384 pixels a side, not 0 x 0"),
         (b"\xff\xd8\xff\xe1\0\1", "it has a segment without a length"),
         (b"\xff\xd8\xff\xd9", "it has no picture"),
         (b"\xff\xd8\xff\xe0\0\x04xxscript", "it has bytes where a segment should begin"),
@@ -145,7 +141,7 @@ HEADER = b"\x08\x02\0\0\0"  # of a PNG, after its size
         (riff(), "it has no picture"),
         (riff((b"VP8 ", b"nothing at all")), "it has no picture"),
         (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "the file ends early"),
-        (b"\0\0\0\x08ftypavif"[:4] + b"ftypavif" + bytes(8), "the file ends early"),
+        (b"\0\0\0\x08ftypavif" + bytes(8), "the file ends early"),
     ],
 )
 def test_damaged_files_are_refused(content, why):
@@ -162,13 +158,3 @@ def test_avif_with_metadata_is_refused(options):
 def test_many_tiny_parts_are_refused_soon():
     with pytest.raises(InvalidImage, match=r"^it has too many parts$"):
         read_image(io.BytesIO(PNG[:33] + 100_000 * chunk(b"prVt", b"") + PNG[33:]))
-
-
-@pytest.mark.parametrize("what", [b"<script>alert(1)</script>", b"PK\x03\x04", b"%PDF-1.7", b"*/=1;alert(1)/*"])
-@pytest.mark.parametrize("name", ["jpeg", "png", "gif", "webp"])
-def test_files_of_two_kinds_lose_the_other_kind(name, what):
-    assert what not in kept(PICTURES[name] + what)
-
-
-def test_png_chunks_within_the_picture_are_removed():
-    assert SECRET not in kept(png())

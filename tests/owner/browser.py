@@ -36,7 +36,6 @@ class Window:
             button.click()
 
     def double_click(self, label):
-        """Click a button twice."""
         buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button")
         ActionChains(self.browser).double_click(next(each for each in buttons if each.text == label)).perform()
 
@@ -78,7 +77,6 @@ class Window:
         return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, ".new code")]
 
     def press(self, *keys):
-        """Press keys."""
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def reach(self, name):

@@ -17,9 +17,17 @@ def owner(app, database):
 
 
 @pytest.fixture
-def window(browser, tmp_path):
+def visitor(browser, tmp_path):
+    """A window of somebody without a session."""
     with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         yield Window(browser, service)
+
+
+@pytest.fixture
+def window(visitor):
+    """A window of the owner, with a session."""
+    visitor.enter()
+    return visitor
 
 
 @pytest.fixture(scope="module")

@@ -91,8 +91,9 @@ def view(client, path):
     return follow(client, client.get(path))
 
 
-def enter(app, database):
+def enter(app, database, days=0, browser="Firefox"):
     """A client with a session."""
     client = app.test_client()
-    view(client, f"/settings/open?link={database.write(keys.add_session, keys.LINK)}").press("Open")
+    client.environ_base["HTTP_USER_AGENT"] = browser
+    view(client, f"/settings/open?link={database.write(keys.add_session, keys.LINK, days)}").press("Open")
     return client

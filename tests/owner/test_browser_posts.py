@@ -12,181 +12,164 @@ from tests.service import CHECKOUT
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def owner(window):
-    window.enter()
-    return window
+def get(window, path="/v1/posts/1"):
+    return window.service.request("GET", path)[2]
 
 
-def get(owner, path="/v1/posts/1"):
-    return owner.service.request("GET", path)[2]
-
-
-def test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_keyboard(owner):
-    owner.follow("Posts")
-    owner.follow("New post")
-    owner.press("Hello")  # The title has the focus.
-    owner.reach("Content, in Markdown")
-    owner.press("First line.", Keys.ENTER, "Second: 🧁 & <b>.")
-    owner.reach("Tags")
-    owner.press('One, "Two, three"')
-    owner.follow("Create")
-    assert owner.notice == "“Hello” was created."
-    post = get(owner)
+def test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_keyboard(window):
+    window.follow("Posts")
+    window.follow("New post")
+    window.press("Hello")  # The title has the focus.
+    window.reach("Content, in Markdown")
+    window.press("First line.", Keys.ENTER, "Second: 🧁 & <b>.")
+    window.reach("Tags")
+    window.press('One, "Two, three"')
+    window.follow("Create")
+    assert window.notice == "“Hello” was created."
+    post = get(window)
     assert (post["content"], post["tags"]) == ("First line.\nSecond: 🧁 & <b>.", ["One", "Two, three"])
-    owner.reach("Schedule Hello")
-    owner.press(Keys.ENTER)
-    owner.reach(f"Publish on ({owner.zone})")
-    owner.press("01022031", Keys.TAB, "0304PM")
-    owner.follow("Schedule Hello")
-    assert owner.notice.startswith("“Hello” is scheduled now.")
-    assert get(owner).items() >= {"status": "scheduled", "published_at": "2031-01-02T15:04:00Z"}.items()
-    owner.follow("Publish now Hello")
-    assert get(owner)["status"] == "published"
-    owner.follow("Undo Hello")
-    assert get(owner)["published_at"] == "2031-01-02T15:04:00Z"
-    owner.reach("Delete Hello")
-    owner.press(Keys.ENTER)
-    owner.follow("Yes, delete Hello")
-    assert owner.notice.startswith("“Hello” is in the trash.")
-    assert get(owner, "/v1/posts") == []
-    owner.follow("trash")
-    owner.follow("Hello")
-    owner.follow("Restore Hello")
-    assert (owner.notice.startswith("“Hello” was restored."), get(owner)["content"]) == (True, post["content"])
+    window.reach("Schedule Hello")
+    window.press(Keys.ENTER)
+    window.reach(f"Publish on ({window.zone})")
+    window.press("01022031", Keys.TAB, "0304PM")
+    window.follow("Schedule Hello")
+    assert window.notice.startswith("“Hello” is scheduled now.")
+    assert get(window).items() >= {"status": "scheduled", "published_at": "2031-01-02T15:04:00Z"}.items()
+    window.follow("Publish now Hello")
+    assert get(window)["status"] == "published"
+    window.follow("Undo Hello")
+    assert get(window)["published_at"] == "2031-01-02T15:04:00Z"
+    window.reach("Delete Hello")
+    window.press(Keys.ENTER)
+    window.follow("Yes, delete Hello")
+    assert window.notice.startswith("“Hello” is in the trash.")
+    assert get(window, "/v1/posts") == []
+    window.follow("trash")
+    window.follow("Hello")
+    window.follow("Restore Hello")
+    assert (window.notice.startswith("“Hello” was restored."), get(window)["content"]) == (True, post["content"])
 
 
-def test_a_double_click_creates_one_post(owner):
+def test_a_double_click_creates_one_post(window):
     for script in (False, True):
-        owner.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
-        owner.open("/settings/posts/new")
-        owner.fill("title", "Hello")
-        owner.fill("content", "Words.")
-        with owner.next_page():
-            owner.double_click("Create")
-    assert [post["title"] for post in get(owner, "/v1/posts")] == ["Hello", "Hello"]
+        window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
+        window.open("/settings/posts/new")
+        window.fill("title", "Hello")
+        window.fill("content", "Words.")
+        with window.next_page():
+            window.double_click("Create")
+    assert [post["title"] for post in get(window, "/v1/posts")] == ["Hello", "Hello"]
 
 
 @pytest.mark.parametrize("with_scripts", [True, False])
-def test_a_double_click_creates_one_key_and_shows_it(owner, with_scripts):
-    owner.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
-    owner.open("/settings/keys")
-    owner.fill("name", "laptop")
-    with owner.next_page():
-        owner.double_click("Create key")
-    owner.service.key = owner.shown[0]
-    assert owner.service.request("GET", "/v1/posts")[0] == 200
+def test_a_double_click_creates_one_key_and_shows_it(window, with_scripts):
+    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
+    window.open("/settings/keys")
+    window.fill("name", "laptop")
+    with window.next_page():
+        window.double_click("Create key")
+    window.service.key = window.shown[0]
+    assert window.service.request("GET", "/v1/posts")[0] == 200
 
 
-def test_a_post_that_two_change_at_once_keeps_both_versions_until_one_is_chosen(owner):
-    owner.service.request("POST", "/v1/posts", {"title": "Hello", "content": "One.\nTwo.\n"})
-    owner.open("/settings/posts/1/edit")
-    first = owner.browser.current_window_handle
-    owner.browser.switch_to.new_window("tab")
-    owner.open("/settings/posts/1/edit")
-    owner.fill("content", "Theirs.")
-    owner.click("Save")
-    owner.browser.switch_to.window(first)
-    owner.fill("content", "Mine.")
-    owner.click("Save")
-    assert "the post was changed elsewhere" in owner.text
-    assert get(owner)["content"] == "One.\nTwo.\nTheirs."
-    assert [each.text.split() for each in owner.changes] == [["removed:", "Theirs."], ["added:", "Mine."]]
-    owner.click("Save")
-    assert (owner.notice.partition(".")[0], get(owner)["content"]) == ("“Hello” was saved", "One.\nTwo.\nMine.")
+def test_a_post_that_two_change_at_once_keeps_both_versions_until_one_is_chosen(window):
+    window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "One.\nTwo.\n"})
+    window.open("/settings/posts/1/edit")
+    first = window.browser.current_window_handle
+    window.browser.switch_to.new_window("tab")
+    window.open("/settings/posts/1/edit")
+    window.fill("content", "Theirs.")
+    window.click("Save")
+    window.browser.switch_to.window(first)
+    window.fill("content", "Mine.")
+    window.click("Save")
+    assert "the post was changed elsewhere" in window.text
+    assert get(window)["content"] == "One.\nTwo.\nTheirs."
+    assert [each.text.split() for each in window.changes] == [["removed:", "Theirs."], ["added:", "Mine."]]
+    window.click("Save")
+    assert (window.notice.partition(".")[0], get(window)["content"]) == ("“Hello” was saved", "One.\nTwo.\nMine.")
 
 
-def test_a_version_is_gone_back_to_with_the_keyboard(owner):
-    owner.service.request("POST", "/v1/posts", {"title": "Hello", "content": "One.\nTwo.\n"})
-    owner.service.request("PATCH", "/v1/posts/1", {"content": "One.\n2.\n"})
-    owner.open("/settings/posts/1")
-    owner.follow("History")
-    owner.follow("Hello")
-    assert [each.text.split() for each in owner.changes] == [["removed:", "Two."], ["added:", "2."]]
-    owner.follow("Restore this version")
-    assert (owner.notice.partition(".")[0], get(owner)["content"]) == ("“Hello” is as it was", "One.\nTwo.\n")
-
-
-def test_a_megabyte_opens_and_saves(owner):
+def test_a_megabyte_opens_and_saves(window):
     content = "Привет, мир.\n🧁 & <b>\n" * 45_000
-    owner.service.request("POST", "/v1/posts", {"title": "Hello", "content": content})
-    owner.open("/settings/posts/1/edit")
-    owner.fill("title", " again")
-    owner.click("Save")
-    assert get(owner)["title"] == "Hello again"
-    assert get(owner)["content"] == content
+    window.service.request("POST", "/v1/posts", {"title": "Hello", "content": content})
+    window.open("/settings/posts/1/edit")
+    window.fill("title", " again")
+    window.click("Save")
+    assert get(window)["title"] == "Hello again"
+    assert get(window)["content"] == content
 
 
-def type_long_post(owner, length):
+def type_long_post(window, length):
     """Type a new post; return its fields."""
-    owner.open("/settings/posts/new")
+    window.open("/settings/posts/new")
     typed = {"title": "Hello", "slug": "hi", "cover_image": "https://example.org/a.jpg", "content": "x", "tags": "a"}
     for name, text in typed.items():
-        owner.fill(name, text)
-    owner.browser.execute_script(f"document.querySelector('#content').value += 'y'.repeat({length})")
+        window.fill(name, text)
+    window.browser.execute_script(f"document.querySelector('#content').value += 'y'.repeat({length})")
     return typed | {"content": "x" + "y" * length}
 
 
-def shown_after_going_back(owner, names):
-    with owner.next_page():
-        owner.browser.back()
-    return {name: owner.browser.find_element(By.NAME, name).get_property("value") for name in names}
+def shown_after_going_back(window, names):
+    with window.next_page():
+        window.browser.back()
+    return {name: window.browser.find_element(By.NAME, name).get_property("value") for name in names}
 
 
 @pytest.mark.parametrize("with_scripts", [True, False])
-def test_a_post_that_is_too_long_is_still_there_after_going_back(owner, with_scripts):
-    typed = type_long_post(owner, 5_000_000)
-    owner.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
-    owner.click("Create")
-    assert owner.text.startswith(
+def test_a_post_that_is_too_long_is_still_there_after_going_back(window, with_scripts):
+    typed = type_long_post(window, 5_000_000)
+    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
+    window.click("Create")
+    assert window.text.startswith(
         "Too long\nThis is too long to be saved: a post can have 1,000,000 characters.\nGo back"
     )
-    assert shown_after_going_back(owner, typed) == typed
+    assert shown_after_going_back(window, typed) == typed
 
 
-def test_a_long_post_is_still_there_after_the_end_of_a_session(owner):
-    typed = type_long_post(owner, 2_000_000)
-    owner.browser.delete_all_cookies()
-    owner.click("Create")
-    assert owner.text.endswith(
+def test_a_long_post_is_still_there_after_the_end_of_a_session(window):
+    typed = type_long_post(window, 2_000_000)
+    window.browser.delete_all_cookies()
+    window.click("Create")
+    assert window.text.endswith(
         "Open the link in another tab, then go back in your browser: what you typed is still there."
     )
-    first = owner.browser.current_window_handle
-    owner.browser.switch_to.new_window("tab")
-    owner.enter()
-    owner.browser.switch_to.window(first)
-    assert shown_after_going_back(owner, typed) == typed
+    first = window.browser.current_window_handle
+    window.browser.switch_to.new_window("tab")
+    window.enter()
+    window.browser.switch_to.window(first)
+    assert shown_after_going_back(window, typed) == typed
 
 
-def test_the_reference_and_the_page_lead_to_each_other(owner):
-    owner.click("API reference")
-    assert owner.browser.current_url == f"{owner.url}/docs"
-    owner.click("Owner’s page")
-    assert owner.browser.current_url == f"{owner.url}/settings/posts"
+def test_the_reference_and_the_page_lead_to_each_other(window):
+    window.click("API reference")
+    assert window.browser.current_url == f"{window.url}/docs"
+    window.click("Owner’s page")
+    assert window.browser.current_url == f"{window.url}/settings/posts"
 
 
-def test_nobody_is_kept_out_and_nothing_scrolls_sideways(owner, axe):
-    owner.open("/settings/posts")
-    owner.check(axe)
+def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
+    window.open("/settings/posts")
+    window.check(axe)
     for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
         fields = {"title": title, "content": "x" * 500 + "\n\n" + title, "excerpt": "y" * 500, "tags": ["x" * 64]}
-        owner.service.request("POST", "/v1/posts", fields | {"cover_image": "https://example.org/" + "a" * 300})
+        window.service.request("POST", "/v1/posts", fields | {"cover_image": "https://example.org/" + "a" * 300})
     for path in ("/settings", "/settings/posts/1", "/settings/posts/2/edit", "/settings/posts/new"):
-        owner.open(path)
-        owner.check(axe)
-    owner.fill("title", "A")
-    owner.fill("content", "B")
-    owner.fill("slug", "Not a slug")
-    owner.click("Create")
-    owner.check(axe)
-    owner.open("/settings/posts/1/edit")
-    owner.service.request("PATCH", "/v1/posts/1", {"content": "z" * 500})
-    owner.click("Save")
-    owner.check(axe)
-    owner.service.request("DELETE", "/v1/posts/2")
+        window.open(path)
+        window.check(axe)
+    window.fill("title", "A")
+    window.fill("content", "B")
+    window.fill("slug", "Not a slug")
+    window.click("Create")
+    window.check(axe)
+    window.open("/settings/posts/1/edit")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "z" * 500})
+    window.click("Save")
+    window.check(axe)
+    window.service.request("DELETE", "/v1/posts/2")
     for path in ("/settings/posts/1/history", "/settings/posts/1/history/1", "/settings/trash", "/settings/trash/2"):
-        owner.open(path)
-        owner.check(axe)
+        window.open(path)
+        window.check(axe)
 
 
 def test_the_pictures_of_the_documentation_can_be_taken_again(tmp_path, browser):

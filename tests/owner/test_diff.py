@@ -43,7 +43,7 @@ def test_a_long_part_that_differs_is_shown_as_a_whole_and_up_to_a_bound():
     assert lines == ["-a"] * MAX_LINES + ["~"]
 
 
-def test_what_is_worst_for_the_comparison_takes_a_moment():
+def test_the_worst_texts_are_compared_in_a_moment():
     count = MAX_COMPARED // 2
     repeated = [str(number // (MAX_COMPARED // 100 + 1)) for number in range(count)]
     old = [line for number, each in enumerate(repeated) for line in (each, f"a{number}")]

@@ -76,7 +76,7 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     ]
 
 
-def test_a_version_shows_what_was_changed_since_and_is_gone_back_to(owner, client, post):
+def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, post):
     post(**WORDS)
     client.patch("/v1/posts/1", json={"content": "One.\n2.\n", "title": "Bye", "slug": "bye"})
     page = view(owner, view(owner, "/settings/posts/1/history").soup.select_one(".posts a")["href"])
@@ -109,11 +109,11 @@ def test_a_post_that_was_never_changed_has_no_history(owner, post):
 
 
 @pytest.mark.parametrize("query", ["before=x", "q=a", "status=draft", "before=1&limit=2"])
-def test_a_query_that_the_trash_does_not_have_is_refused(owner, query):
+def test_an_unknown_query_of_the_trash_is_refused(owner, query):
     assert view(owner, f"/settings/trash?{query}").status == 400
 
 
-def test_a_deleted_post_is_in_the_trash_and_restored_by_an_undo(owner, client, post):
+def test_a_deleted_post_is_in_the_trash_until_an_undo_restores_it(owner, client, post):
     before = post(**WORDS)
     page = view(owner, "/settings/posts/1").press("Yes, delete")
     assert page.said[0] == "“Hello” is in the trash."

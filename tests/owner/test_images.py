@@ -86,7 +86,7 @@ def test_the_list_has_pages(owner, database):
     assert view(owner, "/settings/images?before=1").status == 400
 
 
-def test_an_image_that_is_shown_names_its_posts_and_is_not_deleted(owner, client):
+def test_an_image_in_use_lists_its_posts_and_cannot_be_deleted(owner, client):
     answer, page = upload(owner, png())
     delete = page.form("Yes, delete")
     url = URL + answer.headers["Location"].replace("/settings", "") + ".png"
@@ -106,7 +106,7 @@ def test_an_image_that_is_shown_names_its_posts_and_is_not_deleted(owner, client
     assert "Nothing was deleted. Still shown by post 1 (a), revision 1 of post 2" in refused.text
 
 
-def test_an_image_that_nothing_shows_is_deleted(owner, count):
+def test_an_unused_image_is_deleted(owner, count):
     for content in (png(), gif(), webp()):
         page = upload(owner, content)[1]
     page = page.press("Yes, delete")

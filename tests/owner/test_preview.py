@@ -56,7 +56,7 @@ def test_posts_versions_and_the_trash_have_previews(owner, client, post):
     assert view(owner, "/settings/posts/1/preview").status == 404
 
 
-def test_a_stranger_sees_none(stranger, owner, post):
+def test_a_stranger_sees_no_preview(stranger, owner, post):
     post()
     assert stranger.get("/settings/posts/1/preview").status_code == 403
     assert send(stranger, "/settings/preview", {"content": "A"}).status_code == 403

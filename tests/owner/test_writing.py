@@ -7,7 +7,7 @@ import pytest
 
 from blogapi.storage import keys
 from blogapi.storage.models import Post
-from tests.owner.pages import Page, enter, follow, send, view
+from tests.owner.pages import Page, enter, send, view
 
 FULL = {
     "title": "Hello",
@@ -33,14 +33,9 @@ def shown(page, label="Save"):
 def test_a_post_is_created_with_all_its_fields(owner, client):
     page = view(owner, "/settings/posts/new").press("Create", **FULL)
     assert page.said[0] == "“Hello” was created."
-    post = client.get("/v1/posts/1").json
-    assert post == FULL | {
-        "id": "1",
-        "tags": ["One, two", "Three"],
-        "params": {"author": "Ada", "series": {"part": 2}},
-        "created_at": "2026-11-20T12:00:00Z",
-        "updated_at": "2026-11-20T12:00:00Z",
-    }
+    read = {"tags": ["One, two", "Three"], "params": {"author": "Ada", "series": {"part": 2}}}
+    times = dict.fromkeys(("created_at", "updated_at"), "2026-11-20T12:00:00Z")
+    assert client.get("/v1/posts/1").json == FULL | read | times | {"id": "1"}
 
 
 @pytest.mark.parametrize(
@@ -120,21 +115,11 @@ def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, post
 
 
 def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, post):
-    text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "tags": ["a", "b"]}
-    before = post(**text, status="published", params={"a": 1, "b": {"c": True}})
+    text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "status": "published"}
+    before = post(**text, tags=["a", "b"], params={"a": 1, "b": {"c": True}})
     page = view(owner, "/settings/posts/1/edit")
-    expected = {
-        "title": "Hello",
-        "content": "\n\nWords.\n",
-        "excerpt": "Short.",
-        "tags": "a, b",
-        "slug": "hello",
-        "cover_image": "",
-        "status": "published",
-        "published_at": "2026-11-20T12:00:00",
-        "params": "a: 1\nb:\n  c: true\n",
-    }
-    assert {name: value for name, value in shown(page).items() if name in expected} == expected
+    expected = text | {"tags": "a, b", "slug": "hello", "cover_image": "", "params": "a: 1\nb:\n  c: true\n"}
+    assert shown(page).items() >= (expected | {"published_at": "2026-11-20T12:00:00"}).items()
     page = page.press("Save", title="Good day", tags="b,, c ,", excerpt="", params="b:\n  d: x")
     assert page.said[0] == "“Good day” was saved."
     after = before | {"title": "Good day", "tags": ["b", "c"], "params": {"b": {"d": "x"}}}
@@ -170,16 +155,6 @@ def test_a_content_keeps_the_line_breaks_that_it_had(owner, client, post):
         post_id = post(content=old)["id"]
         view(owner, f"/settings/posts/{post_id}/edit").press("Save", content=typed)
         assert client.get(f"/v1/posts/{post_id}").json["content"] == new
-
-
-def test_a_million_characters_open_and_save(owner, client, post):
-    content = "Привет, мир.\n🧁 & <b>\n" * 47_000
-    post(content=content)
-    page = view(owner, "/settings/posts/1/edit")
-    assert page.form("Save")[1]["content"] == content
-    page = page.press("Save", content=content + "\nEnd.")
-    assert (page.status, page.said[0]) == (200, "“A title” was saved.")
-    assert client.get("/v1/posts/1").json["content"] == content + "\nEnd."
 
 
 def test_the_largest_post_is_saved(owner, client):
@@ -229,9 +204,7 @@ def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app,
     page = page.press(label, **FULL)
     assert (page.status, page.all(".problem h2")) == (403, ["Not saved, but nothing is lost"])
     assert shown(page, label).items() >= FULL.items()
-    follow(
-        owner, send(owner, "/settings/open", {"link": database.write(keys.add_session, keys.LINK)})
-    )  # in another tab
+    send(owner, "/settings/open", {"link": database.write(keys.add_session, keys.LINK)})  # in another tab
     page = page.press(label)
     assert (page.status, shown(page, label).items() >= FULL.items()) == (403, True)
     page = page.press(label)
@@ -282,7 +255,7 @@ def test_a_stranger_can_write_nothing(app, database, client, post, count):
         ('"never ends', ["never ends"]),
     ],
 )
-def test_commas_divide_tags(owner, client, post, line, tags):
+def test_commas_separate_tags(owner, client, post, line, tags):
     post()
     view(owner, "/settings/posts/1/edit").press("Save", tags=line)
     assert client.get("/v1/posts/1").json["tags"] == tags

@@ -29,32 +29,14 @@ def test_a_jekyll_blog_is_read():
         ("/bread/2019/05/04/rye-starter.html",),
         notes={"covers": 7, "shortcodes": 12},
     )
-    assert leap_day._replace(file=None) == Item(
-        f"{folder}/_posts/2020-02-29-leap-day.md",
-        {
-            "title": "Leap day",
-            "params": {"layout": "post", "permalink": "/:categories/:year/:title/"},
-            "status": "draft",
-            "content": "Nothing to see.\n",
-            "slug": "leap-day",
-            "published_at": "2020-02-29T00:00:00Z",
-        },
-        "2020-02-29T00:00:00Z",
-        None,
-    )
-    assert crackers._replace(file=None) == Item(
-        f"{folder}/_drafts/crackers.md",
-        {
-            "title": "Crackers",
-            "params": {"layout": "post"},
-            "tags": ["rye", "thin things"],
-            "content": "Not yet.\n",
-            "slug": "crackers",
-            "status": "draft",
-        },
-        None,
-        None,
-    )
+    fields = {"title": "Leap day", "slug": "leap-day", "status": "draft", "content": "Nothing to see.\n"}
+    fields |= {"params": {"layout": "post", "permalink": "/:categories/:year/:title/"}}
+    fields |= {"published_at": "2020-02-29T00:00:00Z"}
+    path = f"{folder}/_posts/2020-02-29-leap-day.md"
+    assert leap_day._replace(file=None) == Item(path, fields, "2020-02-29T00:00:00Z", None)
+    fields = {"title": "Crackers", "slug": "crackers", "status": "draft", "content": "Not yet.\n"}
+    fields |= {"params": {"layout": "post"}, "tags": ["rye", "thin things"]}
+    assert crackers._replace(file=None) == Item(f"{folder}/_drafts/crackers.md", fields, None, None)
     assert [item.file.content_line for item in items] == [10, 7, 6]
     assert [item.file.lines for item in items] == [
         {"layout": 2, "title": 3, "date": 4, "categories": 5, "tags": 6, "image": 7},
@@ -64,101 +46,64 @@ def test_a_jekyll_blog_is_read():
     assert [rye.file.line_of(field) for field in ("cover_image", "published_at", "excerpt")] == [7, 4, None]
 
 
-@pytest.mark.parametrize(
-    ("blog", "expected"),
-    [
-        (
-            "hugo",
-            [
-                ("first-loaf", "published", "2021-03-04T05:06:07Z", ["Sourdough", "bread"], ["lastmod", "cover"]),
-                ("focaccia-genovese", "draft", "2022-06-07T06:09:10Z", ["oil", "2022"], ["math"]),
-            ],
-        ),
-        (
-            "zola",
-            [("pizza-napoletana", "published", "2023-01-02T00:00:00Z", ["pizza", "oven", "dinner"], ["path", "extra"])],
-        ),
-        (
-            "eleventy",
-            [
-                ("moved-here", "published", "2017-08-09T00:00:00Z", None, ["permalink"]),
-                ("fourthpost", "published", "2018-09-30T00:00:00Z", ["second tag"], []),
-                ("pattern", "published", "2018-10-01T00:00:00Z", None, ["permalink", "eleventyExcludeFromCollections"]),
-            ],
-        ),
-        (
-            "astro",
-            [
-                ("first-post", "published", "2022-07-08T00:00:00Z", ["astro", "blogging"], ["image"]),
-                ("using-mdx", "published", "2024-06-01T00:00:00Z", None, ["heroImage"]),
-            ],
-        ),
+BLOGS = {
+    "hugo": [
+        ("first-loaf", "published", "2021-03-04T05:06:07Z", ["Sourdough", "bread"], ["lastmod", "cover"]),
+        ("focaccia-genovese", "draft", "2022-06-07T06:09:10Z", ["oil", "2022"], ["math"]),
     ],
-)
+    "zola": [("pizza-napoletana", "published", "2023-01-02T00:00:00Z", ["pizza", "oven", "dinner"], ["path", "extra"])],
+    "eleventy": [
+        ("moved-here", "published", "2017-08-09T00:00:00Z", None, ["permalink"]),
+        ("fourthpost", "published", "2018-09-30T00:00:00Z", ["second tag"], []),
+        ("pattern", "published", "2018-10-01T00:00:00Z", None, ["permalink", "eleventyExcludeFromCollections"]),
+    ],
+    "astro": [
+        ("first-post", "published", "2022-07-08T00:00:00Z", ["astro", "blogging"], ["image"]),
+        ("using-mdx", "published", "2024-06-01T00:00:00Z", None, ["heroImage"]),
+    ],
+}
+
+
+@pytest.mark.parametrize(("blog", "expected"), BLOGS.items(), ids=BLOGS)
 def test_the_posts_of_a_blog_are_read_in_the_order_of_their_dates(blog, expected):
     items = read(SAMPLES / blog)
-    assert [
-        (
-            *(item.fields.get(name) for name in ("slug", "status", "published_at", "tags")),
-            [*item.fields.get("params", {})],
-        )
-        for item in items
-    ] == expected
+    names = ("slug", "status", "published_at", "tags")
+    found = [(*map(item.fields.get, names), [*item.fields.get("params", {})]) for item in items]
+    assert found == expected
     assert [item.created_at for item in items] == [item.fields["published_at"] for item in items]
 
 
 def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
     note, inbox, broken = read(SAMPLES / "obsidian")
-    assert note.fields == {
-        "tags": ["brot", "küche"],
-        "title": "Über Brot",
-        "content": "# Über Brot\n\n[[Mehl]] und Wasser.\n",
-        "slug": "uber-brot",
-        "params": {"aliases": []},
-    }
+    fields = {"title": "Über Brot", "slug": "uber-brot", "content": "# Über Brot\n\n[[Mehl]] und Wasser.\n"}
+    assert note.fields == fields | {"tags": ["brot", "küche"], "params": {"aliases": []}}
     assert (note.created_at, note.notes) == ("2020-12-24T18:00:00Z", {"other slugs": None, "wiki links": 11})
-    assert (inbox.fields, inbox.created_at) == (
-        {"title": "Inbox", "content": "- [ ] buy flour\n", "slug": "inbox"},
-        None,
-    )
-    assert str(broken) == (
-        f"{SAMPLES}/obsidian/broken.md:2: not valid YAML: mapping values are not allowed in this context: "
-        "put the text in quotes"
-    )
+    assert inbox.fields == {"title": "Inbox", "content": "- [ ] buy flour\n", "slug": "inbox"}
+    assert inbox.created_at is None
+    reason = "not valid YAML: mapping values are not allowed in this context: put the text in quotes"
+    assert str(broken) == f"{SAMPLES}/obsidian/broken.md:2: {reason}"
 
 
 # Where they are found
 
 
-def test_hidden_built_and_installed_files_are_not_read(tmp_path):
-    for name in (
-        ".git/a.md",
-        "node_modules/x/b.md",
-        "bower_components/c.md",
-        "x/_site/d.md",
-        "vendor/e.md",
-        "_index.md",
-        "de/_index.de.md",
-        ".f.md",
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("# A")
-    (tmp_path / "g.txt").write_text("# A")
-    assert read(tmp_path) == []
-    assert [item.fields["slug"] for item in read(tmp_path / "vendor", tmp_path / ".f.md")] == ["e", "f"]
+def test_hidden_built_and_installed_files_are_not_read(write):
+    folders = (".git", "node_modules/x", "bower_components", "x/_site", "vendor")
+    names = [*(f"{folder}/a.md" for folder in folders), "_index.md", "de/_index.de.md", ".f.md", "g.txt"]
+    top = write(dict.fromkeys(names, "# A"))
+    assert read(top) == []
+    assert [item.fields["slug"] for item in read(top / "vendor", top / ".f.md")] == ["a", "f"]
 
 
-def test_folders_that_an_author_may_have_named_are_entered(tmp_path):
-    for name in ("public/a.md", "x/dist/b.md"):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).write_text("# A")
-    assert [item.fields["slug"] for item in read(tmp_path)] == ["a", "b"]
+def test_folders_that_an_author_may_have_named_are_entered(write):
+    top = write({"public/a.md": "# A", "x/dist/b.md": "# A"})
+    assert [item.fields["slug"] for item in read(top)] == ["a", "b"]
 
 
-def test_folders_that_are_links_are_not_entered(tmp_path):
-    (tmp_path / "a.md").write_text("# A")
-    (tmp_path / "loop").symlink_to(tmp_path)
-    assert [item.source for item in read(tmp_path)] == [f"{tmp_path}/a.md"]
+def test_folders_that_are_links_are_not_entered(write):
+    top = write({"a.md": "# A"})
+    (top / "loop").symlink_to(top)
+    assert [item.source for item in read(top)] == [f"{top}/a.md"]
 
 
 def test_a_link_that_leads_to_itself_is_named(tmp_path):
@@ -178,24 +123,22 @@ def test_folders_of_any_depth_are_entered(tmp_path):
         folder.rmdir()
 
 
-def test_a_file_that_is_given_twice_is_read_once(tmp_path):
-    (tmp_path / "a.md").write_text("# A")
-    (tmp_path / "b.md").symlink_to("a.md")
-    assert [item.source for item in read(tmp_path / "a.md", tmp_path, tmp_path)] == [f"{tmp_path}/a.md"]
+def test_a_file_that_is_given_twice_is_read_once(write):
+    top = write({"a.md": "# A"})
+    (top / "b.md").symlink_to("a.md")
+    assert [item.source for item in read(top / "a.md", top, top)] == [f"{top}/a.md"]
 
 
-def test_unreadable_files_are_named_and_the_others_are_read(tmp_path):
-    (tmp_path / "a.md").write_text("# A")
-    (tmp_path / "b.md").write_bytes(b"---\n\xff\n---\n")
-    (tmp_path / "c.md").write_bytes(b"a" * (4 * 1024**2 + 1))
+def test_unreadable_files_are_named_and_the_others_are_read(tmp_path, write):
+    write({"a.md": "# A", "b.md": b"---\n\xff\n---\n", "c.md": b"a" * (4 * 1024**2 + 1)})
+    write({"g\n\u202e.md": "---", "h.txt": ""})
     (tmp_path / "d.md").mkdir()
-    os.mkfifo(tmp_path / "e.md")
+    for name in ("e.md", "i.xml"):
+        os.mkfifo(tmp_path / name)
     (tmp_path / "f.md").symlink_to("nowhere")
-    (tmp_path / "g\n\u202e.md").write_bytes(b"---")
-    (tmp_path / "h.txt").write_bytes(b"")
-    os.mkfifo(tmp_path / "i.xml")
+    missing = ["missing.md", "missing.xml", "missing.json"]
     other = "must be a folder, or a regular file that ends in .md, .markdown, .mdx, .xml, .json"
-    found = read(tmp_path, tmp_path / "missing.md", tmp_path / "h.txt", tmp_path / "i.xml", Path("/dev/zero"))
+    found = read(tmp_path, *(tmp_path / name for name in [*missing, "h.txt", "i.xml"]), Path("/dev/zero"))
     assert [str(item) if isinstance(item, Failure) else item.fields["slug"] for item in found] == [
         "a",
         f"{tmp_path}/b.md:2: must be UTF-8",
@@ -203,17 +146,15 @@ def test_unreadable_files_are_named_and_the_others_are_read(tmp_path):
         f"{tmp_path}/e.md: {other}",
         f"{tmp_path}/f.md: no such file or folder",
         f"{tmp_path}/g\ufffd\ufffd.md:1: the front matter never ends: a line --- is missing after it",
-        f"{tmp_path}/missing.md: no such file or folder",
+        *(f"{tmp_path}/{name}: no such file or folder" for name in missing),
         f"{tmp_path}/h.txt: {other}",
         f"{tmp_path}/i.xml: {other}",
         f"/dev/zero: {other}",
     ]
 
 
-def test_folders_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path):
-    for name in ("closed", "listed", "open"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.md").write_text("# A")
+def test_folders_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path, write):
+    write({f"{name}/{name}.md": "# A" for name in ("closed", "listed", "open")})
     (tmp_path / "closed").chmod(0)
     (tmp_path / "listed").chmod(0o400)
     program = (

@@ -9,28 +9,14 @@ from tests.blogs import open_sources, read
 
 
 @pytest.fixture
-def item(tmp_path):
+def item(write):
     """Read a file that has this front matter and this name, below a folder."""
 
-    def read_one(text, name="a.md", content="Words."):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"---\n{text}\n---\n\n{content}")
-        (item,) = read(tmp_path)
+    def read_one(text, name="a.md", content="Words.", **options):
+        (item,) = read(write({name: f"---\n{text}\n---\n\n{content}"}), **options)
         return item
 
     return read_one
-
-
-@pytest.fixture
-def fields(item):
-    """The fields of the post in such a file, except its content."""
-
-    def read_fields(text, name="a.md"):
-        made = item(f"title: A\n{text}", name)
-        return {key: value for key, value in made.fields.items() if key not in ("title", "content")}
-
-    return read_fields
 
 
 # The slug
@@ -68,8 +54,8 @@ def fields(item):
         ("permalink: [a, b]", "a.md", "a"),
     ],
 )
-def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(fields, text, name, slug):
-    assert fields(text, name)["slug"] == slug
+def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(item, text, name, slug):
+    assert item(f"title: A\n{text}", name).fields["slug"] == slug
 
 
 @pytest.mark.parametrize(
@@ -82,28 +68,24 @@ def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(fields, te
         (("x/de/a.md", "x/en/a.md", "de-a.md"), ["en-a", "posts-de-a", "x-de-a"]),
     ],
 )
-def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, names, slugs):
-    for name in names:
-        path = tmp_path / "posts" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("# A")
+def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, write, names, slugs):
+    write({f"posts/{name}": "# A" for name in names})
     found = [item.fields["slug"] for item in read(tmp_path / "posts")]
     assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
 
 
-def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(tmp_path):
-    for name, day in (("a", 2), ("b", 1)):
-        (tmp_path / f"{name}.md").write_text(f"---\npath: 2020/01/0{day}/x\ntitle: A\n---\n")
-    assert [item.fields["slug"] for item in read(tmp_path)] == ["2020-01-01-x", "2020-01-02-x"]
+def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(write):
+    top = write({f"{name}.md": f"---\npath: 2020/01/0{day}/x\n---\n" for name, day in (("a", 2), ("b", 1))})
+    assert [item.fields["slug"] for item in read(top)] == ["2020-01-01-x", "2020-01-02-x"]
 
 
-def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_later(tmp_path):
-    for name, hour in (("a", 2), ("b", 1)):
-        (tmp_path / f"{name}.md").write_text(f"---\nslug: x\ntitle: A\ndate: 2020-01-01 0{hour}:00\n---\n")
-    first, second = read(tmp_path)
-    assert (first.source, first.fields["slug"]) == (f"{tmp_path}/b.md", "x")
-    reason = f"{tmp_path}/b.md has the slug x, too: one of them needs a `slug` of its own"
-    assert second == Failure(f"{tmp_path}/a.md", 2, reason)
+def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_later(write):
+    times = {"a.md": "2020-01-01 02:00", "b.md": "2020-01-01 01:00"}
+    top = write({name: f"---\nslug: x\ndate: {time}\n---\n" for name, time in times.items()})
+    first, second = read(top)
+    assert (first.source, first.fields["slug"]) == (f"{top}/b.md", "x")
+    reason = f"{top}/b.md has the slug x, too: one of them needs a `slug` of its own"
+    assert second == Failure(f"{top}/a.md", 2, reason)
 
 
 # The title
@@ -126,7 +108,7 @@ def test_a_file_without_a_title_has_its_name_for_one(item, name, title):
     assert item("tags: [a]", name).fields["title"] == title
 
 
-def test_a_heading_goes_before_the_name(item):
+def test_a_heading_is_preferred_to_the_name(item):
     assert item("tags: [a]", content="# Heading\n").fields["title"] == "Heading"
 
 
@@ -156,14 +138,15 @@ def test_a_heading_goes_before_the_name(item):
         ("date: 2027-01-01\ndraft: true", "a.md", None, "draft"),
         ("status: scheduled", "a.md", None, "scheduled"),
         ("Date: 2020-01-02\nDraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
+        ("date: 2023-01-29 18:30:22 2023 -0800", "a.md", "2023-01-30T02:30:22Z", "published"),  # Jekyll
         ("published: 2020-04-28", "a.md", "2020-04-28T00:00:00Z", "published"),
         ("published: 2020-04-28 10:00\ndraft: true", "a.md", "2020-04-28T10:00:00Z", "draft"),
         ("slug: 2019-01-02-a\nstatus: draft\nid: 1\ncreated_at: 2020-01-02", "2019-01-02-a.md", None, "draft"),
     ],
 )
-def test_the_date_and_the_status_follow_from_the_file(fields, text, name, published_at, status):
-    made = fields(text, name)
-    assert (made.get("published_at"), made.get("status")) == (published_at, status)
+def test_the_date_and_the_status_follow_from_the_file(item, text, name, published_at, status):
+    fields = item(f"title: A\n{text}", name).fields
+    assert (fields.get("published_at"), fields.get("status")) == (published_at, status)
 
 
 @pytest.mark.parametrize(
@@ -177,38 +160,31 @@ def test_the_date_and_the_status_follow_from_the_file(fields, text, name, publis
         ("slug: a", None),
     ],
 )
-def test_it_was_created_when_the_file_says_or_when_it_was_published(item, text, created_at):
+def test_a_post_was_created_when_its_file_says_or_else_when_it_was_published(item, text, created_at):
     assert item(f"title: A\n{text}").created_at == created_at
 
 
-def test_a_time_of_creation_that_is_none_is_refused(item):
+def test_a_creation_time_that_is_no_time_is_refused(item):
     refused = item("title: A\ncreated_at: long ago")
     assert (refused.line, refused.reason[:28]) == (3, "`created_at` must be a date ")
 
 
-def test_a_folder_above_does_not_make_drafts(tmp_path):
-    (tmp_path / "drafts/blog").mkdir(parents=True)
-    (tmp_path / "drafts/blog/a.md").write_text("# A")
-    assert [item.fields.get("status") for item in read(tmp_path / "drafts/blog")] == [None]
-    assert [item.fields.get("status") for item in read(tmp_path / "drafts")] == ["draft"]
-    assert [item.fields.get("status") for item in read(tmp_path / "drafts/blog/a.md")] == [None]
+@pytest.mark.parametrize(("given", "status"), [("drafts", "draft"), ("drafts/blog", None), ("drafts/blog/a.md", None)])
+def test_a_folder_above_those_that_are_given_does_not_make_drafts(write, given, status):
+    top = write({"drafts/blog/a.md": "# A"})
+    assert [item.fields.get("status") for item in read(top / given)] == [status]
 
 
-def test_posts_come_by_date_then_those_to_come_then_those_without(tmp_path):
-    for name, text in (
-        ("a", ""),
-        ("b", "date: 2027-01-01"),
-        ("c", "created_at: 2021-01-01"),
-        ("d", "date: 2020-01-01"),
-    ):
-        (tmp_path / f"{name}.md").write_text(f"---\n{text}\n---\n")
-    assert [item.fields["slug"] for item in read(tmp_path)] == ["d", "c", "b", "a"]
+def test_posts_are_ordered_by_date_then_future_ones_then_undated_ones(write):
+    texts = {"a": "", "b": "date: 2027-01-01", "c": "created_at: 2021-01-01", "d": "date: 2020-01-01"}
+    top = write({f"{name}.md": f"---\n{text}\n---\n" for name, text in texts.items()})
+    assert [item.fields["slug"] for item in read(top)] == ["d", "c", "b", "a"]
 
 
-def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
-    for name, number in {"a": "10", "b": "'9'", "c": "x", "d": "-1", "e": "1" * 30}.items():
-        (tmp_path / f"{name}.md").write_text(f"---\ncreated_at: 2021-01-01\nid: {number}\n---\n")
-    assert [item.fields["slug"] for item in read(tmp_path)] == ["c", "d", "e", "b", "a"]
+def test_posts_of_one_second_keep_the_order_of_their_ids(write):
+    ids = {"a": "10", "b": "'9'", "c": "x", "d": "-1", "e": "1" * 30}
+    top = write({f"{name}.md": f"---\ncreated_at: 2021-01-01\nid: {number}\n---\n" for name, number in ids.items()})
+    assert [item.fields["slug"] for item in read(top)] == ["c", "d", "e", "b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -234,23 +210,20 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(tmp_path):
         ("taxonomies: [a]", None, {}, {"taxonomies": ["a"]}),
     ],
 )
-def test_names_that_no_field_has_are_kept(item, text, cover_image, notes, params):
+def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     read_item = item(f"title: A\n{text}")
     found = read_item.fields.get("cover_image"), read_item.notes, read_item.fields.get("params")
     assert found == (cover_image, notes, params)
 
 
-def test_names_to_drop_are_left_out(tmp_path):
-    (tmp_path / "a.md").write_text("---\nlayout: x\nmath: true\nparams: {z: 1}\n---\nA")
-    (item,) = read(tmp_path, drop={"layout", "z"})
-    assert item.fields["params"] == {"math": True}
+def test_names_to_drop_are_left_out(item):
+    assert item("layout: x\nmath: true\nparams: {z: 1}", drop={"layout", "z"}).fields["params"] == {"math": True}
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n \t\n\n", " "])
 @pytest.mark.parametrize(("marks", "sign"), [("---", ":"), ("+++", "=")])
-def test_front_matter_may_follow_white_space(tmp_path, blank, marks, sign):
-    (tmp_path / "a.md").write_bytes(f"{blank}{marks}\ntitle{sign} 'A'\nnot_ours{sign} 1\n{marks}\nWords.".encode())
-    (item,) = read(tmp_path)
+def test_front_matter_may_follow_white_space(write, blank, marks, sign):
+    (item,) = read(write({"a.md": f"{blank}{marks}\ntitle{sign} 'A'\nnot_ours{sign} 1\n{marks}\nWords."}))
     lines = blank.count("\n")
     assert (item.fields["title"], item.fields["content"]) == ("A", "Words.")
     assert (item.file.line_of("not_ours"), item.file.content_line) == (3 + lines, 5 + lines)
@@ -268,10 +241,10 @@ def test_front_matter_may_follow_white_space(tmp_path, blank, marks, sign):
         "Title: A\nDate: 2020-01-02\n\nWords.",
     ],
 )
-def test_front_matter_of_other_forms_is_refused(tmp_path, text):
-    (tmp_path / "a.md").write_text(text)
+def test_front_matter_of_other_forms_is_refused(write, text):
+    top = write({"a.md": text})
     reason = "front matter must be YAML between lines of ---, or TOML between lines of +++"
-    assert read(tmp_path) == [Failure(f"{tmp_path}/a.md", 1, reason)]
+    assert read(top) == [Failure(f"{top}/a.md", 1, reason)]
 
 
 @pytest.mark.parametrize(
@@ -309,17 +282,14 @@ def test_hostile_content_is_read_quickly(item, content):
         ("image: https://a.example/x/b.png", "[a]: ./c.png", "[a]: https://a.example/x/posts/c.png"),
     ],
 )
-def test_relative_images_become_absolute_below_a_base_url(tmp_path, text, content, made):
-    (tmp_path / "posts").mkdir()
-    (tmp_path / "posts/a.md").write_text(f"---\ntitle: A\n{text}\n---\n{content}")
-    (item,) = read(tmp_path, site="https://a.example/x/")
-    assert (item.fields["content"], item.fields["cover_image"]) == (made, "https://a.example/x/b.png")
+def test_relative_images_become_absolute_below_a_base_url(item, text, content, made):
+    fields = item(f"title: A\n{text}", "posts/a.md", content, site="https://a.example/x/").fields
+    assert (fields["content"], fields["cover_image"]) == (made, "https://a.example/x/b.png")
 
 
-def test_a_cover_that_is_not_an_address_is_none_below_a_base_url(tmp_path):
-    (tmp_path / "a.md").write_text("---\nimage: 'x://['\n---\nA")
-    (item,) = read(tmp_path, site="https://a.example")
-    assert ("cover_image" in item.fields, item.fields["params"]) == (False, {"image": "x://["})
+def test_a_cover_that_is_not_an_address_is_none_below_a_base_url(item):
+    fields = item("image: 'x://['", site="https://a.example").fields
+    assert ("cover_image" in fields, fields["params"]) == (False, {"image": "x://["})
 
 
 @pytest.mark.parametrize(
@@ -339,19 +309,6 @@ def test_former_addresses_are_kept(item, text, name, old_paths):
 # Jekyll
 
 
-@pytest.fixture
-def site(tmp_path):
-    """Write files of a site; return what each post is, by its slug."""
-
-    def read_all(files, **options):
-        for name, text in files.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text)
-        return {item.fields["slug"]: item for item in read(tmp_path, **options)}
-
-    return read_all
-
-
 @pytest.mark.parametrize(
     ("folder", "text", "tags"),
     [
@@ -362,13 +319,12 @@ def site(tmp_path):
         ("posts", "tags: cats dogs", ["cats dogs"]),
     ],
 )
-def test_only_jekylls_tags_are_divided_at_spaces(site, folder, text, tags):
-    assert site({f"{folder}/2020-01-02-a.md": f"---\n{text}\n---\nA"})["a"].fields["tags"] == tags
+def test_only_tags_of_jekyll_are_split_at_spaces(item, folder, text, tags):
+    assert item(text, f"{folder}/2020-01-02-a.md").fields["tags"] == tags
 
 
-DATED = "---\ndate: 2020-01-02 03:04:05 +0500\ncategories: News Big-News\n---\nA"
+DATED = "date: 2020-01-02 03:04:05 +0500\ncategories: News Big-News"
 DEFAULTS = "defaults: [{scope: {path: '', type: posts}, values: {permalink: /news/:title/}}]"
-PATH = "x/_posts/2020-01-02-A_b.md"
 
 
 @pytest.mark.parametrize(
@@ -383,42 +339,31 @@ PATH = "x/_posts/2020-01-02-A_b.md"
         ("permalink: /:unknown/:title", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
         ("permalink: [", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
         ("permalink: pretty", {"permalink": "/:y_day/:title"}, DATED, "/002/A_b"),
-        (
-            "",
-            {"permalink": "/:y_day/:title"},
-            DATED.replace("---\nA", "permalink: /p/:day/:title\n---\nA"),
-            "/p/02/A_b",
-        ),
-        ("", {}, DATED.replace("---\nA", "permalink: /p/\n---\nA"), "/p/"),
-        ("", {}, "---\nslug: own\ncategory: a b\n---\n", "/a b/2020/01/02/own.html"),
-        ("", {}, "---\npublished: false\n---\n", None),
+        ("", {"permalink": "/:y_day/:title"}, f"{DATED}\npermalink: /p/:day/:title", "/p/02/A_b"),
+        ("", {}, f"{DATED}\npermalink: /p/", "/p/"),
+        ("", {}, "slug: own\ncategory: a b", "/a b/2020/01/02/own.html"),
+        ("", {}, "published: false", None),
     ],
 )
-def test_the_former_address_of_a_post_follows_the_pattern_of_its_site(site, config, options, text, path):
-    (item,) = site({PATH: text} | ({"_config.yml": config} if config else {}), **options).values()
-    assert next((old for old in item.old_paths if "/" in old[1:]), None) == path
+def test_the_former_address_of_a_post_follows_the_pattern_of_its_site(write, item, config, options, text, path):
+    write({"_config.yml": config} if config else {})
+    old_paths = item(text, "x/_posts/2020-01-02-A_b.md", **options).old_paths
+    assert next((old for old in old_paths if "/" in old[1:]), None) == path
 
 
-def test_a_pattern_is_for_other_sites_too(site):
-    files = {"2020-01-02-a.md": "A", "b.md": "---\ndate: 2020-01-02\n---\nB", "c.md": "C"}
-    items = site(files, permalink="/:year/:title/")
-    assert {slug: item.old_paths for slug, item in items.items()} == {"a": ("/2020/a/",), "b": ("/2020/b/",), "c": ()}
+def test_a_pattern_is_for_other_sites_too(write):
+    top = write({"2020-01-02-a.md": "A", "b.md": "---\ndate: 2020-01-02\n---\nB", "c.md": "C"})
+    items = read(top, permalink="/:year/:title/")
+    assert {item.fields["slug"]: item.old_paths for item in items} == {"a": ("/2020/a/",), "b": ("/2020/b/",), "c": ()}
 
 
-def test_a_date_of_jekyll_with_a_second_year_is_read(fields):
-    assert fields("date: 2023-01-29 18:30:22 2023 -0800")["published_at"] == "2023-01-30T02:30:22Z"
-
-
-def test_a_link_out_of_the_folders_is_not_imported(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/secret.md").write_text("Secret.")
-    (tmp_path / "blog/deep").mkdir(parents=True)
-    (tmp_path / "blog/a.md").write_text("A")
-    (tmp_path / "blog/b.md").symlink_to("../elsewhere/secret.md")
-    (tmp_path / "blog/deep/c.md").symlink_to("../../blog/a.md")
-    with open_sources(tmp_path / "blog") as sources:
+def test_a_link_out_of_the_folders_is_not_imported(write):
+    top = write({"elsewhere/secret.md": "Secret.", "blog/a.md": "A", "blog/deep/d.txt": ""})
+    (top / "blog/b.md").symlink_to("../elsewhere/secret.md")
+    (top / "blog/deep/c.md").symlink_to("../../blog/a.md")
+    with open_sources(top / "blog") as sources:
         assert [item.fields["slug"] for item in sources] == ["a"]
         assert sources.left_out == {"symbolic link that leads elsewhere": 1}
-    with open_sources(tmp_path / "blog", tmp_path / "elsewhere") as sources:
+    with open_sources(top / "blog", top / "elsewhere") as sources:
         assert len(sources) == 2
-    assert len(read(tmp_path / "blog/b.md")) == 1
+    assert len(read(top / "blog/b.md")) == 1
