@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -17,8 +16,7 @@ from blogapi.storage.models import Post
 from blogapi.storage.postgresql import LEADER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
-from tests.server.test_kills import EVENTS
-from tests.server.workers import FAR, Editor, Undoer
+from tests.server.workers import EVENTS, FAR, Editor, Undoer, all_at_work, check, settle, told
 from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
@@ -128,47 +126,30 @@ def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_ackno
     editors = [Editor(number) for number in range(4)]
     workers = [*editors, Undoer()]
     assert two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": EVENTS})[0] == 201
-    for kill in (
+    kills = (
         lambda: os.kill(two[0].worker, signal.SIGKILL),
         two[1].kill,
-        lambda: os.kill(leading_worker(ask, two), 9),
-    ):
-        stopped = threading.Event()
-        with ThreadPoolExecutor(len(workers)) as pool:
-            ended = [pool.submit(worker.work, two[number % 2], stopped) for number, worker in enumerate(workers)]
+        lambda: os.kill(leading_worker(ask, two), signal.SIGKILL),
+    )
+    for kill in kills:
+        with all_at_work(workers, two):
             time.sleep(0.6)
             kill()
-            stopped.set()
-        for future in ended:
-            future.result()  # raises what went wrong
         for service in two:
             if service.process.poll() is not None:
                 service.start()
             eventually(service.answers)
-        stored = sound_posts(url)
-        for worker in workers:
-            worker.check(stored)
+        check(workers, sound_posts(url))
         workers.append(workers.pop(0))  # so that each works with the other service
-    ended = threading.Event()
-    ended.set()
-    for worker in workers:
-        worker.work(two[0], ended)  # settles what is in doubt
+    settle(workers, two[0])
     pending = """
         SELECT (SELECT count(*) FROM delivery WHERE state = 'pending')
         + (SELECT count(*) FROM schedule WHERE published_at < %s)
     """
     eventually(lambda: ask(pending, rfc3339(time.time() + FAR / 2)) == [(0,)], 60)
-    stored = sound_posts(url)
-    told = defaultdict(set)  # the ids of messages: one may come again, under the same
-    for message in receiver.messages:
-        told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
-    for worker in workers:
-        worker.check(stored)
+    stored = check(workers, sound_posts(url))
     for editor in editors:
-        for number in editor.posts:
-            assert len(told["post.created", number]) == 1 + editor.restored[number]
-            publications = (number in editor.born_published) + editor.restored_published[number]
-            assert len(told["post.published", number]) == publications
+        editor.check_messages(told(receiver), stored)
 
 
 def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve_together, url):

@@ -3,15 +3,57 @@
 import http.client
 import random
 import subprocess
+import threading
 import time
-from collections import Counter
-from contextlib import suppress
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import cycle
 
 from blogapi.clock import rfc3339
 
 LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not come, or only half of it.
 MOST_POSTS = 30  # of an editor
 FAR = 3600  # seconds ahead: not to come while the test runs
+EVENTS = ["post.created", "post.published", "post.deleted"]  # Nobody wants to be told of the rest.
+
+
+@contextmanager
+def all_at_work(workers, services):
+    """Let all work at once, with the services in turn, until the block ends."""
+    stopped = threading.Event()
+    with ThreadPoolExecutor(len(workers)) as pool:
+        pairs = zip(workers, cycle(services), strict=False)
+        ended = [pool.submit(worker.work, service, stopped) for worker, service in pairs]
+        try:
+            yield
+        finally:
+            stopped.set()
+    for future in ended:
+        future.result()  # raises what went wrong
+
+
+def check(workers, stored):
+    """Compare the posts that are stored with what was acknowledged to the workers; return them."""
+    for worker in workers:
+        worker.check(stored)
+    return stored
+
+
+def settle(workers, service):
+    """Let the workers find out what is in doubt."""
+    ended = threading.Event()
+    ended.set()
+    for worker in workers:
+        worker.work(service, ended)
+
+
+def told(receiver):
+    """The ids of messages by type and post: a message may come again, under the same id."""
+    told = defaultdict(set)
+    for message in receiver.messages:
+        told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
+    return told
 
 
 def shown(post):
@@ -58,9 +100,8 @@ class Editor:
 
     def send_creation(self, service, body):
         self.doubt = self.send_creation, body
-        status, _, post = service.request(
-            "POST", "/v1/posts", body, Idempotency_Key=f"{self.name}:{self.created}".replace(" ", "-")
-        )
+        key = f"{self.name}:{self.created}".replace(" ", "-")
+        status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=key)
         assert status == 201, post
         assert post.items() >= body.items()
         self.posts[post["id"]] = post
@@ -69,9 +110,8 @@ class Editor:
         self.doubt = None
 
     def change(self, service):
-        self.send_change(
-            service, {"title": f"{self.name}: {self.created} changed", "tags": random.choice([["SHARED"], []])}
-        )
+        tags = random.choice([["SHARED"], []])
+        self.send_change(service, {"title": f"{self.name}: {self.created} changed", "tags": tags})
 
     def schedule(self, service):
         moment = rfc3339(time.time() + random.choice([2, 3, FAR]))
@@ -166,6 +206,15 @@ class Editor:
             assert number == doubtful or shown(stored[number]) == shown(post)
         assert (self.deleted.keys() & set(stored)) <= {doubtful}
 
+    def check_messages(self, messages, stored):
+        """Find one message for each event."""
+        for number in {*self.posts, *self.scheduled, *self.deleted}:
+            came_due = number in self.scheduled and stored[number]["status"] == "published"
+            publications = (number in self.born_published) + came_due + self.restored_published[number]
+            assert len(messages["post.created", number]) == 1 + self.restored[number]
+            assert len(messages["post.published", number]) == publications
+            assert len(messages["post.deleted", number]) == self.deletions[number]
+
 
 class Renamer:
     """Renames one tag of its posts again and again."""
@@ -178,13 +227,9 @@ class Renamer:
     def work(self, service, stopped):
         try:
             while len(self.posts) < 20:
-                body = {
-                    "title": "Renamed",
-                    "content": "x",
-                    "slug": f"renamed-{len(self.posts)}",
-                    "tags": ["a", "Tag 0"],
-                }
-                status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=str(len(self.posts)))
+                number = len(self.posts)
+                body = {"title": "Renamed", "content": "x", "slug": f"renamed-{number}", "tags": ["a", "Tag 0"]}
+                status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=str(number))
                 assert status == 201
                 self.posts.add(post["id"])
             while not stopped.is_set():
