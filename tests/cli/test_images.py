@@ -17,18 +17,16 @@ def add(storage):
     """Write an image that was uploaded some days ago."""
 
     def add(number, days=2):
-        image = StoredImage(
-            f"{number:032x}", f"{storage.now}_{number}", f"{number}.jpg", "image/jpeg", len(CONTENT), 1, 1, ""
-        )
+        upload, name = f"{storage.now}_{number}", f"{number}.jpg"
+        image = StoredImage(f"{number:032x}", upload, name, "image/jpeg", len(CONTENT), 1, 1, "")
         for part in range(2):
             begin = part * images.PART_BYTES
-            storage.write(images.add_part, image.upload, part, CONTENT[begin : begin + images.PART_BYTES])
+            storage.write(images.add_part, upload, part, CONTENT[begin : begin + images.PART_BYTES])
         storage.write(images.add, image)
         created_at = earlier(storage.now, timedelta(days=days))
-        storage.write(
-            lambda tx: tx.execute(images.Image.update(created_at=created_at).where(images.Image.id == image.id))
-        )
-        return f"{image.id}     262,145  {created_at}  {number}.jpg"
+        made_older = images.Image.update(created_at=created_at).where(images.Image.id == image.id)
+        storage.write(lambda tx: tx.execute(made_older))
+        return f"{image.id}     262,145  {created_at}  {name}"
 
     return add
 
