@@ -41,9 +41,8 @@ def shell(page_server, tmp_path):
     def start(script):
         script = script.replace("@db.example.org/", f"@127.0.0.1:{page_server.port}/")
         script = re.sub(r"\b(\w+\.(?:db|sql))", rf"{tmp_path}/\1", script)
-        return subprocess.Popen(
-            ["bash", "-euc", script], cwd=CHECKOUT, env=environ, stdout=PIPE, stderr=STDOUT, text=True
-        )
+        command = ["bash", "-euc", script]
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environ, stdout=PIPE, stderr=STDOUT, text=True)
 
     return start
 

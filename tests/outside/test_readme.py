@@ -268,7 +268,7 @@ def test_three_articles_are_created_listed_and_deleted(tmp_path):
         assert listed("") == []
 
 
-def test_the_pages_on_health_metrics_and_backups_work(sh, tmp_path):
+def test_the_pages_on_health_metrics_and_backups_work(sh, key, tmp_path):
     sh(SEND)
     assert sh(HEALTH) == '{"status":"ok"}\n'
     assert "WRONG" not in sh(DOCTOR)

@@ -4,7 +4,6 @@ import os
 import resource
 import signal
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.client import HTTPException
@@ -182,9 +181,7 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
 def test_more_connections_than_files_make_room_for_others(few_files, opened, data):
     for _ in range(700):
         send(few_files, opened, data)
-    begun = time.monotonic()
-    assert few_files.request("GET", "/v1/posts")[0] == 200
-    assert time.monotonic() < begun + 1
+    assert few_files.wait("/v1/posts")[0] < 3  # Unless they make room, it takes ten.
     assert "Traceback" not in few_files.log
 
 
