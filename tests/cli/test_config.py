@@ -33,7 +33,7 @@ def test_the_environment_overrides():
         ({"BLOGAPI_URL": "http://[::1]:81"}, "http://[::1]:81"),
     ],
 )
-def test_the_url_defaults_to_the_address_of_the_service(environ, url):
+def test_the_url_defaults_to_the_address_of_the_server(environ, url):
     assert Config.from_environ(environ).url == url
 
 
@@ -82,7 +82,7 @@ def test_trusted_proxies_are_addresses_and_networks(text, networks):
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
 @pytest.mark.parametrize("variable", ["PORT", "BLOGAPI_RATE_LIMIT"])
-def test_a_number_must_be_one(variable, text):
+def test_a_number_is_whole_and_at_least_1(variable, text):
     with pytest.raises(ValueError, match=f"{variable}: must be a whole number from 1"):
         Config.from_environ({variable: text})
 

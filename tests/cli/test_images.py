@@ -31,7 +31,7 @@ def add(storage):
     return add
 
 
-def test_they_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
+def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
     used, unused, new = add(1, days=3), add(2), add(3, days=0)
     storage.write(posts.add, {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}, "")
     assert run("images") == (0, [new, unused, used], [])
@@ -41,13 +41,13 @@ def test_they_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(ru
     assert images.total_bytes(storage) == 2 * len(CONTENT)
 
 
-def test_only_unused_ones_can_be_deleted(run, add):
+def test_only_unused_images_can_be_deleted(run, add):
     add(1)
     status, output, error = run("images", "--delete")
     assert (status, output, error[-1]) == (2, [], "Error: --delete needs --unused")
 
 
-def test_a_backup_and_a_copy_have_them(run, add, tmp_path):
+def test_a_backup_and_a_copy_contain_images(run, add, tmp_path):
     add(1)
     for command in ("backup", "copy"):
         path = tmp_path / f"{command}.db"

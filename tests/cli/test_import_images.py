@@ -184,7 +184,7 @@ def test_a_dry_run_says_what_would_be_stored_and_stores_nothing(run, storage, wr
     assert stored(storage) == {}
 
 
-def test_without_images_all_stays_as_it_is(run, storage, write):
+def test_no_images_leaves_links_as_they_are(run, storage, write):
     content = imported(run, storage, write, "![](loaf.jpg) ![[loaf.jpg]]", {"loaf.jpg": LOAF}, "--no-images")
     assert (content, names(storage)) == ("![](loaf.jpg) ![[loaf.jpg]]", [])
 

@@ -213,7 +213,7 @@ def test_a_value_that_an_option_cannot_have_is_refused(run, folder, option, valu
 
 
 @pytest.mark.parametrize("arguments", [("import", ""), ("import", ".", ""), ("export", "")])
-def test_an_empty_path_is_none(run, arguments, tmp_path, monkeypatch):
+def test_an_empty_path_is_refused(run, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, output, error = run(*arguments)
     assert (status, output) == (2, [])

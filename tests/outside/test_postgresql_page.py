@@ -47,7 +47,7 @@ def shell(page_server, tmp_path):
     return start
 
 
-def test_setting_it_up_works(shell):
+def test_the_block_on_setting_it_up_works(shell):
     *_, serve = SET_UP.splitlines()
     process = shell(SET_UP.replace(serve, f"export {serve.replace(' ', '; exec ', 1)}"))
     lines = []
@@ -59,7 +59,7 @@ def test_setting_it_up_works(shell):
     assert process.returncode == 0
 
 
-def test_moving_and_backups_work(shell, page_server, tmp_path):
+def test_the_blocks_on_moving_and_backups_work(shell, page_server, tmp_path):
     def run(script):
         process = shell(script)
         output, _ = process.communicate(timeout=30)

@@ -54,11 +54,6 @@ def statuses_of(received):
         yield status
 
 
-def lines(server, mark):
-    """The lines of the log that came after the request with a mark."""
-    return re.findall(r"^20\S+Z 127.*", server.log.partition(mark)[2], re.MULTILINE)
-
-
 def refused(server, data, end=False):
     """Send a request that must be refused; return the status and the message."""
     mark = f"/healthz?{next(marks)}"
@@ -72,7 +67,7 @@ def refused(server, data, end=False):
     assert set(body) == {"error", "message"}
     assert body["error"] == status
     assert server.request("GET", "/v1/posts")[2] == []
-    eventually(lambda: len(lines(server, mark)) == 2)
+    eventually(lambda: len(re.findall(r"^20\S+Z 127", server.log.partition(mark)[2], re.MULTILINE)) == 2)
     assert "Traceback" not in server.log
     return status, body["message"]
 

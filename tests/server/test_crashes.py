@@ -153,7 +153,7 @@ def test_corruption_that_sqlite_reports_is_503_until_it_is_mended(service):
     assert write(service)[0] == 201
 
 
-def test_a_file_moved_away_takes_no_writes_until_it_is_back(service):
+def test_a_database_that_was_moved_away_takes_no_writes_until_it_is_back(service):
     assert write(service)[0] == 201
     away = service.database.with_name("away.db")
     service.database.rename(away)
@@ -168,7 +168,7 @@ def test_a_file_moved_away_takes_no_writes_until_it_is_back(service):
     assert write(service)[0] == 201
 
 
-def test_another_file_in_its_place_takes_no_writes_until_a_restart(service):
+def test_another_database_in_its_place_takes_no_writes_until_a_restart(service):
     service.blogapi("backup", service.database.with_name("copy.db"))
     assert write(service)[0] == 201
     service.database.with_name("copy.db").replace(service.database)

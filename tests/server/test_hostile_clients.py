@@ -67,7 +67,7 @@ def test_a_page_is_in_memory_once_however_many_do_not_read_it(service, opened):
     assert service.memory < 100
 
 
-def test_pages_that_nobody_takes_are_bounded_together(service, opened):
+def test_responses_that_nobody_reads_are_bounded_together(service, opened):
     for _ in range(5):
         service.request("POST", "/v1/posts", LARGE)
     sockets = [send(service, opened, service.head("GET /v1/posts HTTP/1.1")) for _ in range(60)]
@@ -79,7 +79,7 @@ def test_pages_that_nobody_takes_are_bounded_together(service, opened):
     eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Those that take nothing have to go.
 
 
-def test_a_change_is_answered_even_if_nobody_takes_responses(service, opened):
+def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
     service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
     request = service.head("PATCH /v1/posts/1 HTTP/1.1", JSON, "Content-Length: 14") + b'{"title": "B"}'
     for _ in range(60):

@@ -34,7 +34,7 @@ def restorations(service):
         return dict(connection.execute(query))
 
 
-def test_killed_amid_everything_it_is_whole_and_has_what_it_acknowledged(tmp_path, receiver, scale):
+def test_after_kills_the_database_is_sound_and_has_what_was_acknowledged(tmp_path, receiver, scale):
     kills = 3 if scale == 1 else 100
     editors = [Editor(number) for number in range(3)]
     renamer, undoer = Renamer(), Undoer()

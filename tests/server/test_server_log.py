@@ -49,7 +49,7 @@ def test_every_line_has_the_same_form_of_time(service):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_shows_the_log_is_not_told_what_to_do(service):
+def test_the_log_has_no_control_characters_for_a_terminal(service):
     service.raw(b"GET /\x1b]0;pwned\x07 HTTP/1.1\r\nHost: a\r\n\r\n")
     eventually(lambda: "pwned" in service.log)
     assert r'"GET /\x1b]0;pwned\x07"' in service.log

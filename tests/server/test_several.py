@@ -30,7 +30,7 @@ def two(serve_together):
 # What one acknowledges the others show
 
 
-def test_what_one_process_acknowledges_all_show(two):
+def test_what_one_process_acknowledges_all_processes_show(two):
     for number in range(20):
         status, headers, post = two[number % 2].request("POST", "/v1/posts", {"title": "A", "content": f"{number}"})
         assert status == 201
@@ -122,7 +122,7 @@ def test_if_the_sender_dies_or_is_frozen_another_takes_over(two, receiver, ask, 
 # Processes that die or hang
 
 
-def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_acknowledged(two, receiver, url, ask):
+def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(two, receiver, url, ask):
     editors = [Editor(number) for number in range(4)]
     workers = [*editors, Undoer()]
     assert two[0].request("POST", "/v1/webhooks", {"url": receiver.url, "events": EVENTS})[0] == 201
@@ -152,7 +152,7 @@ def test_workers_and_services_killed_amid_everything_lose_nothing_that_was_ackno
         editor.check_messages(told(receiver), stored)
 
 
-def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve_together, url):
+def test_a_process_that_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve_together, url):
     service = serve_together()
     frozen = engine_for(url)
     session = frozen.begin(1)
@@ -167,7 +167,7 @@ def test_who_hangs_in_a_transaction_loses_the_lock_after_3_seconds(serve_togethe
     frozen.close()
 
 
-def test_a_process_that_waits_for_the_lock_stops_no_other(serve_together, url):
+def test_writes_that_wait_for_the_lock_delay_no_read(serve_together, url):
     service = serve_together(WEB_CONCURRENCY=1)
     engine = engine_for(url)
     session = engine.begin(1)

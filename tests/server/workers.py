@@ -82,14 +82,18 @@ class Editor:
                 attempt, *arguments = self.doubt
                 attempt(service, *arguments)
             while not stopped.is_set():
-                actions = self.change, self.schedule, self.delete, self.restore, self.restore_revision
-                random.choice([self.create, self.create, *actions])(service)
+                random.choice(self.possible)(service)
         except LOST:
             pass
 
+    @property
+    def possible(self):
+        """What can be done to the posts as they are."""
+        creation = [self.create, self.create] if len(self.posts) <= MOST_POSTS else []
+        changes = [self.change, self.schedule, self.delete, self.restore_revision] if self.posts else []
+        return creation + changes + ([self.restore] if self.deleted else [])
+
     def create(self, service):
-        if len(self.posts) > MOST_POSTS:
-            return
         self.created += 1
         tags = random.sample(["shared", "Shared Too", self.name], random.randrange(4))
         status = random.choice(["draft", "published"])
@@ -118,25 +122,22 @@ class Editor:
         self.send_change(service, {"status": "scheduled", "published_at": moment})
 
     def send_change(self, service, changes):
-        if not self.posts:
-            return
         number = random.choice([*self.posts])
         self.doubt = self.look_at, number, changes
         status, _, post = service.request("PATCH", f"/v1/posts/{number}", changes)
+        if status == 400 and changes.get("published_at", "9") <= rfc3339(time.time()):
+            self.doubt = None  # It waited for a new worker until its time was over.
+            return
         assert status == 200, post
         self.keep(post, changes)
 
     def delete(self, service):
-        if not self.posts:
-            return
         number = random.choice([*self.posts])
         self.doubt = self.look_at, number, None
         assert service.request("DELETE", f"/v1/posts/{number}")[0] == 204
         self.forget(number)
 
     def restore(self, service):
-        if not self.deleted:
-            return
         number = random.choice([*self.deleted])
         self.doubt = self.look_in_trash, number
         status, _, post = service.request("POST", f"/v1/trash/{number}/restore")
@@ -161,8 +162,6 @@ class Editor:
             self.doubt = None
 
     def restore_revision(self, service):
-        if not self.posts:
-            return
         number = random.choice([*self.posts])
         status, _, revisions = service.request("GET", f"/v1/posts/{number}/revisions")
         assert status == 200, revisions
