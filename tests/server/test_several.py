@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -65,32 +66,16 @@ def test_a_key_that_is_revoked_is_dead_at_once_everywhere(two):
 # One of them sends webhooks and publishes
 
 
-def leader(ask):
-    """The process id of PostgreSQL's that has the lock of the leader."""
-    found = ask("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted", LEADER)
-    return found[0][0] if found else None
-
-
 def leading_worker(ask, services):
-    """The process id of the worker that sends webhooks."""
-    eventually(lambda: leader(ask))
-    (port,) = ask("SELECT client_port FROM pg_stat_activity WHERE pid = %s", leader(ask))[0]
-    for service in services:
-        for worker in service.workers:
-            if f":{port:04X} " in local_ports(worker):
-                return int(worker)
-    raise AssertionError("nobody leads")
-
-
-def local_ports(process):
-    """The local addresses of a process's TCP connections."""
-    inodes = set()
-    for name in os.listdir(f"/proc/{process}/fd"):
-        with suppress(OSError):
-            inodes.add(os.readlink(f"/proc/{process}/fd/{name}"))
-    with open("/proc/net/tcp") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
-    return " ".join(row[1] for row in rows if f"socket:[{row[9]}]" in inodes) + " "
+    """The process id of the worker that sends webhooks: its connection has the lock of the leader."""
+    locks = "pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted"
+    query = f"SELECT client_port FROM pg_stat_activity WHERE pid IN (SELECT pid FROM {locks})"
+    eventually(lambda: ask(query, LEADER))
+    ((port,),) = ask(query, LEADER)
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    socket = next(f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}"))
+    files = [each for service in services for pid in service.workers for each in Path(f"/proc/{pid}/fd").iterdir()]
+    return next(int(file.parts[2]) for file in files if os.path.realpath(file).endswith(socket))
 
 
 def test_a_scheduled_post_is_published_once_and_its_event_sent_once(two, receiver, url):
