@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -22,9 +22,15 @@ KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Run the command line on a database of its own; return the exit status, standard output and the error."""
+def missing(tmp_path, monkeypatch):
+    """The file of a database that is not there."""
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
+    return tmp_path / "blog.db"
+
+
+@pytest.fixture
+def run(missing):
+    """Run the command line; return the exit status, standard output and the error."""
 
     def run(*arguments):
         result = CliRunner().invoke(cli.command_line, arguments)
@@ -33,61 +39,42 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-@pytest.fixture
-def database(tmp_path):
-    """A database without keys."""
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
+@contextmanager
+def opened(path):
+    engine = Sqlite(path)
+    engine.open(create=False)
+    yield Database(engine)
     engine.close()
 
 
-@pytest.fixture
-def names(tmp_path):
+def names(path):
     """The names of all keys."""
-
-    def names():
-        engine = Sqlite(tmp_path / "blog.db")
-        engine.open(create=False)
-        found = [key.name for key in keys.listing(Database(engine))]
-        engine.close()
-        return found
-
-    return names
+    with opened(path) as database:
+        return [key.name for key in keys.listing(database)]
 
 
-@pytest.fixture
-def known(tmp_path):
-    """Return whether a key is valid."""
-
-    def known(key):
-        engine = Sqlite(tmp_path / "blog.db")
-        engine.open(create=False)
-        found = keys.authenticate(Database(engine), keys.digest_of(key.strip()))
-        engine.close()
-        return found is not None
-
-    return known
+def is_valid(path, key):
+    with opened(path) as database:
+        return keys.authenticate(database, keys.digest_of(key.strip())) is not None
 
 
-@pytest.mark.usefixtures("database")
-def test_create_prints_the_key_alone(run, known):
+def test_create_prints_the_key_alone(run, path):
     status, key, _ = run("keys", "create", "laptop")
     assert status == 0
     assert KEY.fullmatch(key)
-    assert known(key)
+    assert is_valid(path, key)
 
 
-@pytest.mark.usefixtures("database")
-def test_regenerate_keeps_the_name_and_kills_the_old_key(run, names, known):
+def test_regenerate_keeps_the_name_and_kills_the_old_key(run, path):
     _, old, _ = run("keys", "create", "laptop")
     status, new, _ = run("keys", "regenerate", "laptop")
     assert status == 0
     assert KEY.fullmatch(new)
-    assert (known(old), known(new)) == (False, True)
-    assert names() == ["laptop"]
+    assert (is_valid(path, old), is_valid(path, new)) == (False, True)
+    assert names(path) == ["laptop"]
 
 
-@pytest.mark.usefixtures("database")
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize(
     ("options", "scope"),
     [
@@ -105,15 +92,14 @@ def test_list_shows_the_scope_of_a_key_which_regenerate_keeps(run, options, scop
         assert line.split()[1] == key[-4:]
 
 
-@pytest.mark.usefixtures("database")
-def test_revoke_kills_the_key_and_frees_the_name(run, known):
+def test_revoke_kills_the_key_and_frees_the_name(run, path):
     _, key, _ = run("keys", "create", "laptop")
     assert run("keys", "revoke", "laptop") == (0, "", "")
-    assert not known(key)
+    assert not is_valid(path, key)
     assert run("keys", "create", "laptop")[0] == 0
 
 
-@pytest.mark.usefixtures("database")
+@pytest.mark.usefixtures("path")
 def test_list_has_a_line_for_each_key(run):
     _, b, _ = run("keys", "create", "b")
     _, a, _ = run("keys", "create", "a name")
@@ -129,136 +115,131 @@ def test_list_has_a_line_for_each_key(run):
     assert a.strip()[:-4] not in listing
 
 
+NO_NAME = "the name of a key must have 1 to 100 characters in one line, one of them visible"
+RESERVED = "is reserved for changes that no key made; choose another name"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("command", "name", "message"),
     [
-        (("create", "taken"), "a key called 'taken' already exists"),
-        (("create", ""), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
-        (("create", " "), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
-        (("create", "a\nb"), "the name of a key must have 1 to 100 characters in one line, one of them visible"),
-        *[
-            (("create", name), f"{name!r} is reserved for changes that no key made; choose another name")
-            for name in ("settings", "import", "undo")
-        ],
-        (("regenerate", "unknown"), "there is no key called 'unknown'"),
-        (("regenerate", ""), "there is no key called ''"),
-        (("revoke", "unknown"), "there is no key called 'unknown'"),
-        (("revoke", ""), "there is no key called ''"),
+        ("create", "taken", "a key called 'taken' already exists"),
+        ("create", "", NO_NAME),
+        ("create", " ", NO_NAME),
+        ("create", "a\nb", NO_NAME),
+        ("create", "settings", f"'settings' {RESERVED}"),
+        ("create", "import", f"'import' {RESERVED}"),
+        ("create", "undo", f"'undo' {RESERVED}"),
+        ("regenerate", "unknown", "there is no key called 'unknown'"),
+        ("regenerate", "", "there is no key called ''"),
+        ("revoke", "unknown", "there is no key called 'unknown'"),
+        ("revoke", "", "there is no key called ''"),
     ],
 )
-@pytest.mark.usefixtures("database")
-def test_an_error_is_one_clear_line(run, arguments, message, names):
+def test_a_name_that_cannot_be_meant_is_refused(run, path, command, name, message):
     run("keys", "create", "taken")
-    status, output, error = run("keys", *arguments)
-    assert (status, output, error) == (1, "", message)
-    assert len(names()) == 1
+    assert run("keys", command, name) == (1, "", message)
+    assert names(path) == ["taken"]
 
 
-@pytest.mark.parametrize("arguments", [("create", "new"), ("regenerate", "old")])
+def run_in_shell(command):
+    ended = subprocess.run(["sh", "-c", f'exec "$0" {command}', BIN / "blogapi"], capture_output=True, timeout=20)
+    return ended.returncode, ended.stderr.decode()
+
+
+@pytest.mark.parametrize("command", ["create new", "regenerate old"])
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-@pytest.mark.usefixtures("database")
-def test_a_key_that_cannot_be_shown_is_not_created(run, arguments, redirection, names, known):
+def test_a_key_that_cannot_be_shown_is_not_created(run, path, command, redirection):
     _, old, _ = run("keys", "create", "old")
-    shell = f'exec "$0" keys {" ".join(arguments)} {redirection}'
-    ended = subprocess.run(["sh", "-c", shell, BIN / "blogapi"], capture_output=True, text=True, timeout=20)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("blogapi: ")
-    assert ended.stderr.endswith("nothing was changed\n")
-    assert ended.stderr.count("\n") == 1
-    assert known(old)
-    assert len(names()) == 1
+    status, error = run_in_shell(f"keys {command} {redirection}")
+    assert status == 1
+    assert re.fullmatch("blogapi: .*nothing was changed\n", error)
+    assert is_valid(path, old)
+    assert names(path) == ["old"]
 
 
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-def test_a_link_that_cannot_be_shown_does_not_exist(run, tmp_path, redirection):
-    run("init")
-    shell = f'exec "$0" settings {redirection}'
-    ended = subprocess.run(["sh", "-c", shell, BIN / "blogapi"], capture_output=True, text=True, timeout=20)
-    assert (ended.returncode, ended.stderr.endswith("nothing was changed\n")) == (1, True)
-    with closing(sqlite3.connect(tmp_path / "blog.db")) as connection:
+def test_a_link_that_cannot_be_shown_does_not_exist(path, redirection):
+    status, error = run_in_shell(f"settings {redirection}")
+    assert (status, error.endswith("nothing was changed\n")) == (1, True)
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
 
 
-def test_init_creates_a_first_key_only_with_the_database(run, tmp_path, names, known):
+def test_init_creates_a_first_key_only_with_the_database(run, missing):
     status, output, _ = run("init")
     assert status == 0
-    assert output.startswith(f"{tmp_path / 'blog.db'} is ready")
-    assert known(KEY.search(output)[0])
+    assert output.startswith(f"{missing} is ready")
+    assert is_valid(missing, KEY.search(output)[0])
     assert run("init") == (0, "", "")
-    assert len(names()) == 1
+    assert len(names(missing)) == 1
 
 
-def test_a_first_key_that_could_not_be_shown_is_created_by_the_next_init(run, tmp_path, known):
-    ended = subprocess.run(["sh", "-c", 'exec "$0" init >/dev/full', BIN / "blogapi"], capture_output=True, timeout=20)
-    assert ended.returncode == 1
+def test_a_first_key_that_could_not_be_shown_is_created_by_the_next_init(run, missing):
+    assert run_in_shell("init >/dev/full")[0] == 1
     _, output, _ = run("init")
-    assert known(KEY.search(output)[0])
+    assert is_valid(missing, KEY.search(output)[0])
 
 
-def test_the_database_is_for_its_owner_only(run, tmp_path):
+def test_the_database_is_for_its_owner_only(run, missing):
     run("init")
-    assert stat.S_IMODE((tmp_path / "blog.db").stat().st_mode) == 0o600
+    assert stat.S_IMODE(missing.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("command", ["keys list", "keys create new", "keys revoke old", "import ."])
-def test_commands_on_a_database_that_is_not_there_do_not_make_one(run, tmp_path, command):
-    status, output, error = run(*command.split())
+@pytest.mark.parametrize("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts"])
+def test_commands_on_a_database_that_is_not_there_create_none(run, missing, command):
     hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
-    assert (status, output, error) == (1, "", f"there is no database {tmp_path / 'blog.db'}: {hint}")
-    assert list(tmp_path.iterdir()) == []
+    assert run(*command.split()) == (1, "", f"there is no database {missing}: {hint}")
+    assert list(missing.parent.iterdir()) == []
 
 
-def test_an_empty_database_is_set_up_only_by_init(run, tmp_path):
-    path = tmp_path / "blog.db"
-    path.touch()
-    error = f"cannot use the database {path}: it is empty; run blogapi init to set it up"
+def test_an_empty_database_is_set_up_only_by_init(run, missing):
+    missing.touch()
+    error = f"cannot use the database {missing}: it is empty; run blogapi init to set it up"
     assert run("keys", "list") == (1, "", error)
-    assert path.stat().st_size == 0
+    assert missing.stat().st_size == 0
 
 
-def test_a_missing_database_is_named_with_its_folder(run, tmp_path, monkeypatch):
+def test_a_missing_database_is_named_with_its_folder(run, missing, monkeypatch):
     monkeypatch.delenv("BLOGAPI_DATABASE")
-    monkeypatch.chdir(tmp_path)
-    assert run("keys", "list")[2].startswith(f"there is no database {tmp_path / 'blog.db'}: ")
+    monkeypatch.chdir(missing.parent)
+    assert run("keys", "list")[2].startswith(f"there is no database {missing}: ")
 
 
 def test_a_typo_in_a_setting_ends_the_command_line_too(run, monkeypatch):
     monkeypatch.setenv("BLOGAPI_DATABSE", "other.db")
-    assert run("keys", "list") == (
-        1,
-        "",
-        "BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?",
-    )
+    assert run("keys", "list") == (1, "", "BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?")
 
 
-def test_a_first_key_is_not_created_if_the_port_is_taken(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+@pytest.mark.parametrize("with_options", [False, True])
+def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path, with_options):
+    with socket.create_server(("127.0.0.2", 0)) as taken:
         port = taken.getsockname()[1]
-        environ = os.environ | {"PORT": str(port)}
-        ended = subprocess.run(
-            [BIN / "blogapi", "serve"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=20
-        )
-    reason = f"cannot listen on 127.0.0.1 port {port}: Address already in use; set HOST or PORT"
+        options = ["--host", "127.0.0.2", "--port", str(port)] if with_options else []
+        environ = os.environ | ({} if with_options else {"HOST": "127.0.0.2", "PORT": str(port)})
+        command = [BIN / "blogapi", "serve", *options]
+        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=20)
+    reason = f"cannot listen on 127.0.0.2 port {port}: Address already in use; set HOST or PORT"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"blogapi: {reason}\n")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
-    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "nowhere" / "blog.db"))
-    monkeypatch.setattr("sys.argv", ["blogapi", "init"])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
     path = tmp_path / "nowhere" / "blog.db"
-    assert exit_.value.code == f"blogapi: cannot set up the database {path}: its folder is missing"
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
+    monkeypatch.setattr("sys.argv", ["blogapi", "init"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == f"blogapi: cannot set up the database {path}: its folder is missing"
 
 
-def test_commands_for_keys_import_neither_flask_nor_parsers():
-    code = "import sys, blogapi.cli.commands; print(*{'flask', 'bs4', 'yaml', 'gevent', 'urllib3'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], env=unmeasured(), capture_output=True, text=True).stdout == "\n"
-
-
-def test_commands_for_files_import_neither_flask_nor_gevent():
-    code = "import sys, blogapi.cli.transfer; print(*{'flask', 'werkzeug', 'gevent'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], env=unmeasured(), capture_output=True, text=True).stdout == "\n"
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("commands", ["flask", "bs4", "yaml", "gevent", "urllib3"]),
+        ("transfer", ["flask", "werkzeug", "gevent"]),
+    ],
+)
+def test_commands_import_only_what_they_need(module, unwanted):
+    code = f"import sys, blogapi.cli.{module}; print(*set({unwanted}) & set(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", code], env=unmeasured(), capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("\n", "")

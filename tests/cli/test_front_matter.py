@@ -55,7 +55,7 @@ def original(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_each_name_keeps_its_value_and_a_second_import_changes_nothing(run, storage, tmp_path, file):
+def test_each_name_of_front_matter_keeps_its_value_and_a_second_import_changes_nothing(run, storage, tmp_path, file):
     assert run("import", "--no-images", file)[1][0].startswith("made 1,")
     before = stored(storage)
     (slug,) = before

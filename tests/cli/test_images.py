@@ -17,23 +17,21 @@ def add(storage):
     """Write an image that was uploaded some days ago."""
 
     def add(number, days=2):
-        image = StoredImage(
-            f"{number:032x}", f"{storage.now}_{number}", f"{number}.jpg", "image/jpeg", len(CONTENT), 1, 1, ""
-        )
+        upload, name = f"{storage.now}_{number}", f"{number}.jpg"
+        image = StoredImage(f"{number:032x}", upload, name, "image/jpeg", len(CONTENT), 1, 1, "")
         for part in range(2):
             begin = part * images.PART_BYTES
-            storage.write(images.add_part, image.upload, part, CONTENT[begin : begin + images.PART_BYTES])
+            storage.write(images.add_part, upload, part, CONTENT[begin : begin + images.PART_BYTES])
         storage.write(images.add, image)
         created_at = earlier(storage.now, timedelta(days=days))
-        storage.write(
-            lambda tx: tx.execute(images.Image.update(created_at=created_at).where(images.Image.id == image.id))
-        )
-        return f"{image.id}     262,145  {created_at}  {number}.jpg"
+        made_older = images.Image.update(created_at=created_at).where(images.Image.id == image.id)
+        storage.write(lambda tx: tx.execute(made_older))
+        return f"{image.id}     262,145  {created_at}  {name}"
 
     return add
 
 
-def test_they_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
+def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
     used, unused, new = add(1, days=3), add(2), add(3, days=0)
     storage.write(posts.add, {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}, "")
     assert run("images") == (0, [new, unused, used], [])
@@ -43,13 +41,13 @@ def test_they_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(ru
     assert images.total_bytes(storage) == 2 * len(CONTENT)
 
 
-def test_only_unused_ones_can_be_deleted(run, add):
+def test_only_unused_images_can_be_deleted(run, add):
     add(1)
     status, output, error = run("images", "--delete")
     assert (status, output, error[-1]) == (2, [], "Error: --delete needs --unused")
 
 
-def test_a_backup_and_a_copy_have_them(run, add, tmp_path):
+def test_a_backup_and_a_copy_contain_images(run, add, tmp_path):
     add(1)
     for command in ("backup", "copy"):
         path = tmp_path / f"{command}.db"

@@ -10,9 +10,8 @@ from blogapi.storage import posts
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import stored
-from tests.service import eventually
 
-NOTHING = "changed back 0, restored 0, deleted 0, left 10"
+NOTHING = "changed back 0, restored 0, deleted 0, left 0"
 HOUR = 3600
 NOW = time.time()
 SINCE = rfc3339(NOW - 2 * HOUR)
@@ -77,45 +76,11 @@ def test_without_a_key_all_is_undone_and_a_second_time_nothing(run, at, accident
     status, output, _ = run("undo", "--since", SINCE)
     assert (status, output[-1]) == (0, "changed back 2, restored 1, deleted 1, left 0")
     assert words(at(0)) == accident
-    assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING.replace("10", "0")])
-
-
-def listed(service):
-    """All posts by their ids, but for when they were updated."""
-    _, _, found = service.request("GET", "/v1/posts?limit=1000")
-    return {post["id"]: {name: value for name, value in post.items() if name != "updated_at"} for post in found}
-
-
-def test_a_loop_that_overwrote_and_deleted_posts_is_undone_beside_the_server(service, tmp_path):
-    for number in range(300):
-        (tmp_path / f"post-{number}.md").write_text(f"---\ntags: [a, b]\nstatus: published\n---\n\nWords {number}.\n")
-    assert service.blogapi("import", tmp_path).returncode == 0
-    before = listed(service)
-    ids = list(before)
-    imported = int(time.time())
-    eventually(lambda: time.time() > imported + 1)  # times have whole seconds
-    since = rfc3339(time.time())
-    loop = f"Bearer {service.blogapi('keys', 'create', 'loop').stdout.strip()}"
-    for post_id in ids[:200]:
-        service.request("PATCH", f"/v1/posts/{post_id}", {"content": "$f", "tags": []}, Authorization=loop)
-    for post_id in ids[200:250]:
-        service.request("DELETE", f"/v1/posts/{post_id}", Authorization=loop)
-    for post_id in ids[:10]:
-        service.request("PATCH", f"/v1/posts/{post_id}", {"title": "Edited"})
-    edited = {post_id: post for post_id, post in listed(service).items() if post_id in ids[:10]}
-    done = service.blogapi("undo", "--since", since, "--key", "loop")
-    *lines, summary = done.stdout.splitlines()
-    assert (done.returncode, summary) == (1, "changed back 190, restored 50, deleted 0, left 10")
-    left = [line for line in lines if "left" in line]
-    assert sorted(left) == sorted(
-        f"{name} “{before[name]['title']}”: left, tests changed it since" for name in ids[:10]
-    )
-    assert listed(service) == before | edited
-    assert service.blogapi("undo", "--since", since, "--key", "loop").stdout.splitlines() == [*left, NOTHING]
+    assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
 
 
 @pytest.mark.parametrize("since", ["yesterday", "", "2026-13-01"])
-def test_a_time_must_be_one(run, since):
+def test_a_time_that_is_none_is_refused(run, since):
     status, output, error = run("undo", "--since", since)
     hint = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--since': {hint}")
@@ -129,7 +94,7 @@ def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--key': {hint}")
     assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset variable of the shell
     for name in ("laptop", "settings", "import", "undo"):
-        assert run("undo", "--since", SINCE, "--key", name) == (0, [NOTHING.replace("10", "0")], [])
+        assert run("undo", "--since", SINCE, "--key", name) == (0, [NOTHING], [])
 
 
 def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):

@@ -40,11 +40,8 @@ DRAFT = {"title": "Crème caramel", "content": "Not yet.", "tags": ["Secret"]}
 def shell(block, folder, environ):
     """Run a block in a shell, with the Python of the tests; return what it printed."""
     environ = environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
-    block = block.replace("site/bin/python", sys.executable)
-    ended = subprocess.run(
-        ["bash", "-euc", block], cwd=folder, env=environ, stdout=subprocess.PIPE, text=True, check=True, timeout=30
-    )
-    return ended.stdout
+    command = ["bash", "-euc", block.replace("site/bin/python", sys.executable)]
+    return subprocess.check_output(command, cwd=folder, env=environ, text=True, timeout=30)
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):

@@ -45,23 +45,20 @@ def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed,
     port = free_port()
     environ = {"PATH": os.environ["PATH"], "PORT": str(port)}
     log = tmp_path / "log"
+    command = [installed / "blogapi", "serve"]
     with log.open("w") as file:
-        server = subprocess.Popen(
-            [installed / "blogapi", "serve"], cwd=tmp_path, env=environ, stdout=file, stderr=subprocess.STDOUT
-        )
+        server = subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=file, stderr=subprocess.STDOUT)
+
+    def get(path, *options):
+        curl = ["curl", "--silent", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "1", *options]
+        ended = subprocess.run([*curl, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, timeout=30)
+        return ended.stdout
+
     try:
-        curl = ["curl", "--silent", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "1"]
-        address = f"http://127.0.0.1:{port}"
-        health = subprocess.run([*curl, f"{address}/healthz"], capture_output=True, text=True, timeout=30)
-        assert health.stdout == '{"status":"ok"}\n', log.read_text()
+        assert get("/healthz") == '{"status":"ok"}\n', log.read_text()
         key = re.search(r"blog_[A-Za-z0-9_-]{43}", log.read_text())[0]
-        authorization = ["--header", f"Authorization: Bearer {key}"]
-        posts = subprocess.run(
-            [*curl, *authorization, f"{address}/v1/posts"], capture_output=True, text=True, timeout=9
-        )
-        assert posts.stdout == "[]\n"
-        page = subprocess.run([*curl, f"{address}/docs"], capture_output=True, text=True, timeout=9)
-        assert "swagger" in page.stdout
+        assert get("/v1/posts", "--header", f"Authorization: Bearer {key}") == "[]\n"
+        assert "swagger" in get("/docs")
     finally:
         server.terminate()
         assert server.wait(10) == 0

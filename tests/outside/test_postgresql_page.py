@@ -41,14 +41,13 @@ def shell(page_server, tmp_path):
     def start(script):
         script = script.replace("@db.example.org/", f"@127.0.0.1:{page_server.port}/")
         script = re.sub(r"\b(\w+\.(?:db|sql))", rf"{tmp_path}/\1", script)
-        return subprocess.Popen(
-            ["bash", "-euc", script], cwd=CHECKOUT, env=environ, stdout=PIPE, stderr=STDOUT, text=True
-        )
+        command = ["bash", "-euc", script]
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environ, stdout=PIPE, stderr=STDOUT, text=True)
 
     return start
 
 
-def test_setting_it_up_works(shell):
+def test_the_block_on_setting_it_up_works(shell):
     *_, serve = SET_UP.splitlines()
     process = shell(SET_UP.replace(serve, f"export {serve.replace(' ', '; exec ', 1)}"))
     lines = []
@@ -60,7 +59,7 @@ def test_setting_it_up_works(shell):
     assert process.returncode == 0
 
 
-def test_moving_and_backups_work(shell, page_server, tmp_path):
+def test_the_blocks_on_moving_and_backups_work(shell, page_server, tmp_path):
     def run(script):
         process = shell(script)
         output, _ = process.communicate(timeout=30)

@@ -77,21 +77,10 @@ TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
 @pytest.fixture
 def running(tmp_path):
     """`make run`, as the README says it; gives what it printed and the environment for other commands."""
-    port = free_port()
-    environ = os.environ | {
-        "PORT": str(port),
-        "BLOGAPI_DATABASE": str(tmp_path / "blog.db"),
-        "BLOGAPI_WEBHOOK_PRIVATE": "true",
-    }
-    process = subprocess.Popen(
-        MAKE_RUN.split(),
-        cwd=CHECKOUT,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    settings = {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
+    environ = os.environ | settings | {"PORT": str(free_port())}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(MAKE_RUN.split(), cwd=CHECKOUT, env=environ, start_new_session=True, **pipes)
     output = ""
     while "Booting worker" not in output:
         line = process.stdout.readline()
@@ -118,127 +107,126 @@ def home(tmp_path):
     return home
 
 
+@pytest.fixture
+def sh(running, key):
+    """Run a block in a shell beside the service, with its first key or another; return what it printed."""
+    return lambda block, key=key, **variables: shell(block, running[1] | variables, key)
+
+
 def shell(block, environ, key):
     """Run a block in a shell; return what it printed."""
     script = block.replace("127.0.0.1:8000", f"127.0.0.1:{environ['PORT']}").replace("blog_…", key)
-    script = f"set -eu\nKEY={key}\n{script}".replace(
-        "curl ", "curl --silent --show-error --retry-connrefused --retry 9 "
-    )
-    ended = subprocess.run(
-        ["bash", "-c", script], cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60
-    )
+    script = script.replace("curl ", "curl --silent --show-error --retry-connrefused --retry 9 ")
+    command = ["bash", "-c", f"set -eu\nKEY={key}\n{script}"]
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
-def test_the_readme_on_posts_works(running, key):
-    _, environ = running
+def test_the_readme_on_posts_works(sh):
     example = json.loads(CREATED)
-    created = json.loads(shell(CREATE, environ, key))
+    created = json.loads(sh(CREATE))
     assert list(created) == list(example)
     assert created | TIMES == example | TIMES
-    assert shell(LISTING, environ, key) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
-    assert json.loads(shell(BY_DATE, environ, key)) == [
+    assert sh(LISTING) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
+    assert json.loads(sh(BY_DATE)) == [
         {name: created[name] for name in ("id", "title", "status", "slug", "published_at")}
     ]
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
-    post = json.loads(shell(SEND, environ, key))
+    post = json.loads(sh(SEND))
     assert (post["id"], post["slug"], post["status"], post["content"]) == ("2", "sourdough", "draft", content)
-    assert json.loads(shell(FIND, environ, key)) == [post]
-    file = shell(GET, environ, key)
+    assert json.loads(sh(FIND)) == [post]
+    file = sh(GET)
     assert file.startswith("---\ntitle: ")
     assert file.endswith(f"---\n\n{content}")
     files = [f"tests/articles/{name}.md" for name in ("backups", "sourdough", "tagebuch")]
     statuses = dict.fromkeys(files, "201") | {files[1]: "200"}
     for expected in (statuses, dict.fromkeys(files, "200")):
-        assert shell(SEND_ALL, environ, key).splitlines() == [f"{expected[name]} {name}" for name in files]
-    listed = json.loads(shell(LISTING.splitlines()[0], environ, key))
+        assert sh(SEND_ALL).splitlines() == [f"{expected[name]} {name}" for name in files]
+    listed = json.loads(sh(LISTING.splitlines()[0]))
     assert [each["slug"] for each in listed] == ["tagebuch", "backups", "sourdough", "hello"]
     assert listed[2:] == [post, created]
 
 
-def test_the_reference_works(running, key):
-    _, environ = running
-    created = json.loads(shell(CREATE, environ, key))
-    shell(SEND, environ, key)
-    changed = json.loads(shell(CHANGE, environ, key))
+def test_the_reference_works(sh):
+    created = json.loads(sh(CREATE))
+    sh(SEND)
+    changed = json.loads(sh(CHANGE))
     assert changed | TIMES == created | {"title": "Hello again", "excerpt": "A greeting."} | TIMES
-    post = json.loads(shell(SCHEDULE, environ, key))
+    post = json.loads(sh(SCHEDULE))
     assert (post["status"], post["published_at"]) == ("scheduled", "2099-01-01T07:00:00Z")
-    noted = shell(ONCE, environ, key)
-    assert shell(ONCE, environ, key) == noted
-    assert shell(TAGS, environ, key) == '[{"name":"News","posts":1}]\n{"name":"What is new?","posts":1}\n'
-    assert shell(DELETE, environ, key) == ""
-    assert json.loads(shell(LISTING.splitlines()[0], environ, key)) == [json.loads(noted), post]
+    noted = sh(ONCE)
+    assert sh(ONCE) == noted
+    assert sh(TAGS) == '[{"name":"News","posts":1}]\n{"name":"What is new?","posts":1}\n'
+    assert sh(DELETE) == ""
+    assert json.loads(sh(LISTING.splitlines()[0])) == [json.loads(noted), post]
 
 
-def test_the_readme_on_mistakes_works(running, key):
-    _, environ = running
-    created = json.loads(shell(CREATE, environ, key))
-    shell(CHANGE, environ, key)
+def test_the_readme_on_mistakes_works(sh):
+    created = json.loads(sh(CREATE))
+    sh(CHANGE)
     (listing, restore), (trash, bring_back) = REVISIONS.splitlines(), TRASH.splitlines()
-    (revision,) = json.loads(shell(listing, environ, key))
+    (revision,) = json.loads(sh(listing))
     number = f"/revisions/{revision['revision']}"
     for command in (restore, PUT_BACK):
-        restored = shell(command.replace("/revisions/12", number), environ, key)
+        restored = sh(command.replace("/revisions/12", number))
         assert json.loads(restored) | TIMES == created | TIMES
-        changed = json.loads(shell(CHANGE, environ, key))
+        changed = json.loads(sh(CHANGE))
 
     dry_run, undo = UNDO.splitlines()
-    assert "Hello" in shell(dry_run, environ, key)
-    shell(DELETE, environ, key)
-    assert [each["post"]["id"] for each in json.loads(shell(trash, environ, key))] == ["1"]
-    assert json.loads(shell(bring_back, environ, key)) | TIMES == changed | TIMES
-    assert "Hello" in shell(undo, environ, key)
-    assert [each["post"]["id"] for each in json.loads(shell(trash, environ, key))] == ["1"]
-    shell(bring_back, environ, key)
-    shell(FOR_GOOD, environ, key)
-    assert shell(trash, environ, key) == "[]\n"
+    assert "Hello" in sh(dry_run)
+    sh(DELETE)
+    assert [each["post"]["id"] for each in json.loads(sh(trash))] == ["1"]
+    assert json.loads(sh(bring_back)) | TIMES == changed | TIMES
+    assert "Hello" in sh(undo)
+    assert [each["post"]["id"] for each in json.loads(sh(trash))] == ["1"]
+    sh(bring_back)
+    sh(FOR_GOOD)
+    assert sh(trash) == "[]\n"
 
 
-def test_the_readme_on_keys_and_the_owners_page_works(running, key):
-    _, environ = running
-    shell(SEND_ALL, environ, key)  # drafts
-    shell(SCHEDULE, environ, key)
-    made, *table, renewed = shell(KEYS, environ, key).splitlines()
+def test_the_readme_on_keys_and_the_owners_page_works(running, sh, key):
+    sh(SEND_ALL)  # drafts
+    sh(SCHEDULE)
+    made, *table, renewed = sh(KEYS).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
-    read_only, published_only = shell(LESS, environ, key).split()
-    listed = shell(LISTING.splitlines()[0], environ, key)
+    read_only, published_only = sh(LESS).split()
+    listed = sh(LISTING.splitlines()[0])
     assert [post["status"] for post in json.loads(listed)] == ["draft", "scheduled", "draft"]
-    assert shell(LISTING.splitlines()[0], environ, read_only) == listed
-    assert shell(LISTING, environ, published_only) == "[]\n" * 2
+    assert sh(LISTING.splitlines()[0], read_only) == listed
+    assert sh(LISTING, published_only) == "[]\n" * 2
 
-    link = shell(SETTINGS, environ, key)
-    assert re.fullmatch(rf"http://127\.0\.0\.1:{environ['PORT']}/settings/open\?link=blog_link_[A-Za-z0-9_-]+\n", link)
+    link = sh(SETTINGS)
+    address = rf"http://127\.0\.0\.1:{running[1]['PORT']}/settings/open"
+    assert re.fullmatch(rf"{address}\?link=blog_link_[A-Za-z0-9_-]+\n", link)
 
 
-def test_the_readme_on_importing_and_exporting_works(running, home):
-    environ = running[1] | {"HOME": str(home)}
-    first = int(
-        re.search(r"^made (\d+), changed 0, unchanged 0, refused 0$", shell(IMPORT, environ, ""), re.MULTILINE)[1]
-    )
-    summaries = [line for line in shell(MOVE, environ, "").splitlines() if line.startswith("made ")]
+def test_the_readme_on_importing_and_exporting_works(sh, home):
+    def run(block):
+        return sh(block, HOME=str(home))
+
+    first = int(re.search(r"^made (\d+), changed 0, unchanged 0, refused 0$", run(IMPORT), re.MULTILINE)[1])
+    summaries = [line for line in run(MOVE).splitlines() if line.startswith("made ")]
     pattern = r"made (\d+), changed 0, unchanged \d+, refused 0"
     created = [first, *(int(re.fullmatch(pattern, line)[1]) for line in summaries)]
     assert len(created) == 9
     assert all(created)
-    assert set(re.findall(r": would be (\w+): ", shell(DRY_RUN, environ, ""), re.MULTILINE)) == {"unchanged"}
-    assert shell(LEAVE, environ, "") == f"written {sum(created)}, unchanged 0, deleted 0\n"
+    assert set(re.findall(r": would be (\w+): ", run(DRY_RUN))) == {"unchanged"}
+    assert run(LEAVE) == f"written {sum(created)}, unchanged 0, deleted 0\n"
     assert len(list((home / "posts").glob("*.md"))) == sum(created)
 
 
-def test_the_pages_on_webhooks_work(running, key, tmp_path):
-    _, environ = running
+def test_the_pages_on_webhooks_work(sh, tmp_path):
     check = {}
     exec(IS_GENUINE, check)
     with Receiver() as receiver:
-        webhook = json.loads(shell(SUBSCRIBE.replace("https://example.org/hook", receiver.url), environ, key))
+        webhook = json.loads(sh(SUBSCRIBE.replace("https://example.org/hook", receiver.url)))
         ping, deliveries = PING.splitlines()
-        pinged = json.loads(shell(ping, environ, key))
-        eventually(lambda: json.loads(shell(deliveries, environ, key))[0]["state"] == "delivered")
-        shell(CREATE, environ, key)
+        pinged = json.loads(sh(ping))
+        eventually(lambda: json.loads(sh(deliveries))[0]["state"] == "delivered")
+        sh(CREATE)
         eventually(lambda: len(receiver.messages) == 2)
     assert pinged["id"] == receiver.messages[0].id
     assert receiver.types == ["ping", "post.published"]
@@ -246,19 +234,14 @@ def test_the_pages_on_webhooks_work(running, key, tmp_path):
         assert check["is_genuine"](webhook["secret"], message.headers, message.body)
         assert not check["is_genuine"](webhook["secret"], message.headers, message.body + b" ")
         (tmp_path / "body.json").write_bytes(message.body)
-        variables = {
-            "SECRET": webhook["secret"],
-            "WEBHOOK_ID": message.id,
-            "WEBHOOK_TIMESTAMP": message.headers["webhook-timestamp"],
-        }
-        printed = shell(OPENSSL.replace("body.json", str(tmp_path / "body.json")), environ | variables, key)
-        assert printed == message.headers["webhook-signature"]
+        variables = {"WEBHOOK_ID": message.id, "WEBHOOK_TIMESTAMP": message.headers["webhook-timestamp"]}
+        block = OPENSSL.replace("body.json", str(tmp_path / "body.json"))
+        assert sh(block, SECRET=webhook["secret"], **variables) == message.headers["webhook-signature"]
 
 
-def test_the_curl_line_that_the_service_prints_can_be_pasted(running):
-    output, environ = running
-    line = re.search(r"^ +(curl .*)$", output, re.MULTILINE)[1]
-    post = json.loads(shell(line, environ, "unused"))
+def test_the_curl_line_that_the_service_prints_can_be_pasted(running, sh):
+    line = re.search(r"^ +(curl .*)$", running[0], re.MULTILINE)[1]
+    post = json.loads(sh(line, "unused"))
     assert (post["id"], post["title"], post["status"]) == ("1", "Hello", "published")
 
 
@@ -285,21 +268,18 @@ def test_three_articles_are_created_listed_and_deleted(tmp_path):
         assert listed("") == []
 
 
-def test_the_pages_on_health_metrics_and_backups_work(running, key, tmp_path):
-    _, environ = running
-    shell(SEND, environ, key)
-    assert shell(HEALTH, environ, key) == '{"status":"ok"}\n'
-    assert "WRONG" not in shell(DOCTOR, environ, key)
+def test_the_pages_on_health_metrics_and_backups_work(sh, key, tmp_path):
+    sh(SEND)
+    assert sh(HEALTH) == '{"status":"ok"}\n'
+    assert "WRONG" not in sh(DOCTOR)
 
     (job,) = yaml.safe_load(SCRAPE.replace("blog_…", key))["scrape_configs"]
     (target,) = job["static_configs"][0]["targets"]
-    metrics = shell(
-        f'curl -f http://{target}/metrics --oauth2-bearer "{job["authorization"]["credentials"]}"', environ, ""
-    )
+    metrics = sh(f'curl -f http://{target}/metrics --oauth2-bearer "{job["authorization"]["credentials"]}"', "")
     assert 'blogapi_requests_total{operation="put_post",status="201"} 1.0' in metrics
 
     backup = BACKUP.replace('"blog-', f'"{tmp_path}/blog-')
-    assert shell(backup, environ, key) == ""
+    assert sh(backup) == ""
     (copy,) = tmp_path.glob("blog-*.db")
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT slug FROM post").fetchall() == [("sourdough",)]
@@ -309,9 +289,10 @@ def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
     (tmp_path / "env").write_text(f"BLOGAPI_DATABASE={tmp_path}/blog.db\nPORT=1234\n")
     block = WRAPPER.replace("/usr/local/bin", str(tmp_path)).replace("/etc/blogapi.env", str(tmp_path / "env"))
     block = block.replace("runuser -u blogapi -- /opt/blogapi", f"env {CHECKOUT}")
-    shell(block, {"PATH": os.environ["PATH"], "PORT": ""}, "")
+    environ = {"PATH": os.environ["PATH"], "PORT": ""}
+    shell(block, environ, "")
     for command in ("init", "keys create laptop", "keys list"):
-        printed = shell(f"{tmp_path}/blogapi {command}", {"PATH": os.environ["PATH"], "PORT": ""}, "")
+        printed = shell(f"{tmp_path}/blogapi {command}", environ, "")
     assert [line.split()[0] for line in printed.splitlines()] == ["NAME", "first", "laptop"]
 
 
@@ -320,26 +301,25 @@ def test_every_block_is_run(page):
     assert page.forgotten == []
 
 
-def test_posts_are_sent_by_micropub(running, key, tmp_path):
-    port, environ = running[1]["PORT"], running[1]
+def test_posts_are_sent_by_micropub(running, sh, tmp_path):
+    port = running[1]["PORT"]
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
-    words, photo = shell(NOTES.replace("@loaf", f"@{tmp_path}/loaf"), environ, key).splitlines()
+    words, photo = sh(NOTES.replace("@loaf", f"@{tmp_path}/loaf")).splitlines()
     (described,) = MICROPUB.take("Shortcuts and curl", "json")
     assert json.loads(words) == json.loads(described.replace("8000", port))
-    post = json.loads(shell(f"curl {json.loads(photo)['url']} --oauth2-bearer $KEY", environ, key))
+    post = json.loads(sh(f"curl {json.loads(photo)['url']} --oauth2-bearer $KEY"))
     assert re.fullmatch(rf"Bread\n\n!\[\]\(http://127\.0\.0\.1:{port}/images/\w+\.jpg\)\n", post["content"])
 
 
-def test_an_image_is_uploaded(running, key, tmp_path):
-    _, environ = running
+def test_an_image_is_uploaded(sh, tmp_path):
     photo = tmp_path / "loaf.jpg"
     photo.write_bytes(jpeg())
     answers = [
-        shell(block.replace("@loaf", f"@{tmp_path}/loaf").replace("-T loaf", f"-T {tmp_path}/loaf"), environ, key)
+        sh(block.replace("@loaf", f"@{tmp_path}/loaf").replace("-T loaf", f"-T {tmp_path}/loaf"))
         for block in (UPLOAD, *UPLOADS)
     ]
     assert len(set(answers)) == 1
     image = json.loads(answers[0])
     (described,) = map(json.loads, IMAGES.take("Images", "json"))
     assert (list(image), image["name"]) == (list(described), "loaf.jpg")
-    assert shell(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}", environ, key) == str(image["bytes"])
+    assert sh(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}") == str(image["bytes"])

@@ -1,5 +1,6 @@
-"""Several services on one database of PostgreSQL."""
+"""Services on one database of PostgreSQL, and many connections to a service."""
 
+import resource
 from contextlib import ExitStack
 
 import psycopg
@@ -30,3 +31,21 @@ def serve_together(url, tmp_path):
             return service
 
         yield start
+
+
+@pytest.fixture
+def opened():
+    """What a test leaves open, which is closed at its end."""
+    with ExitStack() as opened:
+        yield opened
+
+
+@pytest.fixture
+def many_files():
+    """Let this process, and those it starts, have as many files as they may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip("this machine does not allow a process 4,096 files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

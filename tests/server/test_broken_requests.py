@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import socket
 import threading
 
 import pytest
@@ -13,8 +14,8 @@ REQUEST = "POST /v1/posts HTTP/1.1"
 KEY = "Authorization: Bearer {key}"
 JSON = "Content-Type: application/json"
 HOST = "Host: a"
+BODY = b'{"title": "A", "content": "B"}'
 marks = itertools.count(1000)
-BODY = '{"title": "A", "content": "B"}'
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +24,38 @@ def server(tmp_path_factory):
         yield service
 
 
-def lines(server, mark):
-    """The lines of the log that came after the request with a mark."""
-    return re.findall(r"^20\S+Z 127.*", server.log.partition(mark)[2], re.MULTILINE)
+def head_of(*lines):
+    """The lines of a head as bytes."""
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def exchange(service, data):
+    """Send bytes and the end; return all that comes."""
+    with service.connect() as sock:
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: sock.recv(65536), b""))
+
+
+def statuses_of(received):
+    """Give the status of each answer; errors must have the Error body."""
+    while received:
+        head, _, received = received.partition(b"\r\n\r\n")
+        status = int(re.match(rb"HTTP/1\.1 (\d{3}) ", head)[1])
+        length = re.search(rb"^Content-Length: (\d+)\r?$", head, re.MULTILINE)
+        size = int(length[1]) if length else 0
+        body, received = received[:size], received[size:]
+        if status >= 400:
+            error = json.loads(body)
+            assert set(error) == {"error", "message"}
+            assert error["error"] == status
+            assert 0 < len(error["message"]) <= 500
+            assert error["message"].isprintable()
+        yield status
 
 
 def refused(server, data, end=False):
-    """Send a request that must be refused; return the answer."""
+    """Send a request that must be refused; return the status and the message."""
     mark = f"/healthz?{next(marks)}"
     server.request("GET", mark)
     status, headers, body = server.raw(data.replace(b"{key}", server.key.encode()), end)
@@ -41,127 +67,136 @@ def refused(server, data, end=False):
     assert set(body) == {"error", "message"}
     assert body["error"] == status
     assert server.request("GET", "/v1/posts")[2] == []
-    eventually(lambda: len(lines(server, mark)) == 2)
+    eventually(lambda: len(re.findall(r"^20\S+Z 127", server.log.partition(mark)[2], re.MULTILINE)) == 2)
     assert "Traceback" not in server.log
     return status, body["message"]
 
 
-LENGTH = "Content-Length: must be one whole number, and not together with Transfer-Encoding"
-CODING = "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"
-AUTHORITY = "Host: must be given once, a host and perhaps a port"
-FIELDS = "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"
-MALFORMED = "the header is not valid HTTP"
-LINE = "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"
+LENGTH = 400, "Content-Length: must be one whole number, and not together with Transfer-Encoding"
+CODING = 400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"
+OTHER_CODING = 501, "Transfer-Encoding: must be chunked or left out"
+AUTHORITY = 400, "Host: must be given once, a host and perhaps a port"
+FIELDS = 431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"
+LISTS = 431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all"
+MALFORMED = 400, "the header is not valid HTTP"
+METHOD = 400, "the method must have 3 to 20 upper-case letters"
+LINE = 400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"
 
 
-# the head of a request, the status and the message it gets
-MALFORMED_HEADS = [
-    ([REQUEST, HOST, "Content-Length: 30", "Transfer-Encoding: chunked"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: 30", "Content-Length: 30"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: 30, 30"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: -1"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: +1"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: 1e3"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: \xb2"], 400, LENGTH),
-    ([REQUEST, HOST, "Content-Length: " + "9" * 5000], 400, LENGTH),
-    ([REQUEST, HOST, "Transfer-Encoding: gzip"], 400, CODING),
-    ([REQUEST, HOST, "Transfer-Encoding: chunked, chunked"], 400, CODING),
-    (["POST /v1/posts HTTP/1.0", HOST, "Transfer-Encoding: chunked"], 400, CODING),
-    ([REQUEST, HOST, "Transfer-Encoding: x"], 501, "Transfer-Encoding: must be chunked or left out"),
-    ([REQUEST, HOST, "Transfer-Encoding: gzip, chunked"], 501, "Transfer-Encoding: must be chunked or left out"),
-    ([REQUEST, HOST, "Content-Type: a", "Content-Type: b"], 400, "Content-Type: must be given once"),
-    ([REQUEST, HOST, *[f"X: {'y' * 8000}"] * 9], 431, FIELDS),
-    (["GET /v1/posts?limit=1#&status=draft HTTP/1.1", HOST], 400, "the target must not have a fragment (#)"),
-    ([REQUEST, HOST, "Expect: x"], 417, "Expect: must be 100-continue"),
-    ([REQUEST], 400, AUTHORITY),
-    ([REQUEST, "Host:"], 400, AUTHORITY),
-    ([REQUEST, "Host: a b"], 400, AUTHORITY),
-    ([REQUEST, "Host: a/b"], 400, AUTHORITY),
-    ([REQUEST, "Host: a:x"], 400, AUTHORITY),
-    ([REQUEST, HOST, HOST], 400, AUTHORITY),
-    ([REQUEST, HOST, "No colon"], 400, MALFORMED),
-    ([REQUEST, HOST, "Space : a"], 400, MALFORMED),
-    ([REQUEST, HOST, "Nul: \0"], 400, MALFORMED),
-    ([REQUEST, HOST, "Folded: a", " b"], 400, MALFORMED),
-    ([REQUEST, HOST, "Bare: a\nb: c"], 400, MALFORMED),
-    ([REQUEST, HOST, *["X: y"] * 150], 431, FIELDS),
-    ([REQUEST, HOST, "X: " + "y" * 9000], 431, FIELDS),
-    (["GET /" + "x" * 9000 + " HTTP/1.1", HOST], 414, "the request line must have at most 8,190 bytes"),
-    (["get /v1/posts HTTP/1.1", HOST], 400, "the method must have 3 to 20 upper-case letters"),
-    (["GET /v1/posts HTTP/2.0", HOST], 400, "the HTTP version must be 1.0 or 1.1"),
-    (["GET /v1/posts", HOST], 400, LINE),
-    (["GET v1/posts HTTP/1.1", HOST], 400, LINE),
-    (["GET  HTTP/1.1", HOST], 400, LINE),
-    (["\x16\x03\x01\x02\x00\x01"], 400, LINE),
-    (["PRI * HTTP/2.0", "", "SM"], 400, LINE),
-]
+# the head of a request, and the status and the message it gets
+MALFORMED_HEADS = {
+    "a length and a coding": ([REQUEST, HOST, "Content-Length: 30", "Transfer-Encoding: chunked"], LENGTH),
+    "two lengths": ([REQUEST, HOST, "Content-Length: 30", "Content-Length: 30"], LENGTH),
+    "two lengths in one field": ([REQUEST, HOST, "Content-Length: 30, 30"], LENGTH),
+    "negative length": ([REQUEST, HOST, "Content-Length: -1"], LENGTH),
+    "length with a sign": ([REQUEST, HOST, "Content-Length: +1"], LENGTH),
+    "length with an exponent": ([REQUEST, HOST, "Content-Length: 1e3"], LENGTH),
+    "length in another script": ([REQUEST, HOST, "Content-Length: \xb2"], LENGTH),
+    "length of 5,000 digits": ([REQUEST, HOST, "Content-Length: " + "9" * 5000], LENGTH),
+    "gzip alone": ([REQUEST, HOST, "Transfer-Encoding: gzip"], CODING),
+    "chunked twice": ([REQUEST, HOST, "Transfer-Encoding: chunked, chunked"], CODING),
+    "chunked in HTTP/1.0": (["POST /v1/posts HTTP/1.0", HOST, "Transfer-Encoding: chunked"], CODING),
+    "unknown coding": ([REQUEST, HOST, "Transfer-Encoding: x"], OTHER_CODING),
+    "gzip and chunked": ([REQUEST, HOST, "Transfer-Encoding: gzip, chunked"], OTHER_CODING),
+    "two types": ([REQUEST, HOST, "Content-Type: a", "Content-Type: b"], (400, "Content-Type: must be given once")),
+    "unknown expectation": ([REQUEST, HOST, "Expect: x"], (417, "Expect: must be 100-continue")),
+    "no host": ([REQUEST], AUTHORITY),
+    "empty host": ([REQUEST, "Host:"], AUTHORITY),
+    "host with a space": ([REQUEST, "Host: a b"], AUTHORITY),
+    "host with a slash": ([REQUEST, "Host: a/b"], AUTHORITY),
+    "host with a port that is none": ([REQUEST, "Host: a:x"], AUTHORITY),
+    "two hosts": ([REQUEST, HOST, HOST], AUTHORITY),
+    "no colon": ([REQUEST, HOST, "No colon"], MALFORMED),
+    "space before the colon": ([REQUEST, HOST, "Space : a"], MALFORMED),
+    "NUL": ([REQUEST, HOST, "Nul: \0"], MALFORMED),
+    "folded field": ([REQUEST, HOST, "Folded: a", " b"], MALFORMED),
+    "bare line feed": ([REQUEST, HOST, "Bare: a\nb: c"], MALFORMED),
+    "too many fields": ([REQUEST, HOST, *["X: y"] * 150], FIELDS),
+    "too long field": ([REQUEST, HOST, "X: " + "y" * 9000], FIELDS),
+    "too long header": ([REQUEST, HOST, *[f"X: {'y' * 8000}"] * 9], FIELDS),
+    "too long lists": (["GET / HTTP/1.1", HOST, *["Accept: a" + " " * 8000 + "b"] * 7], LISTS),
+    "too long line": (
+        ["GET /" + "x" * 9000 + " HTTP/1.1", HOST],
+        (414, "the request line must have at most 8,190 bytes"),
+    ),
+    "fragment": (["GET /v1/posts?limit=1#&a=b HTTP/1.1", HOST], (400, "the target must not have a fragment (#)")),
+    "method in lower case": (["get /v1/posts HTTP/1.1", HOST], METHOD),
+    "method beyond ASCII": (["G\xc3\x84T /v1/posts HTTP/1.1", HOST], METHOD),
+    "version": (["GET /v1/posts HTTP/2.0", HOST], (400, "the HTTP version must be 1.0 or 1.1")),
+    "no version": (["GET /v1/posts", HOST], LINE),
+    "relative target": (["GET v1/posts HTTP/1.1", HOST], LINE),
+    "no target": (["GET  HTTP/1.1", HOST], LINE),
+    "TLS": (["\x16\x03\x01\x02\x00\x01"], LINE),
+    "HTTP/2": (["PRI * HTTP/2.0", "", "SM"], LINE),
+}
 
 
-@pytest.mark.parametrize(("head", "status", "message"), MALFORMED_HEADS)
-def test_a_malformed_header(server, head, status, message):
-    data = "\r\n".join([*head, "", ""]).encode("latin-1")
-    assert refused(server, data) == (status, message)
+@pytest.mark.parametrize(("head", "answer"), MALFORMED_HEADS.values(), ids=MALFORMED_HEADS)
+def test_a_malformed_header_is_refused(server, head, answer):
+    assert refused(server, head_of(*head)) == answer
 
 
 def test_tls_is_refused_without_waiting_for_more(server):
-    assert refused(server, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")[0] == 400
+    assert refused(server, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03") == LINE
 
 
-CHUNKED = "\r\n".join([REQUEST, HOST, KEY, JSON, "Transfer-Encoding: chunked", "", ""]).encode()
+CHUNKED = head_of(REQUEST, HOST, KEY, JSON, "Transfer-Encoding: chunked")
+CHUNK = b"1e\r\n" + BODY + b"\r\n"
+INVALID = 400, "body: invalid chunk, or too many chunks"
+INCOMPLETE = 400, "body: incomplete"
+TOO_LARGE = 413, "body: must be at most 4,194,304 bytes"
 
 
-# what comes after a head that says chunked, whether nothing more comes, the status and the message it gets
-BROKEN_CHUNKS = [
-    (b"x\r\n", False, 400, "body: invalid chunk, or too many chunks"),
-    (b"-1\r\n", False, 400, "body: invalid chunk, or too many chunks"),
-    (b"1e\r\n" + BODY.encode() + b"XX", False, 400, "body: invalid chunk, or too many chunks"),
-    (b"1e;a=\0\r\n", False, 400, "body: invalid chunk, or too many chunks"),
-    (b"1e\r\n" + BODY.encode() + b"\r\n", True, 400, "body: incomplete"),
-    (b"1e\r\n" + BODY.encode(), True, 400, "body: invalid chunk, or too many chunks"),
-    (b"ff\r\n" + BODY.encode(), True, 400, "body: incomplete"),
-    (b"1e\r\n" + BODY.encode() + b"\r\n0\r\n", True, 400, "body: invalid chunk, or too many chunks"),
-    (
-        b"1e\r\n" + BODY.encode() + b"\r\n0\r\nHost: a\r\n\r\n",
-        False,
-        400,
-        "body: invalid chunk, or too many chunks",
-    ),
-    (b"400001\r\n" + b" " * 0x400001 + b"\r\n0\r\n\r\n", False, 413, "body: must be at most 4,194,304 bytes"),
-    (b"10000\r\n" + b" " * 0x10000 + b"\r\n", True, 400, "body: incomplete"),
-]
+# what comes after a head that says chunked, whether nothing more comes, and the status and the message it gets
+BROKEN_CHUNKS = {
+    "size that is none": (b"x\r\n", False, INVALID),
+    "negative size": (b"-1\r\n", False, INVALID),
+    "longer than its size": (b"1e\r\n" + BODY + b"XX", False, INVALID),
+    "NUL in an extension": (b"1e;a=\0\r\n", False, INVALID),
+    "no last chunk": (CHUNK, True, INCOMPLETE),
+    "no end of a chunk": (CHUNK[:-2], True, INVALID),
+    "shorter than its size": (b"ff\r\n" + BODY, True, INCOMPLETE),
+    "no end of the trailer": (CHUNK + b"0\r\n", True, INVALID),
+    "Host in the trailer": (CHUNK + b"0\r\nHost: a\r\n\r\n", False, INVALID),
+    "large chunk that breaks off": (b"10000\r\n" + b" " * 0x10000 + b"\r\n", True, INCOMPLETE),
+    "4 MiB and a byte": (b"400001\r\n" + b" " * 0x400001 + b"\r\n0\r\n\r\n", False, TOO_LARGE),
+    "4 MiB and a byte announced": (b"400001\r\n", False, TOO_LARGE),
+    "4 MiB and a byte announced by two": (b"3fffff\r\n" + b" " * 0x3FFFFF + b"\r\n2\r\n", False, TOO_LARGE),
+}
 
 
-@pytest.mark.parametrize(("body", "end", "status", "message"), BROKEN_CHUNKS)
-def test_a_broken_chunked_body(server, body, end, status, message):
-    assert refused(server, CHUNKED + body, end) == (status, message)
+@pytest.mark.parametrize(("body", "end", "answer"), BROKEN_CHUNKS.values(), ids=BROKEN_CHUNKS)
+def test_a_broken_chunked_body_is_refused(server, body, end, answer):
+    assert refused(server, CHUNKED + body, end) == answer
 
 
-def test_many_small_chunks_leave_others_their_turn(tmp_path):
-    with Server(tmp_path / "blog.db") as server:
-        many_small_chunks(server)
-
-
-def many_small_chunks(server):
-    data = CHUNKED.replace(b"{key}", server.key.encode()) + b"1\r\n \r\n" * 1_500_000
+@pytest.mark.sqlite
+def test_many_small_chunks_leave_others_their_turn(service):
+    data = CHUNKED.replace(b"{key}", service.key.encode()) + b"1\r\n \r\n" * 1_500_000
     waits = []
-    with server.connect() as sock:
+    with service.connect() as sock:
         sender = threading.Thread(target=sock.sendall, args=(data,))
         sender.start()
         while sender.is_alive():
-            waits.append(server.wait("/healthz"))
+            waits.append(service.wait("/healthz"))
         sender.join()
-        assert read_answer(sock)[2]["message"] == "body: invalid chunk, or too many chunks"
+        assert read_answer(sock)[2]["message"] == INVALID[1]
     assert max(worked for _, worked in waits) < 0.1
 
 
-def test_a_header_that_is_broken_off(server):
+def test_a_header_that_breaks_off_is_refused(server):
     assert refused(server, b"GET /v1/posts HTTP/1.1\r\nHost:", end=True) == (400, "the header is incomplete")
+
+
+def test_a_body_shorter_than_announced_is_refused(server):
+    data = head_of(REQUEST, HOST, KEY, JSON, "Content-Length: 31") + BODY
+    assert refused(server, data, end=True) == (400, "body: shorter than its Content-Length")
 
 
 @pytest.mark.parametrize(
     "field", ["", "Host: a\r\nNo colon\r\n", "Host: a\r\nContent-Length: x\r\n", "X: y\r\n" * 150, "Nul: \0\r\n"]
 )
-def test_a_broken_head_request_has_no_body(server, field):
+def test_a_broken_head_request_gets_no_body(server, field):
     with server.connect() as sock:
         sock.sendall(f"HEAD /v1/posts HTTP/1.1\r\n{field}\r\n".encode())
         answer = sock.makefile("rb").read()
@@ -170,76 +205,56 @@ def test_a_broken_head_request_has_no_body(server, field):
 
 
 @pytest.mark.parametrize("fields", [["Connection: te, close"], ["Connection: x", "Connection: close"]])
-def test_a_client_that_wants_the_connection_to_end_has_it_ended(server, fields):
+def test_a_connection_is_closed_if_the_client_asks_for_that(server, fields):
     with server.connect() as sock:
         sock.sendall(server.head("GET /v1/posts HTTP/1.1", *fields))
         assert read_answer(sock)[1]["Connection"] == "close"
         assert sock.recv(1) == b""
 
 
-@pytest.mark.parametrize("head", ["GET /v1/posts HTTP/1.1\r\nHost: a\r\nConnection: close", "POST /v1/posts HTTP/1.0"])
+@pytest.mark.parametrize("head", [["GET /v1/posts HTTP/1.1", HOST, "Connection: close"], ["POST /v1/posts HTTP/1.0"]])
 def test_an_answer_arrives_despite_unread_input(server, head):
-    assert server.raw(f"{head}\r\n\r\n".encode() + b"GET /v1/posts HTTP/1.1\r\n\r\n" * 20_000)[0] == 401
+    assert server.raw(head_of(*head) + b"GET /v1/posts HTTP/1.1\r\n\r\n" * 20_000)[0] == 401
 
 
-def test_a_body_shorter_than_announced(server):
-    head = "\r\n".join([REQUEST, HOST, KEY, JSON, "Content-Length: 31", "", ""])
-    assert refused(server, f"{head}{BODY}".encode(), end=True) == (400, "body: shorter than its Content-Length")
-
-
-@pytest.mark.parametrize("key", [KEY, "X: y"])
+@pytest.mark.parametrize(("key", "status"), [(KEY, 413), ("X: y", 401)])
 @pytest.mark.parametrize("length", [4 * 2**20 + 1, 10**30])
-def test_an_answer_that_comes_before_the_body_was_read_arrives(server, key, length):
-    """Also if the client sends 16 MB before it reads an answer."""
-    head = "\r\n".join([REQUEST, HOST, key, JSON, f"Content-Length: {length}", "", ""])
-    status, _ = refused(server, head.encode() + b" " * min(length, 16_000_000))
-    assert status == (413 if key == KEY else 401)
+def test_an_answer_arrives_even_if_16_mb_are_sent_before_it_is_read(server, key, status, length):
+    head = head_of(REQUEST, HOST, key, JSON, f"Content-Length: {length}")
+    assert refused(server, head + b" " * min(length, 16_000_000))[0] == status
 
 
 @pytest.mark.parametrize("target", ["/v1/posts/" + "1" * 31, "/v1/posts/%00", "/%ff", "/v1/posts/../posts/1", "*"])
 def test_a_strange_target_is_404(server, target):
     method = "OPTIONS" if target == "*" else "DELETE"
-    status, message = refused(server, f"{method} {target} HTTP/1.1\r\nHost: a\r\n{KEY}\r\n\r\n".encode())
-    assert (status, message) == (404, "no such path")
+    assert refused(server, head_of(f"{method} {target} HTTP/1.1", HOST, KEY)) == (404, "no such path")
 
 
 # What is unusual and right
 
 
 def test_expect_100_continue_is_answered_when_the_body_is_wanted(server):
-    head = "\r\n".join([REQUEST, HOST, "{key}", JSON, f"Content-Length: {len(BODY)}", "Expect: 100-continue", "", ""])
+    fields = JSON, f"Content-Length: {len(BODY)}", "Expect: 100-continue"
     with server.connect() as sock:
-        sock.sendall(head.replace("{key}", f"Authorization: Bearer {server.key}").encode())
+        sock.sendall(server.head(REQUEST, *fields))
         assert sock.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        sock.sendall(BODY.encode())
+        sock.sendall(BODY)
         status, _, post = read_answer(sock)
     assert status == 201
-    with server.connect() as sock:
-        sock.sendall(head.replace("{key}", "X: y").encode())
-        assert read_answer(sock)[0] == 401
+    assert server.raw(head_of(REQUEST, HOST, *fields))[0] == 401
     server.request("DELETE", f"/v1/posts/{post['id']}")
 
 
 def test_a_chunked_body_is_taken(server):
     data = CHUNKED.replace(b"{key}", server.key.encode())
-    status, _, post = server.raw(data + b"1e;a=b\r\n" + BODY.encode() + b"\r\n0\r\nX-Sum: 1\r\n\r\n")
+    status, _, post = server.raw(data + b"1e;a=b\r\n" + BODY + b"\r\n0\r\nX-Sum: 1\r\n\r\n")
     assert status == 201
     server.request("DELETE", f"/v1/posts/{post['id']}")
 
 
 def test_pipelined_requests_are_answered_in_order(server):
-    with server.connect() as sock:
-        sock.sendall(b"".join(server.head(f"GET /v1/posts?limit={n} HTTP/1.1") for n in (1, 0, 1)))
-        file = sock.makefile("rb")
-        statuses = []
-        for _ in range(3):
-            statuses.append(int(file.readline().split()[1]))
-            length = 0
-            while (line := file.readline()) != b"\r\n":
-                if line.lower().startswith(b"content-length"):
-                    length = int(line.split(b":")[1])
-            json.loads(file.read(length))
-    assert statuses == [200, 400, 200]
+    requests = b"".join(server.head(f"GET /v1/posts?limit={n} HTTP/1.1") for n in (1, 0, 1))
+    assert list(statuses_of(exchange(server, requests))) == [200, 400, 200]
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
@@ -252,16 +267,15 @@ def test_http_1_0_needs_no_host(server):
     assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n")[0] == 200
 
 
-def test_a_target_in_raw_utf_8_is_understood_and_one_in_latin_1_is_told_what_would_be(server):
+def test_a_target_may_be_in_raw_utf_8_but_not_in_latin_1(server):
     server.request("POST", "/v1/posts", {"title": "A", "content": "b", "tags": ["größe"]})
     head = server.head("GET /v1/posts?tag=größe HTTP/1.1", "Connection: close")
     assert [post["tags"] for post in server.raw(head)[2]] == [["größe"]]
     message = "query: must be UTF-8, with or without percent-encoding"
     assert server.raw(head.decode().encode("latin-1"))[::2] == (400, {"error": 400, "message": message})
-    method = server.head("GÄT /v1/posts HTTP/1.1", "Connection: close")
-    assert server.raw(method)[2]["message"] == "the method must have 3 to 20 upper-case letters"
     deleted = server.head("DELETE /v1/tags/größe HTTP/1.1", "Connection: close")
     assert server.raw(deleted)[0] == 204
+    server.request("DELETE", "/v1/posts/by-slug/a")
 
 
 @pytest.mark.parametrize("path", ["/docs", "/v1/posts", "/openapi.json", "/x"])

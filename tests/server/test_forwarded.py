@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from blogapi.server.requests import client_address
-from tests.service import Server, eventually
+from tests.service import eventually
 
 TRUSTED = tuple(map(ip_network, ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")))
 CLIENT = "203.0.113.7"
@@ -53,20 +53,20 @@ def test_the_client_is_the_last_that_is_no_trusted_proxy(peer, forwarded_for, cl
 def logged(service, target, **headers):
     """Send a request; return the address that its line in the log has."""
     service.request("GET", target, **headers)
-    eventually(lambda: target in service.log)
+    eventually(lambda: f'"GET {target}"' in service.log)
     return next(line.split()[1] for line in service.log.splitlines() if target in line)
 
 
-def test_the_log_has_the_client_of_a_trusted_proxy(tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1") as service:
-        assert logged(service, "/v1/posts?a", X_Forwarded_For=f"198.51.100.1, {CLIENT}") == CLIENT
-        assert logged(service, "/v1/posts?b") == "127.0.0.1"
-        head = service.head("GET /v1/posts?c HTTP/1.1", f"X-Forwarded-For: {CLIENT}", "X-Forwarded-For: 127.0.0.2")
-        service.raw(head)
-        eventually(lambda: f'{CLIENT} tests "GET /v1/posts?c"' in service.log)
-        service.raw(b"GET /v1/posts?d HTTP/1.1\r\nHost: a b\r\nX-Forwarded-For: 203.0.113.8\r\n\r\n")
-        eventually(lambda: '203.0.113.8 - "GET /v1/posts?d" 400' in service.log)
+@pytest.mark.sqlite
+def test_the_log_has_the_client_of_a_trusted_proxy(serve):
+    service = serve(BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1")
+    assert logged(service, "/v1/posts?a", X_Forwarded_For=f"198.51.100.1, {CLIENT}") == CLIENT
+    assert logged(service, "/v1/posts?b") == "127.0.0.1"
+    service.raw(service.head("GET /v1/posts?c HTTP/1.1", f"X-Forwarded-For: {CLIENT}", "X-Forwarded-For: 127.0.0.2"))
+    eventually(lambda: f'{CLIENT} tests "GET /v1/posts?c"' in service.log)
+    service.raw(b"GET /v1/posts?d HTTP/1.1\r\nHost: a b\r\nX-Forwarded-For: 203.0.113.8\r\n\r\n")
+    eventually(lambda: '203.0.113.8 - "GET /v1/posts?d" 400' in service.log)
 
 
-def test_nobody_is_believed_who_is_not_named(service):
+def test_a_proxy_that_is_not_trusted_is_not_believed(service):
     assert logged(service, "/v1/posts?a", X_Forwarded_For=CLIENT) == "127.0.0.1"

@@ -1,7 +1,6 @@
 """Creations that arrive at the same time share commits."""
 
 import json
-import socket
 import struct
 
 import pytest
@@ -18,12 +17,12 @@ def commits(wal):
 
 
 @pytest.mark.sqlite
-def test_sixteen_creations_share_a_few_commits(service):
+def test_sixteen_creations_share_a_few_commits(service, opened):
     body = json.dumps({"title": "A", "content": "word " * 100}).encode()
-    head = f"POST /v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.key}\r\n"
-    request = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    connections = [socket.create_connection((service.host, service.port), 5) for _ in range(CONNECTIONS)]
-    wal = service.database.with_name(f"{service.database.name}-wal")
+    fields = "Content-Type: application/json", f"Content-Length: {len(body)}"
+    request = service.head("POST /v1/posts HTTP/1.1", *fields) + body
+    connections = [opened.enter_context(service.connect()) for _ in range(CONNECTIONS)]
+    wal = service.database.with_name("blog.db-wal")
     service.request("GET", "/v1/posts")  # The use of the key is written down.
     before = commits(wal)
     for _ in range(ROUNDS):
@@ -32,5 +31,3 @@ def test_sixteen_creations_share_a_few_commits(service):
         for connection in connections:
             assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
     assert commits(wal) - before <= ROUNDS * CONNECTIONS / 4
-    for connection in connections:
-        connection.close()

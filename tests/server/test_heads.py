@@ -8,28 +8,12 @@ from blogapi.server import requests
 from blogapi.server.requests import REMEMBERED, HttpRequest
 
 LINES = ("GET /v1/posts HTTP/1.1", "GET /v1/posts HTTP/1.0", "POST /v1/posts?a=%20b HTTP/1.1", "GET /é HTTP/1.1")
-STRANGE_LINES = (
-    "GET /a#b HTTP/1.1",
-    "get / HTTP/1.1",
-    "GET / HTTP/2.0",
-    "GET /\n HTTP/1.1",
-    "",
-    "CONNECT a:1 HTTP/1.1",
-)
+STRANGE_LINES = "GET /a#b HTTP/1.1", "get / HTTP/1.1", "GET / HTTP/2.0", "GET /\n HTTP/1.1", "", "CONNECT a:1 HTTP/1.1"
 FIELDS = ("Host: a", "Content-Length: 3", "Connection: close", "Connection: keep-alive", "Expect: 100-continue")
 STRANGE_FIELDS = (
     *("Content-Length: 03", "Content-Length: \xb2", "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked"),
-    *(
-        "Expect: x",
-        "Host: b c",
-        "Cookie: a=1",
-        "Cookie: b=2",
-        "Origin: https://a.example",
-        "A_b: c",
-        "No colon",
-        "A: \n",
-    ),
-    *(f"Accept: {'x' * 1100}", f"If-Match: {'x' * 1100}", "", "\tfolded"),
+    *("Expect: x", "Host: b c", "Cookie: a=1", "Cookie: b=2", "Origin: https://a.example", "A_b: c", "No colon"),
+    *(f"Accept: {'x' * 1100}", f"If-Match: {'x' * 1100}", "", "\tfolded", "A: \n"),
 )
 
 

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlencode
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.invariants import sound_posts
-from tests.server.test_broken_requests import BROKEN_CHUNKS, CHUNKED, MALFORMED_HEADS
+from tests.server.test_broken_requests import BROKEN_CHUNKS, CHUNKED, MALFORMED_HEADS, exchange, head_of, statuses_of
 from tests.web.test_fuzz import bodies, changes, ids, queries, texts, values, words
 
 pytestmark = pytest.mark.slow
@@ -88,8 +87,8 @@ RARE = [  # what takes ways that hardly anything else takes
 
 def thought_of(count):
     """Return what the fuzzers think of, and the broken requests."""
-    found = [*RARE, *("\r\n".join([*head, "", ""]).encode("latin-1") for head, _, _ in MALFORMED_HEADS)]
-    found += [CHUNKED + body for body, *_ in BROKEN_CHUNKS if len(body) < 100_000]
+    found = [*RARE, *(head_of(*head) for head, _ in MALFORMED_HEADS.values())]
+    found += [CHUNKED + body for body, *_ in BROKEN_CHUNKS.values() if len(body) < 100_000]
 
     @settings(max_examples=count, database=None)
     @given(requests)
@@ -134,41 +133,13 @@ def attack(service, corpus, number, count):
         data = corpus[turn] if turn < len(corpus) else spoilt(chance, corpus)
         data = data.replace(b"{key}", service.key.encode()).replace(b"{id}", post.encode())
         received = exchange(service, data)
-        found = list(answers(received))
+        found = list(statuses_of(received))
         assert found or not data.strip(b"\r\n"), data
         assert set(found) <= STATUSES, (data, received)
         statuses.update(found)
         for created in re.findall(rb"^Location: (/v1/posts/\d+)\r$", received, re.MULTILINE):
             service.request("DELETE", created.decode())
     return statuses, memory
-
-
-def exchange(service, data):
-    """Send bytes and the end; return all that comes."""
-    received = b""
-    with service.connect() as sock:
-        sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
-        while part := sock.recv(65536):
-            received += part
-    return received
-
-
-def answers(received):
-    """Give the status of each answer; errors must have the Error body."""
-    while received:
-        head, _, received = received.partition(b"\r\n\r\n")
-        status = int(re.match(rb"HTTP/1\.1 (\d{3}) ", head)[1])
-        length = re.search(rb"^Content-Length: (\d+)\r?$", head, re.MULTILINE)
-        size = int(length[1]) if length else 0
-        body, received = received[:size], received[size:]
-        if status >= 400:
-            error = json.loads(body)
-            assert set(error) == {"error", "message"}
-            assert error["error"] == status
-            assert 0 < len(error["message"]) <= 500
-            assert error["message"].isprintable()
-        yield status
 
 
 def test_hostile_requests_end_in_no_500_no_restart_and_no_more_memory(service, scale):

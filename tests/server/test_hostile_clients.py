@@ -4,10 +4,8 @@ import os
 import resource
 import signal
 import socket
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 
@@ -19,26 +17,23 @@ from tests.service import BIN, Server, eventually, read_answer
 pytestmark = pytest.mark.slow
 
 MAX_MEMORY = 250  # MB
-BODY = b'{"title": "A", "content": "B"}'
 JSON = "Content-Type: application/json"
+FIELDS = b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
+ENDLESS = b"GET / HTTP/1.1\r\nHost: a\r\n" + FIELDS
+LARGE = {"title": "A", "content": "x" * 900_000}
 
 
 @pytest.fixture
-def service(tmp_path):
-    """A server whose clients may take their time."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 4096:
-        pytest.skip("this machine does not allow a process 4,096 files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def service(tmp_path, many_files):
     with Server(tmp_path / "blog.db", BLOGAPI_CORS_ORIGINS="*") as service:
         yield service
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture
-def opened():
-    with ExitStack() as opened:
-        yield opened
+def few_files(tmp_path):
+    """A server that may open 512 files."""
+    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 512; exec "{BIN / "gunicorn"}"')) as service:
+        yield service
 
 
 def send(service, opened, data):
@@ -64,14 +59,7 @@ def statuses(sockets):
     return answers
 
 
-def test_long_lists_in_a_header_are_refused(service):
-    fields = ["Accept: a" + " " * 8000 + "b"] * 7
-    status, _, body = service.raw("\r\n".join(["GET / HTTP/1.1", "Host: a", *fields, "", ""]).encode())
-    message = "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all"
-    assert (status, body) == (431, {"error": 431, "message": message})
-
-
-def test_the_page_is_kept_once_however_many_do_not_read_it(service, opened):
+def test_a_page_is_in_memory_once_however_many_do_not_read_it(service, opened):
     request = b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n"
     sockets = [send(service, opened, request) for _ in range(500)]
     assert service.request("GET", "/v1/posts")[0] == 200
@@ -79,9 +67,9 @@ def test_the_page_is_kept_once_however_many_do_not_read_it(service, opened):
     assert service.memory < 100
 
 
-def test_pages_that_nobody_takes_are_bounded_together(service, opened):
+def test_responses_that_nobody_reads_are_bounded_together(service, opened):
     for _ in range(5):
-        service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 900_000})
+        service.request("POST", "/v1/posts", LARGE)
     sockets = [send(service, opened, service.head("GET /v1/posts HTTP/1.1")) for _ in range(60)]
     status, headers, body = read_answer(sockets[59])
     assert (status, headers["Retry-After"], headers["Access-Control-Allow-Origin"]) == (503, "1", "*")
@@ -91,9 +79,9 @@ def test_pages_that_nobody_takes_are_bounded_together(service, opened):
     eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Those that take nothing have to go.
 
 
-def test_a_change_is_answered_even_if_nobody_takes_responses(service, opened):
+def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
     service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
-    request = service.head("PATCH /v1/posts/1 HTTP/1.1", JSON, f"Content-Length: {len(BODY) - 16}") + b'{"title": "B"}'
+    request = service.head("PATCH /v1/posts/1 HTTP/1.1", JSON, "Content-Length: 14") + b'{"title": "B"}'
     for _ in range(60):
         send(service, opened, request)
     assert service.request("PATCH", "/v1/posts/1", {"title": "C"})[0] == 200
@@ -108,8 +96,7 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     assert (status, headers["Retry-After"]) == (503, "1")
     assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
     other = service.blogapi("keys", "create", "other").stdout.strip()
-    post = {"title": "A", "content": "x" * 900_000}
-    assert service.request("POST", "/v1/posts", post, Authorization=f"Bearer {other}")[0] == 201
+    assert service.request("POST", "/v1/posts", LARGE, Authorization=f"Bearer {other}")[0] == 201
     assert read_answer(sockets[0])[2]["message"] == "body: did not arrive in time"  # It had to make room.
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
@@ -123,8 +110,7 @@ def test_forms_of_strangers_are_bounded_and_keep_no_upload_out(service, opened, 
     fields = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(form)}"
     head = f"POST /settings/posts/new HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n".encode()
     sockets = [send(service, opened, head + form[:-1]) for _ in range(12)]
-    post = {"title": "A", "content": "x" * 900_000}
-    assert service.request("POST", "/v1/posts", post)[0] == 201
+    assert service.request("POST", "/v1/posts", LARGE)[0] == 201
     assert service.request("GET", "/v1/posts")[0] == 200
     for sock in sockets:
         with suppress(OSError):
@@ -144,21 +130,18 @@ def test_headers_that_begin_and_never_end_are_bounded_together(service, opened):
 
 @pytest.mark.parametrize("kind", ["header", "body"])
 def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
-    data = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
-    if kind == "body":
-        data = service.head("POST /v1/posts HTTP/1.1", JSON, "Content-Length: 60000") + b" " * 59_999
-    sockets = [send(service, opened, data) for _ in range(400)]
+    body = service.head("POST /v1/posts HTTP/1.1", JSON, "Content-Length: 60000") + b" " * 59_999
+    sockets = [send(service, opened, {"header": ENDLESS, "body": body}[kind]) for _ in range(400)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 
 
 def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, opened):
-    flood = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
     assert service.request("GET", "/v1/posts")[0] == 200  # The key is known now.
     os.kill(service.worker, signal.SIGSTOP)
     for _ in range(1500):
-        send(service, opened, b"").send(flood, socket.MSG_DONTWAIT)
+        send(service, opened, b"").send(ENDLESS, socket.MSG_DONTWAIT)
     other = send(service, opened, service.head("GET /v1/posts HTTP/1.1"))
     worked = service.worked
     os.kill(service.worker, signal.SIGCONT)
@@ -169,10 +152,8 @@ def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, o
 def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opened):
     body = b'{"title": "A", "content": "B"}'.ljust(60_000)
     head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {len(body)}")
-    upload = send(service, opened, head)
-    upload.sendall(body[:30_000])
-    flood = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
-    sockets = [send(service, opened, flood) for _ in range(300)]
+    upload = send(service, opened, head + body[:30_000])
+    sockets = [send(service, opened, ENDLESS) for _ in range(300)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)
     upload.sendall(body[30_000:])
     assert read_answer(upload)[0] == 201
@@ -180,21 +161,13 @@ def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opene
 
 def test_a_response_on_its_way_is_not_ended_by_headers_of_others(service, opened):
     for _ in range(2):
-        service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 900_000})
+        service.request("POST", "/v1/posts", LARGE)
     reader = send(service, opened, service.head("GET /v1/posts HTTP/1.1", "Connection: close"))
     eventually(lambda: statuses([reader]) == ["200"])
-    flood = service.head("GET / HTTP/1.1")[:-2] + b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
-    sockets = [send(service, opened, flood) for _ in range(300)]
+    sockets = [send(service, opened, service.head("GET / HTTP/1.1")[:-2] + FIELDS) for _ in range(300)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)
     reader.settimeout(20)
     assert b"".join(iter(lambda: reader.recv(65536), b"")).count(b"x") > 1_800_000
-
-
-def test_a_chunk_that_is_too_large_is_refused_before_it_comes(service):
-    head = service.head("POST /v1/posts HTTP/1.1", JSON, "Transfer-Encoding: chunked")
-    for chunks in [b"400001\r\n", b"3fffff\r\n" + b" " * 0x3FFFFF + b"\r\n2\r\n"]:
-        status, _, body = service.raw(head + chunks)
-        assert (status, body["message"]) == (413, "body: must be at most 4,194,304 bytes")
 
 
 def test_connections_without_a_request_make_room_for_others(service, opened):
@@ -205,37 +178,32 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
 
 
 @pytest.mark.parametrize("data", [b"", b"G", b"no request\r\n\r\n"])
-def test_more_connections_than_files_make_room_for_others(tmp_path, opened, data):
-    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 512; exec "{BIN / "gunicorn"}"')) as service:
-        for _ in range(700):
-            send(service, opened, data)
-        begun = time.monotonic()
-        assert service.request("GET", "/v1/posts")[0] == 200
-        assert time.monotonic() < begun + 1
-        assert "Traceback" not in service.log
+def test_more_connections_than_files_make_room_for_others(few_files, opened, data):
+    for _ in range(700):
+        send(few_files, opened, data)
+    assert few_files.wait("/v1/posts")[0] < 3  # Unless they make room, it takes ten.
+    assert "Traceback" not in few_files.log
 
 
-def test_many_connections_with_one_key_do_not_end_one_that_has_just_begun(tmp_path, opened):
-    with Server(tmp_path / "blog.db", command=("sh", "-c", f'ulimit -n 512; exec "{BIN / "gunicorn"}"')) as service:
-        assert service.request("GET", "/v1/posts")[0] == 200  # The key is known now.
-        for _ in range(350):
-            send(service, opened, service.head("GET /v1/posts HTTP/1.1")[:-1])
-        other = send(service, opened, b"")
-        assert service.request("GET", "/v1/posts")[0] == 200
-        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert read_answer(other)[0] == 200
+def test_many_connections_with_one_key_do_not_end_one_that_has_just_begun(few_files, opened):
+    assert few_files.request("GET", "/v1/posts")[0] == 200  # The key is known now.
+    for _ in range(350):
+        send(few_files, opened, few_files.head("GET /v1/posts HTTP/1.1")[:-1])
+    other = send(few_files, opened, b"")
+    assert few_files.request("GET", "/v1/posts")[0] == 200
+    other.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert read_answer(other)[0] == 200
 
 
 def test_without_memory_it_answers_503(service):
-    post = {"title": "A", "content": "x" * 900_000}
-    assert service.request("POST", "/v1/posts", post)[0] == 201
+    assert service.request("POST", "/v1/posts", LARGE)[0] == 201
     pages = int(Path(f"/proc/{service.worker}/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + 2 * 2**20
     resource.prlimit(service.worker, resource.RLIMIT_AS, (limit, limit))
 
     def create(_):
         try:
-            return service.request("POST", "/v1/posts", post)[0]
+            return service.request("POST", "/v1/posts", LARGE)[0]
         except (OSError, HTTPException):
             return 0  # no memory for an answer either
 
@@ -245,25 +213,14 @@ def test_without_memory_it_answers_503(service):
     assert "Traceback" not in service.log
 
 
-def test_a_key_that_asks_for_much_waits_for_itself(service):
-    """Twenty requests of one key that take their time are not all before the next one of another."""
+def test_twenty_requests_of_one_key_at_once_are_not_all_before_the_next_of_another(service):
     for _ in range(5):
-        service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 900_000})
+        service.request("POST", "/v1/posts", LARGE)
     other = service.blogapi("keys", "create", "other").stdout.strip()
-    done = []
-
-    def many():
-        for _ in range(3):
-            service.request("GET", "/v1/posts")
-        done.append(True)
-
-    threads = [threading.Thread(target=many) for _ in range(20)]
-    for thread in threads:
-        thread.start()
     served = 0
-    while len(done) < len(threads):
-        assert service.request("GET", "/v1/tags", Authorization=f"Bearer {other}")[0] == 200
-        served += 1
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(20) as pool:
+        reads = [pool.submit(service.request, "GET", "/v1/posts") for _ in range(60)]
+        while not all(read.done() for read in reads):
+            assert service.request("GET", "/v1/tags", Authorization=f"Bearer {other}")[0] == 200
+            served += 1
     assert served > 10

@@ -4,40 +4,17 @@ import os
 import random
 import signal
 import sqlite3
-import threading
 import time
-from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
 from blogapi.clock import rfc3339
 from tests.invariants import sound_posts
-from tests.server.workers import FAR, Editor, Renamer, Undoer
+from tests.server.workers import EVENTS, FAR, Editor, Renamer, Undoer, all_at_work, check, settle, told
 from tests.service import Server, eventually, free_port
 
 pytestmark = pytest.mark.slow
-
-EVENTS = ["post.created", "post.published", "post.deleted"]  # Nobody wants to be told of the rest.
-
-
-def work_until_killed(service, workers, victims):
-    """Let all work at once for a moment, kill, and have the service run again."""
-    stopped = threading.Event()
-    with ThreadPoolExecutor(len(workers)) as pool:
-        ended = [pool.submit(worker.work, service, stopped) for worker in workers]
-        time.sleep(random.uniform(0.2, 0.6))
-        if victims == "both":
-            service.kill()
-        else:
-            os.kill(service.worker, signal.SIGKILL)
-        stopped.set()
-    for future in ended:
-        future.result()  # raises what went wrong
-    if victims == "both":
-        service.start()
-    eventually(service.answers)
 
 
 def unfinished(service):
@@ -57,7 +34,7 @@ def restorations(service):
         return dict(connection.execute(query))
 
 
-def test_killed_amid_everything_it_is_whole_and_has_what_it_acknowledged(tmp_path, receiver, scale):
+def test_after_kills_the_database_is_sound_and_has_what_was_acknowledged(tmp_path, receiver, scale):
     kills = 3 if scale == 1 else 100
     editors = [Editor(number) for number in range(3)]
     renamer, undoer = Renamer(), Undoer()
@@ -66,41 +43,27 @@ def test_killed_amid_everything_it_is_whole_and_has_what_it_acknowledged(tmp_pat
         for url in (receiver.url, f"http://127.0.0.1:{free_port()}"):
             assert service.request("POST", "/v1/webhooks", {"url": url, "events": EVENTS})[0] == 201
         for number in range(kills):
-            work_until_killed(service, workers, ["both", "worker"][number % 2])
-            check(service, workers)
-        ended = threading.Event()
-        ended.set()
-        for worker in workers:
-            worker.work(service, ended)  # settles what is in doubt
+            with all_at_work(workers, [service]):
+                time.sleep(random.uniform(0.2, 0.6))
+                if number % 2:
+                    os.kill(service.worker, signal.SIGKILL)
+                else:
+                    service.kill()
+            if not number % 2:
+                service.start()
+            eventually(service.answers)
+            check(workers, sound_posts(service.database))
+        settle(workers, service)
         eventually(lambda: unfinished(service) == 0, 60)
-        stored = check(service, workers)
+        stored = check(workers, sound_posts(service.database))
         restored = restorations(service)
     assert set(stored) == renamer.posts.union(undoer.posts, *(editor.posts | editor.scheduled for editor in editors))
-    told = defaultdict(set)  # the ids of messages: one may come again, under the same
-    for message in receiver.messages:
-        told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
+    messages = told(receiver)
     for name in ("deletions", "restored", "scheduled"):
         assert any(getattr(editor, name) for editor in editors)
     for editor in editors:
-        each_was_told_once(editor, stored, told)
+        editor.check_messages(messages, stored)
     assert any(restored.get(number) for number in undoer.posts)
     for number in undoer.posts.keys() & restored.keys():
-        assert len(told["post.created", number]) == 1 + restored[number]
-        assert len(told["post.deleted", number]) == restored[number]
-
-
-def check(service, workers):
-    """Compare the file with itself, and with what was acknowledged to the workers; return its posts."""
-    stored = sound_posts(service.database)
-    for worker in workers:
-        worker.check(stored)
-    return stored
-
-
-def each_was_told_once(editor, stored, told):
-    for number in {*editor.posts, *editor.scheduled, *editor.deleted}:
-        came_due = number in editor.scheduled and stored[number]["status"] == "published"
-        publications = (number in editor.born_published) + came_due + editor.restored_published[number]
-        assert len(told["post.created", number]) == 1 + editor.restored[number]
-        assert len(told["post.published", number]) == publications
-        assert len(told["post.deleted", number]) == editor.deletions[number]
+        assert len(messages["post.created", number]) == 1 + restored[number]
+        assert len(messages["post.deleted", number]) == restored[number]

@@ -83,7 +83,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, pass
     proxy.listener.close()
 
 
-def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(postgresql_server, url, ask):
+def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(url, ask):
     engine = engine_for(url, 3)
     database = Database(engine)
     add_key(database, "tests")
@@ -122,20 +122,17 @@ def test_without_a_thread_that_connects_it_is_unavailable_for_a_while(url):
     assert caught.value.retry_after == 1
 
 
-def test_too_many_clients_is_503_with_a_time_to_try_again(postgresql_server, url, ask):
-    ask_nothing = psycopg.connect(url, autocommit=True)
-    ask_nothing.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
-    name = url.rpartition("/")[2]
-    with psycopg.connect(postgresql_server.url(name).replace("blogapi@", "modest@")):
-        database = Database(engine_for(url.replace("blogapi@", "modest@")))
-        with pytest.raises(Unavailable, match="too many connections") as caught:
-            database.row(Post.select())
+def test_too_many_connections_make_it_unavailable_for_a_while(url):
+    modest = url.replace("blogapi@", "modest@")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
+        with psycopg.connect(modest), pytest.raises(Unavailable, match="too many connections") as caught:
+            Database(engine_for(modest)).row(Post.select())
+        connection.execute("DROP ROLE modest")
     assert caught.value.retry_after == 1
-    ask_nothing.execute("DROP ROLE modest")
-    ask_nothing.close()
 
 
-def test_an_address_in_the_network_that_nobody_has_is_one_line_without_the_password(tmp_path):
+def test_a_server_that_is_not_there_is_one_line_without_the_password(tmp_path):
     service = Server(f"postgresql://me:secret@127.0.0.1:{free_port()}/x", log_file=tmp_path / "log", key="none")
     for result in (service.blogapi("init"), service.blogapi("keys", "list")):
         assert result.returncode == 1
@@ -144,7 +141,7 @@ def test_an_address_in_the_network_that_nobody_has_is_one_line_without_the_passw
         assert "secret" not in result.stderr + result.stdout
 
 
-def test_one_writes_at_a_time_in_the_whole_cluster(url, ask):
+def test_only_one_writes_at_a_time_in_the_whole_cluster(url, ask):
     engine, other = engine_for(url), engine_for(url)
     session = engine.begin(1)
     assert other.begin() is None

@@ -1,11 +1,8 @@
 """A system other than Linux: the server runs without what only Linux has, here by taking its names away."""
 
-import os
-
 import pytest
 
 from tests.server.test_server import refusal
-from tests.service import Server
 
 ELSEWHERE = """
 import fcntl, resource, socket
@@ -24,22 +21,19 @@ resource.setrlimit = refuse
 """
 
 
-@pytest.fixture
-def elsewhere(tmp_path):
-    """The environment of a Python without what only Linux has."""
+@pytest.mark.sqlite
+def test_it_serves_and_keeps_a_second_server_out(tmp_path, serve):
     (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
-    return {"PYTHONPATH": str(tmp_path)}
-
-
-def test_it_serves_one_server_at_a_time(tmp_path, elsewhere):
-    with Server(tmp_path / "blog.db", **elsewhere) as service:
-        assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
-        assert service.request("GET", "/v1/posts?q=B")[2][0]["title"] == "A"
-        link = tmp_path / "link.db"
-        link.symlink_to(service.database)
-        line = f"blogapi: another server is using the database {link}"
-        assert refusal(tmp_path, BLOGAPI_DATABASE=str(link), **elsewhere) == (1, line)
-        assert service.stop() == 0
-        service.start()
-        assert service.request("GET", "/healthz")[0] == 200
-    assert os.path.getsize(tmp_path / "blog.db.lock") == 0
+    elsewhere = {"PYTHONPATH": str(tmp_path)}
+    service = serve(**elsewhere)
+    assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
+    assert service.request("GET", "/v1/posts?q=B")[2][0]["title"] == "A"
+    link = tmp_path / "link.db"
+    link.symlink_to(service.database)
+    line = f"blogapi: another server is using the database {link}"
+    assert refusal(tmp_path, BLOGAPI_DATABASE=str(link), **elsewhere) == (1, line)
+    assert service.stop() == 0
+    service.start()
+    assert service.request("GET", "/healthz")[0] == 200
+    service.kill()
+    assert service.database.with_name("blog.db.lock").stat().st_size == 0

@@ -49,42 +49,54 @@ def test_every_line_has_the_same_form_of_time(service):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_shows_the_log_is_not_told_what_to_do(service):
+def test_the_log_has_no_control_characters_for_a_terminal(service):
     service.raw(b"GET /\x1b]0;pwned\x07 HTTP/1.1\r\nHost: a\r\n\r\n")
     eventually(lambda: "pwned" in service.log)
     assert r'"GET /\x1b]0;pwned\x07"' in service.log
     assert not set(service.log) & set("\x1b\x07")
 
 
-def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
-    pipe = tmp_path / "blog.log"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDWR)
-    with Server(tmp_path / "blog.db") as service:
-        target = "/v1/" + "x" * 900
-        for _ in range(11_000):  # 64 KiB are in the pipe, 10,000 lines wait
-            service.request("GET", target)
-        service.process.send_signal(signal.SIGHUP)  # gunicorn's master has a line to write, too
-        assert service.request("GET", "/v1/posts")[0] == 200
-        text = b""
-        while b"lines were not logged" not in text:
-            text = text[-10_000:] + os.read(reader, 65536)
-        assert int(re.search(rb"\[WARNING\] (\d+) lines were not logged", text)[1]) > 500
-        service.request("GET", target)
-        while b"404" not in text.rpartition(b"not logged")[2]:
-            text = text[-10_000:] + os.read(reader, 65536)
-    os.close(reader)
+@pytest.fixture
+def reader(tmp_path):
+    """The end of a pipe into which a service logs."""
+    os.mkfifo(tmp_path / "blog.log")
+    with open(tmp_path / "blog.log", "r+b", buffering=0) as reader:
+        yield reader
 
 
-def test_a_log_that_nobody_reads_does_not_delay_the_end(tmp_path):
-    pipe = tmp_path / "blog.log"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDWR)
+@pytest.fixture
+def piped(tmp_path, reader):
     with Server(tmp_path / "blog.db") as service:
-        for _ in range(100):
-            service.request("GET", "/v1/" + "x" * 900)
-        assert service.stop() == 0
-    os.close(reader)
+        yield service
+
+
+def test_a_log_that_nobody_reads_stops_nothing(piped, reader):
+    target = "/v1/" + "x" * 900
+    for _ in range(11_000):  # 64 KiB are in the pipe, 10,000 lines wait
+        piped.request("GET", target)
+    piped.process.send_signal(signal.SIGHUP)  # gunicorn's master has a line to write, too
+    assert piped.request("GET", "/v1/posts")[0] == 200
+    text = b""
+    while b"lines were not logged" not in text:
+        text = text[-10_000:] + reader.read(65536)
+    assert int(re.search(rb"\[WARNING\] (\d+) lines were not logged", text)[1]) > 500
+    piped.request("GET", target)
+    while b"404" not in text.rpartition(b"not logged")[2]:
+        text = text[-10_000:] + reader.read(65536)
+
+
+def test_a_log_that_nobody_reads_does_not_delay_the_end(piped):
+    for _ in range(100):
+        piped.request("GET", "/v1/" + "x" * 900)
+    assert piped.stop() == 0
+
+
+def test_a_log_whose_reader_is_gone_ends_nothing(piped, reader):
+    reader.close()
+    for _ in range(3):
+        piped.process.send_signal(signal.SIGHUP)
+        assert piped.request("GET", "/v1/posts")[0] == 200
+    assert piped.stop() == 0
 
 
 def test_it_serves_with_closed_standard_files(tmp_path):
@@ -100,26 +112,8 @@ def test_it_serves_with_closed_standard_files(tmp_path):
 def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_path):
     (tmp_path / "broken.py").write_text("def app(): ...\n\n\napp.extensions = {}\n")
     environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
-    ended = subprocess.run(
-        [BIN / "gunicorn", "--pythonpath", tmp_path, "broken:app"],
-        cwd=CHECKOUT,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
+    command = [BIN / "gunicorn", "--pythonpath", tmp_path, "broken:app"]
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=20)
     assert ended.returncode == 3
     assert ended.stderr.count("KeyError: 'sender'") == 1
     assert ended.stderr.count("Booting worker") == 1
-
-
-def test_a_log_whose_reader_is_gone_ends_nothing(tmp_path):
-    pipe = tmp_path / "blog.log"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDWR)
-    with Server(tmp_path / "blog.db") as service:
-        os.close(reader)
-        for _ in range(3):
-            service.process.send_signal(signal.SIGHUP)
-            assert service.request("GET", "/v1/posts")[0] == 200
-        assert service.stop() == 0

@@ -1,11 +1,10 @@
 """Slow and silent clients: they disturb nobody, and they are ended."""
 
-import resource
 import socket
 import statistics
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -31,24 +30,8 @@ def quicker(tmp_path_factory):
         yield service
 
 
-@pytest.fixture
-def many_files():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 4096:
-        pytest.skip("this machine does not allow a process 4,096 files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-@pytest.fixture
-def opened():
-    with ExitStack() as opened:
-        yield opened
-
-
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_of_them_leave_another_client_its_speed(quick, opened):
+def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
     files = quick.open_files
     starts = [
         b"",

@@ -26,35 +26,33 @@ class Connection:
         self.ended = True
 
 
-def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(tmp_path):
+@pytest.fixture
+def handler(tmp_path):
     app = create_app(Config(database=tmp_path / "blog.db"), loop=EventLoop())
     handler = Handler(app, app.extensions[EXTENSION])
-    key = add_key(handler.service.database, "a")
-    for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
-        ask(handler, target, key)
-        assert handler.shared.keys == {key}
-    handler.service.database.write(keys.remove, "a")
-    ask(handler, "/v1/posts", key)
-    assert handler.shared.keys == set()
+    yield handler
     handler.service.database.close()
 
 
-def test_a_key_in_a_body_makes_no_key_of_the_header_known(tmp_path):
-    app = create_app(Config(database=tmp_path / "blog.db"), loop=EventLoop())
-    handler = Handler(app, app.extensions[EXTENSION])
+def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(handler):
+    key = add_key(handler.service.database, "a")
+    request = "GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
+    for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
+        send(handler, request.format(target))
+        assert handler.shared.keys == {key}
+    handler.service.database.write(keys.remove, "a")
+    send(handler, request.format("/v1/posts"))
+    assert handler.shared.keys == set()
+
+
+def test_a_key_in_a_body_makes_no_key_of_the_header_known(handler):
     body = f"h=entry&content=A&access_token={add_key(handler.service.database, 'a')}"
     head = f"POST /micropub HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
     send(handler, f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}", b"HTTP/1.1 201 ")
     assert handler.shared.keys == set()
-    handler.service.database.close()
 
 
-def ask(handler, target, key):
-    """Send a request with a key; return when it is answered."""
-    send(handler, f"GET {target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n", b"HTTP/1.1 ")
-
-
-def send(handler, text, answer):
+def send(handler, text, answer=b"HTTP/1.1 "):
     """Send a request over a connection of its own; return when it has its answer."""
     ours, theirs = gevent.socket.socketpair()
     serving = gevent.spawn(handler, theirs, ("127.0.0.1", 1))
@@ -77,11 +75,11 @@ def served(*clients):
     return order
 
 
-def test_requests_of_one_client_wait_for_its_own():
+def test_requests_of_one_client_do_not_keep_another_waiting():
     assert served(("a", True), ("a", True), ("a", True), ("b", True)) == ["a", "b", "a", "a"]
 
 
-def test_clients_with_a_key_and_without_have_turns_by_turns_however_many_addresses_there_are():
+def test_clients_with_a_key_and_without_alternate_however_many_addresses_there_are():
     addresses = [(f"127.0.0.{number}", False) for number in range(1, 5)]
     order = served(*addresses, ("key", True), ("key", True))
     assert order == ["127.0.0.1", "key", "127.0.0.2", "key", "127.0.0.3", "127.0.0.4"]
@@ -106,7 +104,7 @@ def test_what_the_database_answers_comes_before_the_next_request_without_a_key()
     theirs.close()
 
 
-def test_a_client_that_goes_away_leaves_its_place():
+def test_a_client_that_goes_away_leaves_its_turn_to_the_next():
     turns, order = Turns(), []
 
     def ask(client):

@@ -3,15 +3,57 @@
 import http.client
 import random
 import subprocess
+import threading
 import time
-from collections import Counter
-from contextlib import suppress
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import cycle
 
 from blogapi.clock import rfc3339
 
 LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not come, or only half of it.
 MOST_POSTS = 30  # of an editor
 FAR = 3600  # seconds ahead: not to come while the test runs
+EVENTS = ["post.created", "post.published", "post.deleted"]  # Nobody wants to be told of the rest.
+
+
+@contextmanager
+def all_at_work(workers, services):
+    """Let all work at once, with the services in turn, until the block ends."""
+    stopped = threading.Event()
+    with ThreadPoolExecutor(len(workers)) as pool:
+        pairs = zip(workers, cycle(services), strict=False)
+        ended = [pool.submit(worker.work, service, stopped) for worker, service in pairs]
+        try:
+            yield
+        finally:
+            stopped.set()
+    for future in ended:
+        future.result()  # raises what went wrong
+
+
+def check(workers, stored):
+    """Compare the posts that are stored with what was acknowledged to the workers; return them."""
+    for worker in workers:
+        worker.check(stored)
+    return stored
+
+
+def settle(workers, service):
+    """Let the workers find out what is in doubt."""
+    ended = threading.Event()
+    ended.set()
+    for worker in workers:
+        worker.work(service, ended)
+
+
+def told(receiver):
+    """The ids of messages by type and post: a message may come again, under the same id."""
+    told = defaultdict(set)
+    for message in receiver.messages:
+        told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
+    return told
 
 
 def shown(post):
@@ -40,14 +82,18 @@ class Editor:
                 attempt, *arguments = self.doubt
                 attempt(service, *arguments)
             while not stopped.is_set():
-                actions = self.change, self.schedule, self.delete, self.restore, self.restore_revision
-                random.choice([self.create, self.create, *actions])(service)
+                random.choice(self.possible)(service)
         except LOST:
             pass
 
+    @property
+    def possible(self):
+        """What can be done to the posts as they are."""
+        creation = [self.create, self.create] if len(self.posts) <= MOST_POSTS else []
+        changes = [self.change, self.schedule, self.delete, self.restore_revision] if self.posts else []
+        return creation + changes + ([self.restore] if self.deleted else [])
+
     def create(self, service):
-        if len(self.posts) > MOST_POSTS:
-            return
         self.created += 1
         tags = random.sample(["shared", "Shared Too", self.name], random.randrange(4))
         status = random.choice(["draft", "published"])
@@ -58,9 +104,8 @@ class Editor:
 
     def send_creation(self, service, body):
         self.doubt = self.send_creation, body
-        status, _, post = service.request(
-            "POST", "/v1/posts", body, Idempotency_Key=f"{self.name}:{self.created}".replace(" ", "-")
-        )
+        key = f"{self.name}:{self.created}".replace(" ", "-")
+        status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=key)
         assert status == 201, post
         assert post.items() >= body.items()
         self.posts[post["id"]] = post
@@ -69,34 +114,30 @@ class Editor:
         self.doubt = None
 
     def change(self, service):
-        self.send_change(
-            service, {"title": f"{self.name}: {self.created} changed", "tags": random.choice([["SHARED"], []])}
-        )
+        tags = random.choice([["SHARED"], []])
+        self.send_change(service, {"title": f"{self.name}: {self.created} changed", "tags": tags})
 
     def schedule(self, service):
         moment = rfc3339(time.time() + random.choice([2, 3, FAR]))
         self.send_change(service, {"status": "scheduled", "published_at": moment})
 
     def send_change(self, service, changes):
-        if not self.posts:
-            return
         number = random.choice([*self.posts])
         self.doubt = self.look_at, number, changes
         status, _, post = service.request("PATCH", f"/v1/posts/{number}", changes)
+        if status == 400 and changes.get("published_at", "9") <= rfc3339(time.time()):
+            self.doubt = None  # It waited for a new worker until its time was over.
+            return
         assert status == 200, post
         self.keep(post, changes)
 
     def delete(self, service):
-        if not self.posts:
-            return
         number = random.choice([*self.posts])
         self.doubt = self.look_at, number, None
         assert service.request("DELETE", f"/v1/posts/{number}")[0] == 204
         self.forget(number)
 
     def restore(self, service):
-        if not self.deleted:
-            return
         number = random.choice([*self.deleted])
         self.doubt = self.look_in_trash, number
         status, _, post = service.request("POST", f"/v1/trash/{number}/restore")
@@ -121,8 +162,6 @@ class Editor:
             self.doubt = None
 
     def restore_revision(self, service):
-        if not self.posts:
-            return
         number = random.choice([*self.posts])
         status, _, revisions = service.request("GET", f"/v1/posts/{number}/revisions")
         assert status == 200, revisions
@@ -166,6 +205,15 @@ class Editor:
             assert number == doubtful or shown(stored[number]) == shown(post)
         assert (self.deleted.keys() & set(stored)) <= {doubtful}
 
+    def check_messages(self, messages, stored):
+        """Find one message for each event."""
+        for number in {*self.posts, *self.scheduled, *self.deleted}:
+            came_due = number in self.scheduled and stored[number]["status"] == "published"
+            publications = (number in self.born_published) + came_due + self.restored_published[number]
+            assert len(messages["post.created", number]) == 1 + self.restored[number]
+            assert len(messages["post.published", number]) == publications
+            assert len(messages["post.deleted", number]) == self.deletions[number]
+
 
 class Renamer:
     """Renames one tag of its posts again and again."""
@@ -178,13 +226,9 @@ class Renamer:
     def work(self, service, stopped):
         try:
             while len(self.posts) < 20:
-                body = {
-                    "title": "Renamed",
-                    "content": "x",
-                    "slug": f"renamed-{len(self.posts)}",
-                    "tags": ["a", "Tag 0"],
-                }
-                status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=str(len(self.posts)))
+                number = len(self.posts)
+                body = {"title": "Renamed", "content": "x", "slug": f"renamed-{number}", "tags": ["a", "Tag 0"]}
+                status, _, post = service.request("POST", "/v1/posts", body, Idempotency_Key=str(number))
                 assert status == 201
                 self.posts.add(post["id"])
             while not stopped.is_set():
