@@ -10,7 +10,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.post import STATUSES
-from blogapi.storage import Loop, posts, search
+from blogapi.storage import posts, search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Post
@@ -18,17 +18,7 @@ from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
 
-
-@pytest.fixture
-def found(client):
-    """Search; return the ids of the posts that are found, as one word."""
-
-    def found(q, **query):
-        answer = client.get("/v1/posts", query_string={"q": q} | query)
-        assert answer.status_code == 200, answer.text
-        return "".join(post["id"] for post in answer.json)
-
-    return found
+FIELDS = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
 
 
 def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
@@ -121,41 +111,22 @@ def test_a_search_takes_three_statements(client, statements):
     assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
 
 
+QUICK = ["q=fog", "q=f*", "q=fog&status=published", "q=fog&sort=relevance", "q=fog lake sun"]
+SLOW = ["q=fo*", 'q="fog lake"', "q=東京", "q=fog&status=draft", "q=fog&tag=a", "q=fog&sort=published_at"]
+
+
 @pytest.mark.sqlite
-@pytest.mark.parametrize(
-    ("query", "is_quick"),
-    [
-        ({"q": "fog"}, True),
-        ({"q": "f*"}, True),
-        ({"q": "fog", "status": "published"}, True),
-        ({"q": "fog", "sort": "relevance"}, True),
-        ({"q": "fog lake sun"}, True),
-        ({"q": "fo*"}, False),
-        ({"q": '"fog lake"'}, False),
-        ({"q": "東京"}, False),
-        ({"q": "fog", "status": "draft"}, False),
-        ({"q": "fog", "tag": "a"}, False),
-        ({"q": "fog", "sort": "published_at"}, False),
-    ],
-)
-def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query, is_quick):
-    query = ListQuery(10, **query)
-    assert search.is_quick(database, query)
+@pytest.mark.parametrize("query", QUICK + SLOW)
+def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query):
+    asked = ListQuery(10, **dict(each.split("=") for each in query.split("&")))
+    assert search.is_quick(database, asked)
     much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * search.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
-    assert search.is_quick(database, query) is is_quick
-    assert search.page(database, query).posts == []
+    assert search.is_quick(database, asked) is (query in QUICK)
+    assert search.page(database, asked).posts == []
 
 
-def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, database, found, post):
-    in_thread = []
-
-    def run_in_thread(function, in_background):
-        in_thread.append(function)
-        return function()
-
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = run_in_thread
+def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
     large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
@@ -172,19 +143,15 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, da
 
 
 @pytest.mark.parametrize("character", ["x ", "ü", "東", "㌖", "\U00020000"])
-def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(database, character):
+def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(database, in_thread, character):
     def seconds(length):
         begun = time.process_time()
-        index.all_words({"title": "A", "content": character * length, "status": "draft", "tags": []})
+        index.all_words(FIELDS | {"content": character * length})
         return time.process_time() - begun
 
     length = index.LARGE // (4 * len(character.encode()) - 3 * len(character))
-    in_thread = []
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = lambda function, in_background: in_thread.append(1) or function()
     for count in (length - 9, length + 9):
-        fields = {"title": "A", "content": character * count, "status": "draft", "tags": []}
-        database.write(posts.add, fields, "first")
+        database.write(posts.add, FIELDS | {"content": character * count}, "first")
     assert len(in_thread) == 1
     assert min(seconds(length) for _ in range(3)) < 0.025
 
@@ -209,11 +176,10 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
 def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
     """Else words that move from those that wait to the index would be found twice, or not at all."""
     post(title="Fog")
-    fields = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
 
     def look(reader):
         found = [search.page(reader, ListQuery(10, q="fog"))]
-        for operation, *arguments in ((search.settle, database), (database.write, posts.add, fields, "first")):
+        for operation, *arguments in ((search.settle, database), (database.write, posts.add, FIELDS, "first")):
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(operation, *arguments).result(10)
             found.append(search.page(reader, ListQuery(10, q="fog")))

@@ -12,18 +12,6 @@ from tests.invariants import sound_posts
 
 
 @pytest.fixture
-def found(client):
-    """Search; return the ids of the posts that are found, as one word."""
-
-    def found(q, **query):
-        answer = client.get("/v1/posts", query_string={"q": q} | query)
-        assert answer.status_code == 200, answer.text
-        return "".join(post["id"] for post in answer.json)
-
-    return found
-
-
-@pytest.fixture
 def waiting(count, database):
     return lambda: database.row(Recent.select(fn.COUNT(Recent.c.post_id)))[0]
 
