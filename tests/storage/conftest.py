@@ -3,9 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import psycopg
 import pytest
-
-from blogapi.storage import Loop
 
 from blogapi.storage import Loop
 
@@ -37,17 +36,10 @@ def in_thread(database):
 
 
 @pytest.fixture
-def in_thread(database):
-    """The functions that would have run in another thread; they run at once, in this one."""
-    functions = []
-
-    def run_in_thread(function, in_background):
-        functions.append(function)
-        return function()
-
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = run_in_thread
-    return functions
+def connection(url):
+    """A connection to a database of PostgreSQL of the test's own."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
 
 
 @contextmanager
@@ -60,11 +52,11 @@ def locked(database):
     other.close()
 
 
-def write_together(database, *operations):
+def write_together(database, lock, *operations):
     """Let operations wait, in this order, for the same transaction; return the result or error of each."""
     with ThreadPoolExecutor(len(operations)) as pool:
         outcomes = []
-        with locked(database):
+        with lock:
             for operation in operations:
                 outcomes.append(pool.submit(database.write, operation))
                 while len(database.commits.waiting) < len(outcomes):

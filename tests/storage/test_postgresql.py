@@ -25,12 +25,6 @@ from tests.service import eventually
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
-@pytest.fixture
-def connection(url):
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
-
-
 # Tables
 
 
