@@ -1,12 +1,13 @@
 """What the tests of several files need: a search, and writes that wait for each other."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import psycopg
 import pytest
 
-from blogapi.storage import Loop
+from blogapi.storage import Loop, engine_for
+from blogapi.storage.database import Database
 
 
 @pytest.fixture
@@ -40,6 +41,13 @@ def connection(url):
     """A connection to a database of PostgreSQL of the test's own."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def postgresql(url):
+    """A database of PostgreSQL of the test's own."""
+    with closing(Database(engine_for(url, 5))) as database:
+        yield database
 
 
 @contextmanager

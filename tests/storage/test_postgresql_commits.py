@@ -1,13 +1,11 @@
 """PostgreSQL: writes that share a transaction, and their failures."""
 
-from contextlib import closing
 from functools import partial
 
 import pytest
 from peewee import SQL
 
-from blogapi.storage import engine_for, posts, webhooks
-from blogapi.storage.database import Database
+from blogapi.storage import posts, webhooks
 from blogapi.storage.engine import Param, Prepared
 from blogapi.storage.errors import NotUnique, Unavailable
 from blogapi.storage.models import Post, PostTag
@@ -18,31 +16,20 @@ from tests.storage.conftest import locked, write_together
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 
 
-@pytest.fixture
-def engine(url):
-    with closing(engine_for(url, 1)) as engine:
-        yield engine
-
-
-@pytest.fixture
-def database(engine):
-    return Database(engine)
-
-
-def test_a_statement_that_fails_is_the_affair_of_its_own_operation(database):
+def test_a_statement_that_fails_fails_its_own_operation_alone(postgresql):
     def add(tx, slug):
         number = tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
         tx.defer(PostTag.insert(tag=slug, status="draft", post_id=number, name=slug))
         return number
 
-    outcomes = write_together(database, locked(database), *(partial(add, slug=slug) for slug in "aabbc"))
+    outcomes = write_together(postgresql, locked(postgresql), *(partial(add, slug=slug) for slug in "aabbc"))
     results = [outcome if type(outcome) is int else type(outcome) for outcome in outcomes]
     assert results == [1, NotUnique, 2, NotUnique, 3]
     for column in (Post.slug, PostTag.tag):
-        assert sorted(database.rows(column.model.select(column))) == [("a",), ("b",), ("c",)]
+        assert sorted(postgresql.rows(column.model.select(column))) == [("a",), ("b",), ("c",)]
 
 
-def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(database):
+def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(postgresql):
     large = {"title": "A", "content": "ä" * index.LARGE, "status": "draft", "tags": []}
 
     def add(tx):
@@ -54,7 +41,7 @@ def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(
         lambda tx: posts.add(tx, large | {"slug": "b-c"}, "first").id,
         lambda tx: posts.add(tx, large, "first").id,
     ]
-    outcomes = write_together(database, locked(database), add, *refused, add)
+    outcomes = write_together(postgresql, locked(postgresql), add, *refused, add)
     assert [str(each) for each in outcomes[1:3]] == ["no such webhook", "no such post"]
     assert sorted(map(str, outcomes[3:5])) == ["3", "4"]
     assert (outcomes[0][0], outcomes[5]) == (1, (2, outcomes[0][1]))
@@ -64,7 +51,7 @@ def no_memory(*_):
     raise MemoryError
 
 
-def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(database, monkeypatch):
+def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(postgresql, monkeypatch):
     def add(tx):
         tx.defer(PostTag.insert(tag="a", status="draft", post_id=1, name="a"))
 
@@ -73,34 +60,34 @@ def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(datab
             context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
             tx.row(Post.select(Post.slug))
 
-    outcomes = write_together(database, locked(database), add, fail)
+    outcomes = write_together(postgresql, locked(postgresql), add, fail)
     assert [type(outcome) for outcome in outcomes] == [MemoryError, MemoryError]
-    database.write(add)
-    assert list(database.rows(PostTag.select(PostTag.tag))) == [("a",)]
+    postgresql.write(add)
+    assert list(postgresql.rows(PostTag.select(PostTag.tag))) == [("a",)]
 
 
-def test_too_little_memory_for_a_query_leaves_no_trace(engine, monkeypatch):
+def test_too_little_memory_for_a_query_leaves_no_trace(postgresql, monkeypatch):
     query = Prepared(Post.select(Post.slug))
     with monkeypatch.context() as context:
         context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
         with pytest.raises(MemoryError):
-            engine.row(query, {})
-    assert engine.row(query, {}) is None
+            postgresql.row(query)
+    assert postgresql.row(query) is None
 
 
-def test_statements_stay_prepared_when_a_transaction_is_rolled_back(engine):
+def test_statements_stay_prepared_when_a_transaction_is_rolled_back(postgresql):
     queries = [Prepared(Post.select(column).where(Post.id == Param("id"))) for column in (Post.slug, Post.status)]
     for _ in range(2):
-        tx = engine.begin(1)
+        tx = postgresql.engine.begin(1)
         assert [tx.row(query, id=1) for query in queries] == [None, None]
         tx.recover(ValueError())
-        tx = engine.begin(1)
+        tx = postgresql.engine.begin(1)
         assert [tx.row(query, id=1) for query in reversed(queries)] == [None, None]
         tx.commit()
 
 
-def test_a_permanent_failure_at_the_beginning_does_not_look_like_a_passing_one(engine, connection):
+def test_a_permanent_failure_at_the_beginning_does_not_look_like_a_passing_one(postgresql, connection):
     connection.execute("DROP TABLE webhook")
     with pytest.raises(Unavailable, match="does not exist") as caught:
-        engine.begin(1)
+        postgresql.engine.begin(1)
     assert caught.value.retry_after is None
