@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 
-from blogapi.storage import Loop, engine_for
+from blogapi.storage import Loop, engine_for, posts
 from blogapi.storage.database import Database
 
 
@@ -20,6 +20,17 @@ def found(client):
         return "".join(post["id"] for post in answer.json)
 
     return found
+
+
+@pytest.fixture
+def add(database):
+    """Create a post, by default by the key `first`; return its id."""
+
+    def add(by="first", **fields):
+        new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
+        return database.write(posts.add, new, by).id
+
+    return add
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,19 +17,10 @@ from tests.service import BIN, Server, eventually
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
 POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
-LATER = "2099-01-01T00:00:00Z"
 
 
 def create(service, **fields):
     return service.request("POST", "/v1/posts", POST | fields)
-
-
-def update(service, statement, *parameters):
-    """Change the database beside the service, as nothing of ours would."""
-    connection = sqlite3.connect(service.database, timeout=10)
-    with connection:
-        connection.execute(statement, parameters)
-    connection.close()
 
 
 # Files
@@ -102,33 +92,6 @@ def test_if_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp_pa
         assert service.request("GET", "/healthz")[0] == 200
         assert create(service)[0] == 201
         assert len(service.request("GET", "/v1/posts")[2]) in (2, 3)
-
-
-# Damage
-
-
-@pytest.fixture
-def damaged(service):
-    """Post 1, scheduled and damaged, beside one that is well and due."""
-    for _ in range(2):
-        create(service)
-    service.request("PATCH", "/v1/posts/1", {"status": "scheduled", "published_at": LATER})
-    soon = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
-    service.request("PATCH", "/v1/posts/2", {"status": "scheduled", "published_at": soon})
-    update(service, """UPDATE post SET document = '{"id":' WHERE id = 1""")
-    update(service, "UPDATE schedule SET published_at = '2020-01-01T00:00:00Z' WHERE post_id = 1")
-
-
-@pytest.mark.usefixtures("damaged")
-def test_a_damaged_post_stops_no_other_and_can_be_deleted(service):
-    assert create(service)[0] == 201
-    eventually(lambda: "post 1 is damaged, and cannot be published" in service.log)
-    published = "SELECT 1 FROM post WHERE id = 2 AND status = 'published'"
-    eventually(lambda: sqlite3.connect(service.database).execute(published).fetchone())
-    assert service.request("PATCH", "/v1/posts/1", {"title": "B"})[0] == 503
-    assert service.request("DELETE", "/v1/posts/1")[0] == 204
-    assert service.request("GET", "/v1/tags")[2] == [{"name": "a", "posts": 2}, {"name": "b", "posts": 2}]
-    assert service.log.count("post 1 is damaged") == 1
 
 
 def test_a_query_that_fails_half_way_is_503_and_the_next_one_is_well(service):

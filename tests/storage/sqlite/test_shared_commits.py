@@ -110,14 +110,6 @@ def test_on_a_full_disk_all_writes_that_share_the_commit_fail(database, other, p
     assert slugs() == ["c"]
 
 
-def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs):
-    with locked_by(other), pytest.raises(Unavailable, match="locked") as caught:
-        database.write(add, "a")
-    assert caught.value.retry_after == 1
-    database.write(add, "b")
-    assert slugs() == ["b"]
-
-
 def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkeypatch):
     with locked_by(other), monkeypatch.context() as context:
         context.setattr("blogapi.storage.engine.time.sleep", interrupted)

@@ -10,11 +10,6 @@ from blogapi.storage.errors import Unavailable
 from tests.storage.sqlite.conftest import add, locked_by
 
 
-def test_a_write_is_committed_and_returns_its_result(database, other):
-    assert database.write(add, "a") == 1
-    assert other.execute("SELECT slug FROM post").fetchall() == [("a",)]
-
-
 @pytest.mark.parametrize("method", ["write", "write_in_thread"])
 def test_an_operation_that_raises_leaves_nothing(database, slugs, method):
     def operation(tx):
