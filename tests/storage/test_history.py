@@ -261,8 +261,8 @@ def test_a_damaged_post_that_is_deleted_keeps_no_versions(database, add, change,
 class Recorder(Reader):
     """Runs the queries that read, and records every query with its values."""
 
-    def __init__(self, database):
-        super().__init__(database.engine, database._clock)
+    def __init__(self, engine, clock):
+        super().__init__(engine, clock)
         self.queries = []
 
     def row(self, query, **values):
@@ -279,12 +279,12 @@ class Recorder(Reader):
 
 
 @pytest.fixture
-def steps(database):
+def steps(database, clock):
     """Return the steps by which the engine runs the queries of an operation."""
     explain = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}[database.engine.dialect]
 
     def steps(operation, *arguments):
-        recorder = Recorder(database)
+        recorder = Recorder(database.engine, clock)
         operation(recorder, *arguments)
         assert recorder.queries
         for query, values in recorder.queries:

@@ -5,6 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -17,8 +18,6 @@ from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
-
-FIELDS = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
 
 
 def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
@@ -143,15 +142,15 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, fo
 
 
 @pytest.mark.parametrize("character", ["x ", "ü", "東", "㌖", "\U00020000"])
-def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(database, in_thread, character):
+def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(add, in_thread, character):
     def seconds(length):
         begun = time.process_time()
-        index.all_words(FIELDS | {"content": character * length})
+        index.all_words({"title": "A", "content": character * length, "status": "draft", "tags": []})
         return time.process_time() - begun
 
     length = index.LARGE // (4 * len(character.encode()) - 3 * len(character))
     for count in (length - 9, length + 9):
-        database.write(posts.add, FIELDS | {"content": character * count}, "first")
+        add(content=character * count, tags=[])
     assert len(in_thread) == 1
     assert min(seconds(length) for _ in range(3)) < 0.025
 
@@ -173,39 +172,34 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
 
 
 @pytest.mark.sqlite
-def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
+def test_a_search_in_a_thread_reads_as_of_one_moment(database, add):
     """Else words that move from those that wait to the index would be found twice, or not at all."""
-    post(title="Fog")
+    add(title="Fog")
+
+    def found(reader):
+        return len(search.page(reader, ListQuery(10, q="fog")).posts)
 
     def look(reader):
-        found = [search.page(reader, ListQuery(10, q="fog"))]
-        for operation, *arguments in ((search.settle, database), (database.write, posts.add, FIELDS, "first")):
+        yield found(reader)
+        for operation in (partial(search.settle, database), partial(add, title="Fog")):
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(operation, *arguments).result(10)
-            found.append(search.page(reader, ListQuery(10, q="fog")))
-        return [len(page.posts) for page in found]
+                pool.submit(operation).result(10)
+            yield found(reader)
 
-    assert database.read_in_thread("client", look) == [1, 1, 1]
-    assert len(search.page(database, ListQuery(10, q="fog")).posts) == 2
+    assert database.read_in_thread("client", lambda reader: list(look(reader))) == [1, 1, 1]
+    assert found(database) == 2
 
 
-def test_searches_of_one_client_do_not_keep_another_waiting(database):
-    running, done = threading.Event(), []
-
-    def look(reader, client):
-        running.wait(10)
-        done.append(client)
-
-    with ThreadPoolExecutor(21) as pool:
+def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
+    begun, ended = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(20) as pool:
         for _ in range(20):
-            pool.submit(database.read_in_thread, "many", look, "many")
-        other = pool.submit(database.read_in_thread, "one", look, "one")
-        while not database._turns["one"].locked():
-            pass
-        running.set()
-        other.result(10)
-    assert (done.count("many"), done.count("one")) == (20, 1)
-    assert done.index("one") < 10
+            pool.submit(database.read_in_thread, "many", lambda reader: (begun.set(), ended.wait(10)))
+        assert begun.wait(10)
+        try:
+            assert database.read_in_thread("one", lambda reader: "read") == "read"
+        finally:
+            ended.set()
 
 
 @pytest.mark.sqlite

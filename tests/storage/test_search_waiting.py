@@ -5,7 +5,7 @@ import random
 import pytest
 from peewee import fn
 
-from blogapi.storage import posts, search
+from blogapi.storage import search
 from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Recent
 from tests.invariants import sound_posts
@@ -17,12 +17,12 @@ def waiting(count, database):
 
 
 @pytest.mark.sqlite
-def test_words_wait_until_they_are_many(database, found, waiting, config):
+def test_words_wait_until_they_are_many(add, found, waiting, config):
     for number in range(1, 264):
-        database.write(posts.add, {"title": f"fog {number}", "content": "-", "status": "draft", "tags": []}, "first")
+        add(title=f"fog {number}", content="-", tags=[])
         assert waiting() == number
     assert found("fog", limit=1) == "263"
-    database.write(posts.add, {"title": "fog 264", "content": "-", "status": "draft", "tags": []}, "first")
+    add(title="fog 264", content="-", tags=[])
     assert waiting() == 0
     assert found("fog", limit=1) == "264"
     sound_posts(config.database)
@@ -72,11 +72,8 @@ def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, databa
     draw = random.Random(seed)
     words, statuses = ["fog", "lake", "sun", "東京"], ["published", "draft", "archived"]
     for step in range(60):
-        fields = {
-            "title": draw.choice(words),
-            "content": " ".join(draw.choices(words, k=2)),
-            "tags": draw.choices(words),
-        }
+        content = " ".join(draw.choices(words, k=2))
+        fields = {"title": draw.choice(words), "content": content, "tags": draw.choices(words)}
         operation, number = draw.randrange(6), draw.randint(1, step // 2 + 1)
         if operation < 3:
             client.post("/v1/posts", json=fields)

@@ -126,23 +126,17 @@ def test_created_and_deleted_since_stays_in_the_trash(blog):
 # One key
 
 
-def test_only_what_a_key_did_is_undone(blog):
-    mine, theirs = blog.add(), blog.add()
+def test_only_what_a_key_did_is_undone_and_not_what_others_did_before(blog):
+    mine, theirs, both = blog.add(), blog.add(), blog.add()
     blog.later()
-    blog.change(mine)
-    blog.change(theirs, by="good", content="three")
-    assert blog.undo(key="bad") == {mine: CHANGED}
-    assert blog.undo(key="bad") == {}
-
-
-def test_what_others_did_before_the_key_stays(blog):
-    post_id = blog.add()
-    blog.later()
-    blog.change(post_id, by="good", content="better")
+    blog.change(theirs, by="good")
+    blog.change(both, by="good", content="better")
     before = blog.state()
-    blog.change(post_id, by="bad", content="worse")
-    assert blog.undo(key="bad") == {post_id: CHANGED}
+    blog.change(mine)
+    blog.change(both, content="worse")
+    assert blog.undo(key="bad") == {both: CHANGED, mine: CHANGED}
     assert blog.state() == before
+    assert blog.undo(key="bad") == {}
 
 
 def test_a_post_that_another_changed_since_is_left_and_named(blog):
@@ -193,16 +187,6 @@ def test_posts_that_exchanged_their_slugs_have_their_own_again(blog, count):
     assert blog.state() == after
 
 
-def test_a_post_whose_slug_alone_is_taken_is_left(blog, database):
-    changed = blog.add(slug="a")
-    blog.later()
-    blog.change(changed, slug="c")
-    blog.add(by="good", slug="a")
-    kept = revisions.page(database, changed, 50)
-    assert blog.undo(key="bad") == {changed: ("left", "its slug a is taken, it has c")}
-    assert revisions.page(database, changed, 50) == kept
-
-
 def test_a_dry_run_tells_the_slug_that_a_post_would_get(blog):
     changed, deleted, moved, exchanged = (blog.add(slug=slug) for slug in "abcd")
     blog.later()
@@ -229,7 +213,7 @@ def test_a_dry_run_tells_the_slug_that_a_post_would_get(blog):
 
 
 @pytest.mark.parametrize("reason", ["good changed it since", "its slug b is taken, it {} a"])
-def test_a_slug_stays_taken_by_a_post_that_is_left(blog, reason):
+def test_a_slug_stays_taken_by_a_post_that_is_left(blog, database, reason):
     mine, theirs = blog.add(slug="a"), blog.add(slug="b")
     blog.later()
     blog.change(mine, slug="c")
@@ -237,12 +221,14 @@ def test_a_slug_stays_taken_by_a_post_that_is_left(blog, reason):
     if "taken" in reason:
         blog.add(by="good", slug="b")
     else:
-        blog.change(theirs, by="good", content="two")
+        blog.change(theirs, by="good")
+    kept = [revisions.page(database, post_id, 50) for post_id in (mine, theirs)]
     for dry_run, has in ((True, "would have"), (False, "has")):
         assert blog.undo(key="bad", dry_run=dry_run) == {
             mine: ("left", f"its slug a is taken, it {has} c"),
             theirs: ("left", reason.format(has)),
         }
+    assert [revisions.page(database, post_id, 50) for post_id in (mine, theirs)] == kept
 
 
 def test_more_changes_than_are_kept_are_left_and_told(blog):
