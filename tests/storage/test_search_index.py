@@ -193,11 +193,15 @@ def test_a_search_in_a_thread_reads_as_of_one_moment(database, add):
 def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
     begun, ended = threading.Event(), threading.Event()
     with ThreadPoolExecutor(20) as pool:
-        for _ in range(20):
+        many = [
             pool.submit(database.read_in_thread, "many", lambda reader: (begun.set(), ended.wait(10)))
+            for _ in range(20)
+        ]
         assert begun.wait(10)
         try:
-            assert database.read_in_thread("one", lambda reader: "read") == "read"
+            for _ in range(10):  # while the others begin to wait
+                assert database.read_in_thread("one", lambda reader: "read") == "read"
+            assert not any(each.done() for each in many)
         finally:
             ended.set()
 
