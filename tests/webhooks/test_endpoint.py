@@ -10,12 +10,7 @@ from dataclasses import replace
 import pytest
 
 from blogapi.webhooks.endpoint import RECEIVED_BYTES, AttemptResult, Endpoint
-
-
-def closed_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from tests.service import free_port
 
 
 @pytest.mark.parametrize(
@@ -32,7 +27,7 @@ def closed_port():
     ],
 )
 def test_a_failed_attempt_has_an_error_instead_of_a_status(deliver, receiver, delivery, url, error):
-    deliver(url.replace("{port}", str(receiver.port)).replace("{closed}", str(closed_port())))
+    deliver(url.replace("{port}", str(receiver.port)).replace("{closed}", str(free_port())))
     state = delivery()
     state.pop("next_attempt_at")
     assert state == {"state": "pending", "attempts": 1, "last_error": error}
@@ -40,14 +35,14 @@ def test_a_failed_attempt_has_an_error_instead_of_a_status(deliver, receiver, de
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """The resolver's answers for "moving.example", one after another; an empty one means none."""
+    """The resolver's answers for "moving.example", one after another: addresses, or nothing."""
     look_up, answers = socket.getaddrinfo, []
 
     def getaddrinfo(host, *args, **kwargs):
-        address = answers.pop(0) if host == "moving.example" else host
-        if not address:
+        addresses = answers.pop(0).split() if host == "moving.example" else [host]
+        if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return look_up(address, *args, **kwargs)
+        return [found for address in addresses for found in look_up(address, *args, **kwargs)]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return answers
@@ -85,14 +80,10 @@ def test_a_name_that_does_not_resolve_now_may_resolve_later(client, post, send, 
 
 
 @pytest.fixture
-def two_addresses(monkeypatch, receiver):
+def two_addresses(resolver, receiver):
     """The URL of a name that means 127.0.0.2, and then the receiver's address."""
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{last}", receiver.port)) for last in (2, 1)]
-    look_up = socket.getaddrinfo
-    monkeypatch.setattr(
-        socket, "getaddrinfo", lambda host, *a, **k: found if host == "two.x" else look_up(host, *a, **k)
-    )
-    return f"http://two.x:{receiver.port}"
+    resolver.append("127.0.0.2 127.0.0.1")
+    return f"http://moving.example:{receiver.port}"
 
 
 def test_the_next_address_is_tried_if_one_refuses(deliver, receiver, two_addresses):
@@ -157,19 +148,18 @@ def test_nothing_is_called_once_the_limit_of_time_is_reached(
     receiver, two_addresses, monkeypatch, look_up_seconds, full
 ):
     look_up = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: (slowly(look_up_seconds, a), look_up(*a, **k))[1])
+
+    def look_up_slowly(host, *args, **kwargs):
+        time.sleep(look_up_seconds if host == "moving.example" else 0)
+        return look_up(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_slowly)
     with listener("127.0.0.2", receiver.port, full):
         begun = time.monotonic()
         result = Endpoint(two_addresses, "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
     assert result == AttemptResult(error="no answer within 1 s")
     assert 1 <= time.monotonic() - begun < 2
     assert receiver.messages == []
-
-
-def slowly(seconds, arguments):
-    """Take some time to look up a name."""
-    if arguments[0] == "two.x":
-        time.sleep(seconds)
 
 
 def test_a_silent_receiver_is_given_up(webhook, post, send, delivery):
