@@ -5,8 +5,9 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def create(service, **fields):
 # Files
 
 
-def test_a_deleted_wal_loses_nothing_and_the_log_tells(service):
+def test_a_deleted_wal_loses_nothing_and_is_logged(service):
     acknowledged = {create(service)[2]["id"] for _ in range(3)}
     service.database.with_name("blog.db-wal").unlink()
     assert service.request("GET", "/healthz")[0] == 200
@@ -37,7 +38,7 @@ def test_a_deleted_wal_loses_nothing_and_the_log_tells(service):
     assert {post["id"] for post in service.request("GET", "/v1/posts")[2]} == acknowledged
 
 
-def test_another_wal_in_its_place_takes_no_writes_until_a_restart(service):
+def test_a_wal_that_was_replaced_takes_no_writes_until_a_restart(service):
     create(service)
     wal = service.database.with_name("blog.db-wal")
     wal.with_name("copy").write_bytes(wal.read_bytes())
@@ -47,7 +48,7 @@ def test_another_wal_in_its_place_takes_no_writes_until_a_restart(service):
     assert service.request("GET", "/v1/posts")[0] == 200
 
 
-def test_a_full_disk_is_told_by_health_until_there_is_room(small_disk):
+def test_the_health_check_fails_while_the_disk_is_full(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
     with Server(small_disk / "blog.db") as service:
@@ -78,7 +79,7 @@ def failing_sync(tmp_path):
     return {"LD_PRELOAD": library, "SYNC_FAILS": switch}, switch
 
 
-def test_if_the_disk_cannot_say_that_it_is_safe_the_answer_claims_nothing(tmp_path, failing_sync):
+def test_after_a_failed_sync_the_answer_says_that_the_commit_is_in_doubt(tmp_path, failing_sync):
     environ, switch = failing_sync
     with Server(tmp_path / "blog.db", **environ) as service:
         assert create(service)[0] == 201
@@ -117,15 +118,13 @@ def test_a_query_that_fails_half_way_is_503_and_the_next_one_is_well(service):
 def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
     for number in range(40):
         create(service, content="x" * 1_000_000, slug=f"large-{number}")
-    answers = []
-    change = ("PATCH", "/v1/tags/a", {"name": "renamed"})
-    writer = threading.Thread(target=lambda: answers.append(service.request(*change)))
-    writer.start()
     reads = 0
-    while writer.is_alive():
-        assert service.request("GET", "/v1/posts?limit=1")[0] == 200
-        reads += 1
-    assert answers[0][2] == {"name": "renamed", "posts": 40}
+    with ThreadPoolExecutor(1) as pool:
+        renamed = pool.submit(service.request, "PATCH", "/v1/tags/a", {"name": "renamed"})
+        while not renamed.done():
+            assert service.request("GET", "/v1/posts?limit=1")[0] == 200
+            reads += 1
+    assert renamed.result()[2] == {"name": "renamed", "posts": 40}
     assert reads > 10
     create(service)  # While others read, nobody waits until the -wal can be cut: the next writes cut it.
     create(service)
@@ -166,11 +165,9 @@ def test_a_backup_of_a_damaged_database_is_refused(service, tmp_path):
         create(service)
     service.stop()
     sound = service.database.read_bytes()
-    index = (
-        sqlite3.connect(service.database)
-        .execute("SELECT rootpage FROM sqlite_master WHERE name = 'post_status'")
-        .fetchone()[0]
-    )
+    query = "SELECT rootpage FROM sqlite_master WHERE name = 'post_status'"
+    with closing(sqlite3.connect(service.database)) as connection:
+        (index,) = connection.execute(query).fetchone()
     with service.database.open("r+b") as file:
         file.seek((index - 1) * 4096 + 4000)
         file.write(b"\xff" * 90)

@@ -83,7 +83,7 @@ def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, cl
     assert documents.load(revisions.find(database, post_id, 1))["status"] == "published"
 
 
-def test_fifty_are_kept_and_the_oldest_goes_first(database, add, change, kept):
+def test_fifty_versions_are_kept_and_the_oldest_goes_first(database, add, change, kept):
     post_id = add()
     for number in range(60):
         change(post_id, content=f"{number}")

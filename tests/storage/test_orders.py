@@ -51,7 +51,7 @@ def test_posts_whose_title_has_all_words_come_first_and_each_newest_first(databa
 
 
 @pytest.mark.usefixtures("lakes")
-def test_a_due_post_has_its_place_in_each_order(client, database, clock):
+def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
     for number, seconds in ((1, 20), (5, 10)):
         time = f"2026-11-20T12:00:{seconds}Z"
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})

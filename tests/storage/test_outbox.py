@@ -49,7 +49,7 @@ def test_failed_pruning_is_repeated_at_the_next_turn(webhook, post, send, sender
         ("event", "payload", None),
     ],
 )
-def test_damage_counts_as_an_attempt_that_failed(webhook, post, send, damage, database, table, column, damaged):
+def test_damage_counts_as_a_failed_attempt(webhook, post, send, damage, database, table, column, damaged):
     webhook(events=["post.created"])
     post()
     damage(table, column, damaged)

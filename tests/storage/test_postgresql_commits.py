@@ -51,7 +51,7 @@ def no_memory(*_):
     raise MemoryError
 
 
-def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(postgresql, monkeypatch):
+def test_running_out_of_memory_in_a_shared_transaction_fails_all_of_it(postgresql, monkeypatch):
     def add(tx):
         tx.defer(PostTag.insert(tag="a", status="draft", post_id=1, name="a"))
 
@@ -66,7 +66,7 @@ def test_too_little_memory_for_a_statement_loses_none_that_is_acknowledged(postg
     assert list(postgresql.rows(PostTag.select(PostTag.tag))) == [("a",)]
 
 
-def test_too_little_memory_for_a_query_leaves_no_trace(postgresql, monkeypatch):
+def test_running_out_of_memory_in_a_query_leaves_no_trace(postgresql, monkeypatch):
     query = Prepared(Post.select(Post.slug))
     with monkeypatch.context() as context:
         context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
@@ -86,7 +86,7 @@ def test_statements_stay_prepared_when_a_transaction_is_rolled_back(postgresql):
         tx.commit()
 
 
-def test_a_permanent_failure_at_the_beginning_does_not_look_like_a_passing_one(postgresql, connection):
+def test_a_permanent_failure_of_begin_does_not_look_temporary(postgresql, connection):
     connection.execute("DROP TABLE webhook")
     with pytest.raises(Unavailable, match="does not exist") as caught:
         postgresql.engine.begin(1)

@@ -60,7 +60,7 @@ def test_a_search_combines_with_the_other_parameters(client, found):
 @pytest.mark.parametrize("sorted_posts", [1, 100])  # what is found is met on the way through all, or sorted
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("tag", [None, "a"])
-def test_what_is_found_comes_by_date_as_all_posts_do(client, clock, post, monkeypatch, sorted_posts, status, tag):
+def test_results_by_date_are_in_the_order_of_the_list(client, clock, post, monkeypatch, sorted_posts, status, tag):
     monkeypatch.setattr(sqlite, "SORTED_POSTS", sorted_posts)
     for number in range(32):
         word = "fog" if number % 3 else "sun"
@@ -84,7 +84,7 @@ def test_what_is_found_comes_by_date_as_all_posts_do(client, clock, post, monkey
 
 
 @pytest.mark.usefixtures("some")
-def test_the_link_keeps_what_is_looked_for(client):
+def test_the_link_keeps_the_search(client):
     answer = client.get("/v1/posts", query_string={"q": "LAK* &", "limit": 1})
     assert answer.headers["Link"] == '</v1/posts?limit=1&q=LAK%2A%20%26&before=2>; rel="next"'
     assert [len(page) for page in walk(client, "/v1/posts?limit=1&q=LAK%2A%20%26")] == [1, 1]

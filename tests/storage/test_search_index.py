@@ -51,7 +51,7 @@ def test_a_renamed_tag_is_found_by_its_new_name(client, found, post, config):
     sound_posts(config.database)
 
 
-def test_a_post_that_fails_is_not_found(client, found, post):
+def test_a_post_that_was_refused_is_not_found(client, found, post):
     post(slug="taken")
     assert client.post("/v1/posts", json={"title": "Words", "content": "x", "slug": "taken"}).status_code == 400
     assert found("x") == ""
@@ -229,7 +229,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
 # The index
 
 
-def test_words_of_another_unicode_are_rebuilt(config, database, client, found, post):
+def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client, found, post):
     post(title="Fog")
     database.close()
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:

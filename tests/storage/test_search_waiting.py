@@ -47,22 +47,17 @@ def test_words_wait_for_two_seconds(post, waiting, sender, clock):
 
 
 @pytest.mark.sqlite
-def test_words_wait_until_they_are_long(found, post, waiting):
-    post(title="Small")
-    post(title="Large", content="fog " * 70_000)
-    assert waiting() == 0
-    assert (found("fog"), found("small")) == ("2", "1")
-
-
-@pytest.mark.sqlite
-def test_words_that_become_long_by_a_change_do_not_wait(client, config, found, post, waiting):
+@pytest.mark.parametrize(
+    ("method", "path", "ids"), [("POST", "/v1/posts", ("42", "321")), ("PATCH", "/v1/posts/3", ("32", "21"))]
+)
+def test_the_words_of_a_long_text_do_not_wait(client, config, found, post, waiting, method, path, ids):
     for number in range(3):
         post(title=f"Small {number}")
     client.patch("/v1/posts/2", json={"content": "fog"})
     assert waiting() == 3
-    client.patch("/v1/posts/3", json={"content": "fog " * 70_000})
+    client.open(path, method=method, json={"title": "Large", "content": "fog " * 70_000})
     assert waiting() == 0
-    assert (found("fog"), found("small")) == ("32", "321")
+    assert (found("fog"), found("small")) == ids
     sound_posts(config.database)
 
 

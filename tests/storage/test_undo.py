@@ -58,7 +58,7 @@ def blog(database, clock):
 CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("deleted", "")
 
 
-def test_what_was_changed_deleted_and_created_is_as_it_was(blog):
+def test_changes_deletions_and_creations_are_undone(blog):
     changed, deleted, untouched = blog.add(status="published"), blog.add(excerpt="b"), blog.add()
     before = blog.state()
     blog.later()
@@ -73,7 +73,7 @@ def test_what_was_changed_deleted_and_created_is_as_it_was(blog):
     assert untouched not in blog.undo()
 
 
-def test_what_was_created_is_found_although_it_has_a_date_of_its_own(blog, database):
+def test_a_post_imported_since_with_an_earlier_date_is_deleted(blog, database):
     blog.later()
     fields = {"title": "A", "content": "one", "tags": []}
     imported = database.write(posts.put, "old", fields, "import", created_at="2019-01-01T00:00:00Z").post.id
@@ -115,7 +115,7 @@ def test_what_a_post_was_before_several_changes_comes_back(blog, before, since, 
     assert blog.state() == then
 
 
-def test_created_and_deleted_since_stays_in_the_trash(blog):
+def test_a_post_created_and_deleted_since_stays_in_the_trash(blog):
     blog.later()
     post_id = blog.add(by="bad")
     blog.delete(post_id)
@@ -139,7 +139,7 @@ def test_only_what_a_key_did_is_undone_and_not_what_others_did_before(blog):
     assert blog.undo(key="bad") == {}
 
 
-def test_a_post_that_another_changed_since_is_left_and_named(blog):
+def test_a_post_that_another_key_changed_since_is_left_and_named(blog):
     changed, deleted, created = blog.add(), blog.add(), None
     blog.later()
     created = blog.add(by="bad")
@@ -157,7 +157,7 @@ def test_a_post_that_another_changed_since_is_left_and_named(blog):
 # What cannot be as it was
 
 
-def test_a_slug_that_another_had_since_goes_back(blog):
+def test_a_slug_that_another_post_took_since_goes_back(blog):
     first, second = blog.add(slug="a"), blog.add(slug="b")
     before = blog.state()
     blog.later()
@@ -169,7 +169,7 @@ def test_a_slug_that_another_had_since_goes_back(blog):
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_posts_that_exchanged_their_slugs_have_their_own_again(blog, count):
+def test_posts_that_exchanged_their_slugs_get_their_own_back(blog, count):
     slugs = ["a", "b", "c"][:count]
     exchanged = [blog.add(slug=slug) for slug in slugs]
     before = blog.state()
@@ -187,7 +187,7 @@ def test_posts_that_exchanged_their_slugs_have_their_own_again(blog, count):
     assert blog.state() == after
 
 
-def test_a_dry_run_tells_the_slug_that_a_post_would_get(blog):
+def test_a_dry_run_says_which_slug_a_post_would_get(blog):
     changed, deleted, moved, exchanged = (blog.add(slug=slug) for slug in "abcd")
     blog.later()
     blog.change(changed, slug="e", content="two")
@@ -231,7 +231,7 @@ def test_a_slug_stays_taken_by_a_post_that_is_left(blog, database, reason):
     assert [revisions.page(database, post_id, 50) for post_id in (mine, theirs)] == kept
 
 
-def test_more_changes_than_are_kept_are_left_and_told(blog):
+def test_a_post_with_more_changes_than_are_kept_is_left_and_named(blog):
     post_id = blog.add()
     blog.later()
     for number in range(51):
@@ -239,7 +239,7 @@ def test_more_changes_than_are_kept_are_left_and_told(blog):
     assert blog.undo() == {post_id: ("left", "more was changed since than is kept")}
 
 
-def test_a_change_that_kept_nothing_is_left_and_told(blog):
+def test_a_post_whose_change_kept_no_version_is_left_and_named(blog):
     changed, deleted = blog.add(), blog.add()
     blog.later()
     blog.change(changed, by="", content="two")
@@ -323,7 +323,7 @@ def test_only_what_a_key_did_with_a_tag_is_undone(blog, retag):
     assert [(post["title"], post["tags"]) for post in shown] == [("B", []), ("B", ["a", "b"])]
 
 
-def test_from_the_middle_of_several_changes_of_tags_the_state_of_that_time_comes_back(blog, retag, clock):
+def test_an_undo_from_between_changes_of_tags_restores_the_state_of_that_time(blog, retag, clock):
     blog.add(tags=["a", "b", "c"])
     blog.later()
     retag(tags.delete, "a")

@@ -135,7 +135,7 @@ def alarm(seconds):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("full", [True, False])
-def test_the_limit_of_time_counts_while_connecting_too(scheme, full):
+def test_the_time_limit_includes_connecting(scheme, full):
     with listener("127.0.0.1", full=full) as port:
         begun = time.monotonic()
         result = Endpoint(f"{scheme}://127.0.0.1:{port}", "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
@@ -144,9 +144,7 @@ def test_the_limit_of_time_counts_while_connecting_too(scheme, full):
 
 
 @pytest.mark.parametrize(("look_up_seconds", "full"), [(5, False), (0.95, True)])
-def test_nothing_is_called_once_the_limit_of_time_is_reached(
-    receiver, two_addresses, monkeypatch, look_up_seconds, full
-):
+def test_nothing_is_called_once_the_time_limit_is_reached(receiver, two_addresses, monkeypatch, look_up_seconds, full):
     look_up = socket.getaddrinfo
 
     def look_up_slowly(host, *args, **kwargs):

@@ -101,9 +101,7 @@ def test_a_message_is_retried_for_four_days_and_then_failed(client, deliver, sen
         (500, "120", 5),
     ],
 )
-def test_a_busy_receiver_is_tried_again_when_it_asks_for_that_but_within_a_day(
-    deliver, receiver, delivery, status, retry_after, seconds
-):
+def test_retry_after_is_obeyed_up_to_a_day(deliver, receiver, delivery, status, retry_after, seconds):
     receiver.status, receiver.headers = status, {"Retry-After": retry_after}
     deliver()
     due = datetime.fromisoformat(delivery()["next_attempt_at"]).timestamp()

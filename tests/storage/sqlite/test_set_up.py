@@ -35,7 +35,7 @@ def test_a_missing_or_empty_database_is_set_up(path, exists):
     assert set_up(path) is False
 
 
-def test_a_program_that_has_the_database_for_itself_as_it_closes_it_is_waited_for(engine, path):
+def test_connecting_waits_for_a_program_that_closes_the_database_in_exclusive_mode(engine, path):
     engine.close()
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -211,9 +211,7 @@ def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine
     assert [str(error) for error in outcomes] == ["disk I/O error"] * 2
 
 
-def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_that_would_run_again(
-    database, other, slugs, monkeypatch
-):
+def test_a_writer_that_went_away_does_not_lead_when_its_operation_would_run_again(database, other, slugs, monkeypatch):
     def bad(tx):
         with monkeypatch.context() as context:
             context.setattr(database.commits, "_gather", interrupted)

@@ -120,7 +120,7 @@ def test_a_read_in_a_thread_ends_with_its_request(database):
 
 
 @pytest.mark.parametrize("method", ["read_in_thread", "write_in_thread"])
-def test_without_a_thread_it_is_unavailable_for_a_while(database, method):
+def test_without_a_thread_the_database_is_unavailable_for_a_while(database, method):
     class Full(Loop):
         def run_in_thread(self, function, in_background):
             raise RuntimeError("can't start new thread")

@@ -11,7 +11,7 @@ from tests.storage.sqlite.conftest import add, locked_by
 
 
 @pytest.mark.parametrize("method", ["write", "write_in_thread"])
-def test_an_operation_that_raises_leaves_nothing(database, slugs, method):
+def test_an_operation_that_raises_changes_nothing(database, slugs, method):
     def operation(tx):
         add(tx, "a")
         raise LookupError("no")
@@ -34,7 +34,7 @@ def test_a_write_is_dated_when_it_has_the_lock_and_not_when_it_was_asked_for(eng
         assert written.result(5) == "1970-01-01T00:33:20Z"
 
 
-def test_too_little_memory_is_a_failure_that_passes(database, engine, slugs):
+def test_running_out_of_memory_is_a_temporary_failure(database, engine, slugs):
     def fail():
         raise MemoryError
 
