@@ -6,17 +6,8 @@ from blogapi.storage import publication
 
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
-DOCUMENTS = [
-    None,
-    "",
-    "[]",
-    "{",
-    '{"id":"1"}',
-    '{"id":"1","tags":5,"status":"draft"}',
-    WHOLE,
-    f'{WHOLE}"published_at":"{LATER}"',
-    f'{WHOLE}"published_at":"{LATER}","created_at":"2026',
-]
+DOCUMENTS = [None, "", "[]", "{", '{"id":"1"}', '{"id":"1","tags":5,"status":"draft"}', WHOLE]
+DOCUMENTS += [f'{WHOLE}"published_at":"{LATER}"', f'{WHOLE}"published_at":"{LATER}","created_at":"2026']
 
 
 @pytest.fixture(params=DOCUMENTS)

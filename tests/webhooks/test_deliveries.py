@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import ssl
 import threading
 import time
 from contextlib import suppress
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.receiver import Receiver, make_certificate
+from tests.receiver import Receiver
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
@@ -145,22 +144,17 @@ def test_a_service_stopped_amid_deliveries_ends_within_5_s_and_goes_on_after_the
     assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
 
 
-def test_a_slow_receiver_with_tls_delays_no_request(serve, tmp_path):
-    certificate = make_certificate(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    settings = {"BLOGAPI_WEBHOOK_PRIVATE": "true", "SSL_CERT_FILE": certificate}
-    with Receiver(tls=context) as receiver:
-        service = serve(**settings)
-        receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(receiver, handler))
-        webhook = subscribe(service, f"https://localhost:{receiver.port}", "post.created")
-        service.request("POST", "/v1/posts", POST)
-        eventually(lambda: receiver.messages)
-        begun = time.monotonic()
-        assert service.request("GET", "/v1/posts")[0] == 200
-        assert time.monotonic() < begun + 0.5
-        eventually(lambda: states(service, webhook) == ["delivered"])
-        assert "MonkeyPatchWarning" not in service.log
+def test_a_slow_receiver_with_tls_delays_no_request(serve, certificate, secure_receiver):
+    service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", SSL_CERT_FILE=certificate)
+    secure_receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(secure_receiver, handler))
+    webhook = subscribe(service, f"https://localhost:{secure_receiver.port}", "post.created")
+    service.request("POST", "/v1/posts", POST)
+    eventually(lambda: secure_receiver.messages)
+    begun = time.monotonic()
+    assert service.request("GET", "/v1/posts")[0] == 200
+    assert time.monotonic() < begun + 0.5
+    eventually(lambda: states(service, webhook) == ["delivered"])
+    assert "MonkeyPatchWarning" not in service.log
 
 
 def test_secrets_and_urls_are_in_no_log(service, receiver):

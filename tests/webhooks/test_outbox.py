@@ -27,10 +27,8 @@ def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
     assert len(receiver.messages) == 1
 
 
-def test_failed_pruning_is_repeated_at_the_next_turn(webhook, post, send, sender, clock, count, database):
-    webhook()
-    post()
-    send()
+def test_failed_pruning_is_repeated_at_the_next_turn(deliver, sender, clock, count, database):
+    deliver()
     clock.now += 31 * 24 * 3600
     with locked(database):
         sender.turn()
@@ -120,13 +118,13 @@ def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, recei
 
 def test_the_newest_1000_finished_deliveries_are_kept(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"]), webhook(events=["post.deleted"])
-    event_rows = [EVENT | {"message_id": f"msg_{number}"} for number in range(1, 1503)]
+    events = [EVENT | {"message_id": f"msg_{number}"} for number in range(1, 1503)]
     rows = [{"webhook_id": 1, "event_id": number, "state": "delivered"} for number in range(1, 1502)]
     rows += [{"webhook_id": 2, "event_id": 1, "state": "delivered"}]
     pending = {"state": "pending", "next_attempt_at": "9"}
 
     def write(tx):
-        tx.execute(Event.insert_many(event_rows))
+        tx.execute(Event.insert_many(events))
         tx.execute(Delivery.insert_many(rows))
         tx.execute(Delivery.insert({"webhook_id": 1, "event_id": 1502} | pending))
         tx.execute(Delivery.update(pending).where(Delivery.event_id == 5, Delivery.webhook_id == 1))
