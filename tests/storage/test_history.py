@@ -1,4 +1,4 @@
-"""The history of posts: revisions, the trash, and what becomes of it in time."""
+"""The history of posts: revisions, the trash, what becomes of them in time, and how much is kept."""
 
 import json
 import re

@@ -69,17 +69,6 @@ def test_a_database_of_another_version_is_refused(url, connection, change, messa
         engine_for(url).open()
 
 
-def test_a_key_that_was_used_can_be_replaced_and_revoked(postgresql):
-    old, new = keys.new_key(), keys.new_key()
-    postgresql.write(keys.add, "mine", old)
-    keys.authenticate(postgresql, keys.digest_of(old))
-    postgresql.write(keys.replace, "mine", new)
-    assert keys.authenticate(postgresql, keys.digest_of(old)) is None
-    assert keys.authenticate(postgresql, keys.digest_of(new))[0].name == "mine"
-    postgresql.write(keys.remove, "mine")
-    assert keys.authenticate(postgresql, keys.digest_of(new)) is None
-
-
 @pytest.mark.parametrize("change", ["DELETE FROM api_key", "UPDATE api_key SET digest = 'new'"], ids=["gone", "new"])
 @pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
 def test_a_key_revoked_during_a_request_is_unknown(postgresql, connection, change, is_used):

@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import datetime
+from functools import partial
 
 import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
@@ -13,6 +14,12 @@ from blogapi.storage.models import Delivery, Event
 from blogapi.webhooks import sender as sender_module
 from blogapi.webhooks.sender import RETRIES
 from tests.conftest import NOON
+
+
+def sent(receiver, field):
+    """A field of the post of each message, in the order in which they came."""
+    return [message.payload["data"]["post"][field] for message in receiver.messages]
+
 
 # Messages
 
@@ -49,8 +56,7 @@ def test_first_attempts_go_in_the_order_of_the_events(webhook, post, send, recei
         post(title=str(number))
         clock.now -= 7  # The clock is no order.
     send()
-    titles = [message.payload["data"]["post"]["title"] for message in receiver.messages]
-    assert titles == [str(number) for number in range(25)]
+    assert sent(receiver, "title") == [str(number) for number in range(25)]
 
 
 def test_user_and_password_of_a_url_are_sent_as_basic_authentication(deliver, receiver):
@@ -166,7 +172,7 @@ def test_410_turns_a_webhook_off_until_it_is_turned_on(client, webhook, post, se
     receiver.status = 200
     client.patch("/v1/webhooks/1", json={"active": True})
     send()
-    assert [message.payload["data"]["post"]["id"] for message in receiver.messages] == ["1", "2"]
+    assert sent(receiver, "id") == ["1", "2"]
 
 
 def test_redirects_are_not_followed(deliver, receiver, delivery):
@@ -270,7 +276,7 @@ def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, recei
     for number in range(20):
         post(title=f"new {number}")
     send()
-    titles = [message.payload["data"]["post"]["title"] for message in receiver.messages]
+    titles = sent(receiver, "title")
     assert titles[4::5] == [f"old {number}" for number in range(5)]
     assert [title for title in titles if title.startswith("new")] == [f"new {number}" for number in range(20)]
 
@@ -296,8 +302,8 @@ def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_s
 def test_headers_and_a_dispatch_are_sent_as_the_webhook_says(database, receiver, send, client, clock):
     clock.now = time.time()
     headers = {"Authorization": "Bearer secret", "User-Agent": "mine"}
-    options = {"headers": headers, "body": "dispatch"}
-    _, secret = database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.created"], **options))
+    add = partial(webhooks.add, headers=headers, body="dispatch")
+    _, secret = database.write(add, receiver.url, ["post.created"])
     post = client.post("/v1/posts", json={"title": "A", "content": "B"}).json
     send()
     (got,) = receiver.messages
@@ -318,7 +324,7 @@ def test_events_are_gathered_and_the_last_one_is_sent(database, receiver, send, 
     assert receiver.messages == []
     assert [each.next_attempt_at for each in webhooks.deliveries(database, 1)] == ["2026-11-20T12:01:00Z"]
     send()
-    assert [json.loads(each.body)["data"]["post"]["title"] for each in receiver.messages] == ["2"]
+    assert sent(receiver, "title") == ["2"]
     client.post("/v1/posts", json={"title": "3", "content": "B"})
     client.delete("/v1/posts/1")
     send()
