@@ -101,8 +101,8 @@ def add_pending(database, count):
         tx.execute(Event.insert_many([EVENT | {"message_id": f"msg_{number}"} for number in numbers]))
         tx.execute(Delivery.insert_many([pending | {"event_id": number} for number in numbers]))
 
-    for start in range(1, count + 1, 1000):  # Who takes three seconds between two statements loses PostgreSQL's lock.
-        database.write(write, range(start, min(start + 1000, count + 1)))
+    for start in range(1, count + 1, 250):  # Who takes three seconds between two statements loses PostgreSQL's lock.
+        database.write(write, range(start, min(start + 250, count + 1)))
 
 
 def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, receiver, client, database, delivery):
