@@ -96,8 +96,9 @@ def test_fifty_versions_are_kept_and_the_oldest_goes_first(database, add, change
 def test_a_revision_that_is_not_there_is_not_found(database, add, change, version):
     post_id = add()
     change(post_id, title="B")
-    with pytest.raises(NotFound):
-        revisions.find(database, post_id, version)
+    for missing in ((post_id, version), (99, 1)):
+        with pytest.raises(NotFound):
+            revisions.find(database, *missing)
     with pytest.raises(NotFound):
         database.write(revisions.restore, post_id, version, "first")
 
