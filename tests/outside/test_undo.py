@@ -2,13 +2,9 @@
 
 import time
 
-import pytest
-
 from blogapi.clock import rfc3339
 from tests.invariants import sound_posts
 from tests.service import eventually
-
-pytestmark = pytest.mark.slow
 
 SLUGS = [f"post-{number}" for number in range(300)]
 OVERWRITTEN, DELETED = SLUGS[:200], SLUGS[200:250]

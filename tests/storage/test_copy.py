@@ -1,8 +1,5 @@
 """Copies between the engines, and backups of PostgreSQL."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from blogapi import create_app
@@ -28,13 +25,8 @@ def filled(url, tmp_path):
     for number in range(50):
         fields = {"title": f"Post {number}", "content": "Wörds " * number, "tags": [f"Tag {number % 7}", "all"]}
         database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]}, "mine")
-    later = {
-        "title": "Later",
-        "content": "x",
-        "tags": [],
-        "status": "scheduled",
-        "published_at": "2030-01-01T00:00:00Z",
-    }
+    later = {"title": "Later", "content": "x", "tags": [], "status": "scheduled"}
+    later["published_at"] = "2030-01-01T00:00:00Z"
     database.write(posts.put, "later", later, "mine")
     database.write(posts.delete, 50, "mine", permanent=True)
     database.write(posts.delete, 49, "mine")
@@ -48,17 +40,9 @@ def answers(app, key):
     """What a client sees: lists, posts, their entity tags, and the deliveries."""
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {key}"
-    paths = [
-        "/v1/posts",
-        "/v1/tags",
-        "/v1/webhooks",
-        "/v1/webhooks/1/deliveries",
-        "/v1/trash",
-        "/v1/posts/1/revisions",
-        "/v1/posts/1/revisions/1",
-        *(f"/v1/posts/{n}" for n in range(1, 53)),
-    ]
-    found = [client.get(path) for path in paths]
+    paths = ["posts", "tags", "webhooks", "webhooks/1/deliveries", "trash", "posts/1/revisions", "posts/1/revisions/1"]
+    paths += [f"posts/{number}" for number in range(1, 53)]
+    found = [client.get(f"/v1/{path}") for path in paths]
     return [(answer.status_code, answer.data, answer.headers.get("ETag")) for answer in found]
 
 
@@ -74,13 +58,13 @@ def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server
         assert answers(other, key) == before
         sound_posts(target)
         source.close()
-        source_database = other.extensions["blogapi"].database
+        database = other.extensions["blogapi"].database
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
         number += 1
-        assert source_database.write(posts.add, new, "mine").id == number
-        source_database.write(posts.delete, number, "mine", permanent=True)
+        assert database.write(posts.add, new, "mine").id == number
+        database.write(posts.delete, number, "mine", permanent=True)
         before = answers(other, key)
-        source = source_database.engine
+        source = database.engine
     source.close()
 
 
@@ -110,7 +94,5 @@ def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_repeated(filled, u
 
 def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
     engine_for(url).backup(tmp_path / "backup.db")
-    with closing(sqlite3.connect(tmp_path / "backup.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM post").fetchone() == (49,)
     assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
     assert len(sound_posts(tmp_path / "backup.db")) == 49

@@ -2,21 +2,12 @@
 
 import pytest
 
-from blogapi.storage import posts, publication
+from blogapi.storage import publication
 
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
-DOCUMENTS = [
-    None,
-    "",
-    "[]",
-    "{",
-    '{"id":"1"}',
-    '{"id":"1","tags":5,"status":"draft"}',
-    WHOLE,
-    f'{WHOLE}"published_at":"{LATER}"',
-    f'{WHOLE}"published_at":"{LATER}","created_at":"2026',
-]
+DOCUMENTS = [None, "", "[]", "{", '{"id":"1"}', '{"id":"1","tags":5,"status":"draft"}', WHOLE]
+DOCUMENTS += [f'{WHOLE}"published_at":"{LATER}"', f'{WHOLE}"published_at":"{LATER}","created_at":"2026']
 
 
 @pytest.fixture(params=DOCUMENTS)
@@ -37,22 +28,27 @@ def damage(request, damage, client, post):
 
 @pytest.mark.parametrize("status", ["draft", "scheduled"])
 @pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"x"'}])
-def test_it_can_be_deleted_and_its_tags_are_counted_down(client, damage, status, headers):
+def test_a_damaged_post_can_be_deleted_and_its_tags_are_counted_down(client, damage, status, headers):
     damage(status)
     assert client.delete("/v1/posts/1", headers=headers).status_code == 204
     assert client.get("/v1/tags").json == [{"name": "a", "posts": 2}]
     assert [each["id"] for each in client.get("/v1/posts").json] == ["3", "2"]
 
 
-def test_one_that_is_due_is_named_and_the_others_are_published(client, damage, database, clock):
+def test_a_damaged_post_that_is_due_is_logged_once_and_stops_no_other(
+    client, damage, post, sender, database, clock, caplog
+):
     damage("scheduled")
     clock.now += 3600
-    assert database.write(posts.publish_due) == {1: False, 2: True}
+    sender.turn(), sender.turn()
+    assert caplog.messages == ["post 1 is damaged, and cannot be published"]
     assert publication.next_due(database) is None
     assert [each["id"] for each in client.get("/v1/posts?status=published&tag=a&limit=1").json] == ["2"]
+    assert client.patch("/v1/posts/1", json={"title": "B"}).status_code == 503
+    assert post()["id"] == "4"
 
 
-def test_the_others_are_deleted_and_their_tags_renamed_all_the_same(client, damage):
+def test_posts_beside_a_damaged_one_are_deleted_and_their_tags_renamed(client, damage):
     damage("draft")
     assert client.delete("/v1/posts/3").status_code == 204
     assert client.delete("/v1/posts/2").status_code == 204

@@ -51,7 +51,7 @@ def test_posts_whose_title_has_all_words_come_first_and_each_newest_first(databa
 
 
 @pytest.mark.usefixtures("lakes")
-def test_a_due_post_has_its_place_in_each_order(client, database, clock):
+def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
     for number, seconds in ((1, 20), (5, 10)):
         time = f"2026-11-20T12:00:{seconds}Z"
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
@@ -87,13 +87,9 @@ def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, dat
     page = search.page if q else lists.page
     posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
     for after, before in (("12:10:00", "12:20:00"), ("12:00:10", "12:00:10"), ("12:10:10", None), (None, "12:10:00")):
-        bounds = [time and f"2026-11-20T{time}Z" for time in (after, before)]
-        period = {"published_after": bounds[0] or "", "published_before": bounds[1] or lists.LATEST}
-        expected = [
-            each["title"]
-            for each in posts
-            if period["published_after"] <= each["published_at"] < period["published_before"]
-        ]
+        first, end = f"2026-11-20T{after}Z" if after else "", f"2026-11-20T{before}Z" if before else lists.LATEST
+        period = {"published_after": first, "published_before": end}
+        expected = [each["title"] for each in posts if first <= each["published_at"] < end]
         assert walk(page, database, sort="published_at", limit=2, **filters, **period) == expected
 
 
@@ -115,9 +111,8 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
         post(title=f"{number}", content="Fog" if number % 3 else "Sun", tags=["a"])
         clock.now += draw.randrange(2)
     for _ in range(30):
-        client.patch(
-            f"/v1/posts/{draw.randint(1, 20)}", json={"status": draw.choice(["published", "draft", "archived"])}
-        )
+        status = draw.choice(["published", "draft", "archived"])
+        client.patch(f"/v1/posts/{draw.randint(1, 20)}", json={"status": status})
         clock.now += draw.randrange(2)
     client.patch("/v1/tags/a", json={"name": "A"})
     client.patch("/v1/posts/7", json={"excerpt": "changed"})

@@ -1,6 +1,6 @@
 """Peewee's own queries, as its documentation shows them: the models use the database of the application."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -38,17 +38,12 @@ def test_a_transaction_of_peewee_is_atomic(database, post_id):
 @pytest.mark.sqlite
 def test_threads_have_connections_of_their_own(database):
     """On a server with threads, requests read and write at the same time."""
-    outcomes = []
 
     def work(number):
         for each in range(10):
             post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, "first")
-            found = lists.page(database, lists.ListQuery(100)).posts
-            outcomes.append((post.id, post.document in found))
+            yield post.id, post.document in lists.page(database, lists.ListQuery(100)).posts
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [each for found in pool.map(lambda number: list(work(number)), range(4)) for each in found]
     assert sorted(outcomes) == [(post_id, True) for post_id in range(1, 41)]

@@ -5,6 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -18,18 +19,6 @@ from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
 from tests.web.test_list import walk
-
-
-@pytest.fixture
-def found(client):
-    """Search; return the ids of the posts that are found, as one word."""
-
-    def found(q, **query):
-        answer = client.get("/v1/posts", query_string={"q": q} | query)
-        assert answer.status_code == 200, answer.text
-        return "".join(post["id"] for post in answer.json)
-
-    return found
 
 
 def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
@@ -63,7 +52,7 @@ def test_a_renamed_tag_is_found_by_its_new_name(client, found, post, config):
     sound_posts(config.database)
 
 
-def test_a_post_that_fails_is_not_found(client, found, post):
+def test_a_post_that_was_refused_is_not_found(client, found, post):
     post(slug="taken")
     assert client.post("/v1/posts", json={"title": "Words", "content": "x", "slug": "taken"}).status_code == 400
     assert found("x") == ""
@@ -122,41 +111,22 @@ def test_a_search_takes_three_statements(client, statements):
     assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
 
 
+QUICK = ["q=fog", "q=f*", "q=fog&status=published", "q=fog&sort=relevance", "q=fog lake sun"]
+SLOW = ["q=fo*", 'q="fog lake"', "q=東京", "q=fog&status=draft", "q=fog&tag=a", "q=fog&sort=published_at"]
+
+
 @pytest.mark.sqlite
-@pytest.mark.parametrize(
-    ("query", "is_quick"),
-    [
-        ({"q": "fog"}, True),
-        ({"q": "f*"}, True),
-        ({"q": "fog", "status": "published"}, True),
-        ({"q": "fog", "sort": "relevance"}, True),
-        ({"q": "fog lake sun"}, True),
-        ({"q": "fo*"}, False),
-        ({"q": '"fog lake"'}, False),
-        ({"q": "東京"}, False),
-        ({"q": "fog", "status": "draft"}, False),
-        ({"q": "fog", "tag": "a"}, False),
-        ({"q": "fog", "sort": "published_at"}, False),
-    ],
-)
-def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query, is_quick):
-    query = ListQuery(10, **query)
-    assert search.is_quick(database, query)
+@pytest.mark.parametrize("query", QUICK + SLOW)
+def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query):
+    asked = ListQuery(10, **dict(each.split("=") for each in query.split("&")))
+    assert search.is_quick(database, asked)
     much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * search.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
-    assert search.is_quick(database, query) is is_quick
-    assert search.page(database, query).posts == []
+    assert search.is_quick(database, asked) is (query in QUICK)
+    assert search.page(database, asked).posts == []
 
 
-def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, database, found, post):
-    in_thread = []
-
-    def run_in_thread(function, in_background):
-        in_thread.append(function)
-        return function()
-
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = run_in_thread
+def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
     large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
     assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
@@ -173,19 +143,15 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, da
 
 
 @pytest.mark.parametrize("character", ["x ", "ü", "東", "㌖", "\U00020000"])
-def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(database, character):
+def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(add, in_thread, character):
     def seconds(length):
         begun = time.process_time()
         index.all_words({"title": "A", "content": character * length, "status": "draft", "tags": []})
         return time.process_time() - begun
 
     length = index.LARGE // (4 * len(character.encode()) - 3 * len(character))
-    in_thread = []
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = lambda function, in_background: in_thread.append(1) or function()
     for count in (length - 9, length + 9):
-        fields = {"title": "A", "content": character * count, "status": "draft", "tags": []}
-        database.write(posts.add, fields, "first")
+        add(content=character * count, tags=[])
     assert len(in_thread) == 1
     assert min(seconds(length) for _ in range(3)) < 0.025
 
@@ -207,40 +173,38 @@ def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, c
 
 
 @pytest.mark.sqlite
-def test_a_search_in_a_thread_reads_as_of_one_moment(database, post):
+def test_a_search_in_a_thread_reads_as_of_one_moment(database, add):
     """Else words that move from those that wait to the index would be found twice, or not at all."""
-    post(title="Fog")
-    fields = {"title": "Lake", "content": "Fog", "status": "draft", "tags": []}
+    add(title="Fog")
+
+    def found(reader):
+        return len(search.page(reader, ListQuery(10, q="fog")).posts)
 
     def look(reader):
-        found = [search.page(reader, ListQuery(10, q="fog"))]
-        for operation, *arguments in ((search.settle, database), (database.write, posts.add, fields, "first")):
+        yield found(reader)
+        for operation in (partial(search.settle, database), partial(add, title="Fog")):
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(operation, *arguments).result(10)
-            found.append(search.page(reader, ListQuery(10, q="fog")))
-        return [len(page.posts) for page in found]
+                pool.submit(operation).result(10)
+            yield found(reader)
 
-    assert database.read_in_thread("client", look) == [1, 1, 1]
-    assert len(search.page(database, ListQuery(10, q="fog")).posts) == 2
+    assert database.read_in_thread("client", lambda reader: list(look(reader))) == [1, 1, 1]
+    assert found(database) == 2
 
 
-def test_searches_of_one_client_do_not_keep_another_waiting(database):
-    running, done = threading.Event(), []
-
-    def look(reader, client):
-        running.wait(10)
-        done.append(client)
-
-    with ThreadPoolExecutor(21) as pool:
-        for _ in range(20):
-            pool.submit(database.read_in_thread, "many", look, "many")
-        other = pool.submit(database.read_in_thread, "one", look, "one")
-        while not database._turns["one"].locked():
-            pass
-        running.set()
-        other.result(10)
-    assert (done.count("many"), done.count("one")) == (20, 1)
-    assert done.index("one") < 10
+def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
+    begun, ended = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(20) as pool:
+        many = [
+            pool.submit(database.read_in_thread, "many", lambda reader: (begun.set(), ended.wait(10)))
+            for _ in range(20)
+        ]
+        assert begun.wait(10)
+        try:
+            for _ in range(10):  # while the others begin to wait
+                assert database.read_in_thread("one", lambda reader: "read") == "read"
+            assert not any(each.done() for each in many)
+        finally:
+            ended.set()
 
 
 @pytest.mark.sqlite
@@ -266,7 +230,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
 # The index
 
 
-def test_words_of_another_unicode_are_rebuilt(config, database, client, found, post):
+def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client, found, post):
     post(title="Fog")
     database.close()
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:

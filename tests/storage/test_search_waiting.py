@@ -5,22 +5,10 @@ import random
 import pytest
 from peewee import fn
 
-from blogapi.storage import posts, search
+from blogapi.storage import search
 from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Recent
 from tests.invariants import sound_posts
-
-
-@pytest.fixture
-def found(client):
-    """Search; return the ids of the posts that are found, as one word."""
-
-    def found(q, **query):
-        answer = client.get("/v1/posts", query_string={"q": q} | query)
-        assert answer.status_code == 200, answer.text
-        return "".join(post["id"] for post in answer.json)
-
-    return found
 
 
 @pytest.fixture
@@ -29,12 +17,12 @@ def waiting(count, database):
 
 
 @pytest.mark.sqlite
-def test_words_wait_until_they_are_many(database, found, waiting, config):
+def test_words_wait_until_they_are_many(add, found, waiting, config):
     for number in range(1, 264):
-        database.write(posts.add, {"title": f"fog {number}", "content": "-", "status": "draft", "tags": []}, "first")
+        add(title=f"fog {number}", content="-", tags=[])
         assert waiting() == number
     assert found("fog", limit=1) == "263"
-    database.write(posts.add, {"title": "fog 264", "content": "-", "status": "draft", "tags": []}, "first")
+    add(title="fog 264", content="-", tags=[])
     assert waiting() == 0
     assert found("fog", limit=1) == "264"
     sound_posts(config.database)
@@ -59,22 +47,17 @@ def test_words_wait_for_two_seconds(post, waiting, sender, clock):
 
 
 @pytest.mark.sqlite
-def test_words_wait_until_they_are_long(found, post, waiting):
-    post(title="Small")
-    post(title="Large", content="fog " * 70_000)
-    assert waiting() == 0
-    assert (found("fog"), found("small")) == ("2", "1")
-
-
-@pytest.mark.sqlite
-def test_words_that_become_long_by_a_change_do_not_wait(client, config, found, post, waiting):
+@pytest.mark.parametrize(
+    ("method", "path", "ids"), [("POST", "/v1/posts", ("42", "321")), ("PATCH", "/v1/posts/3", ("32", "21"))]
+)
+def test_the_words_of_a_long_text_do_not_wait(client, config, found, post, waiting, method, path, ids):
     for number in range(3):
         post(title=f"Small {number}")
     client.patch("/v1/posts/2", json={"content": "fog"})
     assert waiting() == 3
-    client.patch("/v1/posts/3", json={"content": "fog " * 70_000})
+    client.open(path, method=method, json={"title": "Large", "content": "fog " * 70_000})
     assert waiting() == 0
-    assert (found("fog"), found("small")) == ("32", "321")
+    assert (found("fog"), found("small")) == ids
     sound_posts(config.database)
 
 
@@ -84,11 +67,8 @@ def test_a_search_finds_the_same_whether_words_wait_or_not(client, clock, databa
     draw = random.Random(seed)
     words, statuses = ["fog", "lake", "sun", "東京"], ["published", "draft", "archived"]
     for step in range(60):
-        fields = {
-            "title": draw.choice(words),
-            "content": " ".join(draw.choices(words, k=2)),
-            "tags": draw.choices(words),
-        }
+        content = " ".join(draw.choices(words, k=2))
+        fields = {"title": draw.choice(words), "content": content, "tags": draw.choices(words)}
         operation, number = draw.randrange(6), draw.randint(1, step // 2 + 1)
         if operation < 3:
             client.post("/v1/posts", json=fields)

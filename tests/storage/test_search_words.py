@@ -48,7 +48,7 @@ def test_words_are_folded(text, expected):
 
 
 @given(st.text())
-def test_the_words_of_words_are_themselves(text):
+def test_splitting_words_again_gives_the_same_words(text):
     found = words(text)
     assert words(" ".join(found)) == found
     assert [word for word in found if not set(word).isdisjoint(index.START + index.OF_TAG + index.BETWEEN)] == []
@@ -118,7 +118,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
     assert [each for each in ids if each in created] == expected
 
 
-def test_the_words_of_a_large_text_are_not_in_memory_one_by_one():
+def test_splitting_a_large_text_keeps_no_object_for_each_word():
     post = {"title": "Many words", "content": "漢字" * 100_000}
     tracemalloc.start()
     found = index.text_words(post)

@@ -28,3 +28,15 @@ def secure_receiver(certificate):
     context.load_cert_chain(certificate)
     with Receiver(tls=context) as receiver:
         yield receiver
+
+
+@pytest.fixture
+def deliver(webhook, post, send):
+    """Create a webhook, by default for the receiver, and a post; send what is due."""
+
+    def deliver(url=None):
+        webhook(url)
+        post()
+        send()
+
+    return deliver

@@ -1,6 +1,8 @@
 """A database file of the test's own, without an application."""
 
+import gc
 import sqlite3
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,6 +21,26 @@ class OneConnection(Loop):
 def add(tx, slug):
     """Add a row for a post."""
     return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
+
+
+@contextmanager
+def locked_by(other):
+    """Let another program hold the lock of the database."""
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.execute("COMMIT")
+
+
+class GoneAway(BaseException):
+    """What a server raises in a request whose client has gone."""
+
+
+@pytest.fixture
+def uncollected():
+    """Memory that only the garbage collector would free stays in use."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

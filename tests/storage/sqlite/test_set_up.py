@@ -13,12 +13,9 @@ from blogapi.storage.models import BaseModel
 from blogapi.storage.sqlite import Sqlite
 
 
-def contents(path):
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").fetchall()
-    finally:
-        connection.close()
+def query(path, sql):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
 
 
 def set_up(path):
@@ -34,14 +31,11 @@ def test_a_missing_or_empty_database_is_set_up(path, exists):
     if exists:
         path.touch()
     assert set_up(path) is True
-    connection = sqlite3.connect(path)
-    marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-    connection.close()
-    assert marks == [APPLICATION_ID, VERSION]
+    assert query(path, "SELECT * FROM pragma_application_id, pragma_user_version") == [(APPLICATION_ID, VERSION)]
     assert set_up(path) is False
 
 
-def test_a_program_that_has_the_database_for_itself_as_it_closes_it_is_waited_for(engine, path):
+def test_connecting_waits_for_a_program_that_closes_the_database_in_exclusive_mode(engine, path):
     engine.close()
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -100,26 +94,24 @@ def test_a_folder_is_no_database(tmp_path):
     [
         ("PRAGMA user_version = 9", f"its version 9 is newer than this program's {VERSION}; upgrade the program"),
         (f"PRAGMA user_version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
-        (
-            "PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name",
-            "export its posts with the old program, and import them with",
-        ),
-        ("ALTER TABLE post_tag RENAME name TO spelling", "export its posts with the old program"),
+        ("PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name", "export its posts with the old program"),
+        ("ALTER TABLE post_tag RENAME name TO spelling", "export its posts with the old program, and import them with"),
     ],
+    ids=["newer", "next", "older", "unreleased"],
 )
 def test_a_database_of_another_version_is_refused_and_left_alone(path, change, message):
     set_up(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(change)
-    before = contents(path)
+    schema = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+    before = query(path, schema)
     with pytest.raises(Unavailable, match=message):
         set_up(path)
-    assert contents(path) == before
+    assert query(path, schema) == before
 
 
 def test_the_schema_says_its_version():
-    connection = sqlite3.connect(":memory:")
-    connection.executescript((SCHEMAS / "schema.sql").read_text())
-    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
-    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-    connection.close()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript((SCHEMAS / "schema.sql").read_text())
+        marks = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+    assert marks == (APPLICATION_ID, VERSION)

@@ -1,6 +1,5 @@
 """Commits that writes share."""
 
-import gc
 import sqlite3
 import threading
 import weakref
@@ -15,7 +14,8 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import SqliteTransaction
-from tests.storage.sqlite.conftest import add
+from tests.storage.conftest import write_together
+from tests.storage.sqlite.conftest import add, locked_by
 
 
 @pytest.fixture(autouse=True)
@@ -24,43 +24,29 @@ def unhurried(monkeypatch):
     monkeypatch.setattr("blogapi.storage.database.SHARED_SECONDS", 5)
 
 
-def write_together(database, other, operations):
-    """Let operations wait for the same transaction; return results or errors by name, and the number of commits."""
-    commits, outcomes = [], {}
-
-    def write(name, operation):
-        try:
-            outcomes[name] = database.write(operation)
-        except Exception as error:
-            outcomes[name] = error
-
-    database.engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
-    other.execute("BEGIN IMMEDIATE")
-    threads = [threading.Thread(target=write, args=item) for item in operations.items()]
-    for thread in threads:
-        thread.start()
-    while len(database.commits.waiting) < len(operations):
-        pass
-    other.execute("COMMIT")
-    for thread in threads:
-        thread.join(5)
-    database.engine.connection.set_trace_callback(None)
-    return outcomes, len(commits)
+@pytest.fixture
+def commits(engine):
+    """The commits of the connection."""
+    commits = []
+    engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    return commits
 
 
-def three():
-    return {slug: lambda tx, slug=slug: add(tx, slug) for slug in "abc"}
-
-
-def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs):
-    outcomes, commits = write_together(database, other, three() | {"bad": fail})
-    assert commits == 1
-    assert type(outcomes["bad"]) is LookupError
-    assert sorted(slugs()) == ["a", "b", "c"]
+THREE = [partial(add, slug=slug) for slug in "abc"]
 
 
 def fail(tx):
     raise LookupError("bad")
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs, commits):
+    *results, error = write_together(database, locked_by(other), *THREE, fail)
+    assert (results, type(error), len(commits)) == ([1, 2, 3], LookupError, 1)
+    assert slugs() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -68,22 +54,23 @@ def fail(tx):
     [(fail, "bad"), (lambda tx: tx.execute(Post.update(status="no status")), "CHECK constraint failed")],
     ids=["operation", "statement"],
 )
-def test_one_that_fails_after_a_change_is_undone_and_the_others_get_commits_of_their_own(
-    database, other, slugs, end, error
+def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_commits_of_their_own(
+    database, other, slugs, commits, end, error
 ):
     def bad(tx):
         add(tx, "bad")
         end(tx)
 
-    outcomes, commits = write_together(database, other, three() | {"bad": bad})
-    assert commits == 3
-    assert str(outcomes["bad"]).startswith(error)
-    assert sorted(slugs()) == ["a", "b", "c"]
+    outcomes = write_together(database, locked_by(other), *THREE, bad)
+    assert len(commits) == 3
+    assert str(outcomes[3]).startswith(error)
+    assert slugs() == ["a", "b", "c"]
     database.write(add, "d")
-    assert sorted(slugs()) == ["a", "b", "c", "d"]
+    assert slugs() == ["a", "b", "c", "d"]
 
 
-def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_collector(database, other):
+@pytest.mark.usefixtures("uncollected")
+def test_the_arguments_of_operations_that_raise_are_freed_at_once(database, other):
     class Argument:
         """Something large."""
 
@@ -97,60 +84,37 @@ def test_the_arguments_of_operations_that_raise_are_freed_without_the_garbage_co
             database.write(bad, argument)
 
     references = []
-    gc.disable()
-    try:
-        write()
-        other.execute("BEGIN IMMEDIATE")
-        threads = [threading.Thread(target=write) for _ in range(2)]
+    write()
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    with locked_by(other):
         for thread in threads:
             thread.start()
         while len(database.commits.waiting) < 2:
             pass
-        other.execute("COMMIT")
-        for thread in threads:
-            thread.join(5)
-        assert [reference() for reference in references] == [None] * 3
-    finally:
-        gc.enable()
+    for thread in threads:
+        thread.join(5)
+    assert [reference() for reference in references] == [None] * 3
 
 
-def test_a_full_disk_is_the_affair_of_all_that_share_the_commit(database, engine, other, pragma, slugs):
+def test_on_a_full_disk_all_writes_that_share_the_commit_fail(database, other, pragma, slugs, commits):
     def fill(tx):
         for number in range(99):
             add(tx, f"{number}" + "x" * 999)
 
     pragma(f"max_page_count = {pragma('page_count')}")
-    outcomes, commits = write_together(database, other, {"b": lambda tx: add(tx, "b"), "a": fill})
-    assert commits == 0
-    assert [str(error) for error in outcomes.values()] == ["database or disk is full"] * 2
+    outcomes = write_together(database, locked_by(other), partial(add, slug="b"), fill)
+    assert commits == []
+    assert [str(error) for error in outcomes] == ["database or disk is full"] * 2
     pragma("max_page_count = 1000000")
     database.write(add, "c")
     assert slugs() == ["c"]
 
 
-def test_a_lock_that_lasts_ends_the_wait_in_time(database, other, slugs):
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Unavailable, match="locked") as caught:
-        database.write(add, "a")
-    assert caught.value.retry_after == 1
-    other.execute("ROLLBACK")
-    database.write(add, "b")
-    assert slugs() == ["b"]
-
-
 def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkeypatch):
-    class GoneAway(BaseException):
-        """What a server raises in a request whose client has gone."""
-
-    def interrupted(seconds):
-        raise GoneAway
-
-    other.execute("BEGIN IMMEDIATE")
-    with monkeypatch.context() as context:
+    with locked_by(other), monkeypatch.context() as context:
         context.setattr("blogapi.storage.engine.time.sleep", interrupted)
-        with pytest.raises(GoneAway):
+        with pytest.raises(KeyboardInterrupt):
             database.write(add, "a")
-    other.execute("ROLLBACK")
     database.write(add, "b")
     assert slugs() == ["b"]
 
@@ -204,27 +168,21 @@ def test_a_write_that_arrives_while_others_are_told_of_a_failure_does_not_wait_f
     away.rename(path)
 
 
-def interrupted(*_):
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("is_at_commit", [True, False])
-def test_the_others_are_told_whether_an_interrupted_transaction_may_be_written(
+def test_after_an_interrupt_the_others_are_told_whether_their_writes_may_be_on_disk(
     database, other, monkeypatch, is_at_commit
 ):
     if is_at_commit:
         monkeypatch.setattr(SqliteTransaction, "commit", interrupted)
-    other.execute("BEGIN IMMEDIATE")
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = []
-        for operation in (partial(add, slug="a"), partial(add, slug="b") if is_at_commit else interrupted):
-            outcomes.append(pool.submit(database.write, operation))
-            while len(database.commits.waiting) < len(outcomes):
-                pass
-        other.execute("COMMIT")
-        leader, follower = [outcome.exception(5) for outcome in outcomes]
+    second = partial(add, slug="b") if is_at_commit else interrupted
+    leader, follower = write_together(database, locked_by(other), partial(add, slug="a"), second)
     assert (type(leader), type(follower)) == (KeyboardInterrupt, Unavailable)
     assert follower.maybe_changed is is_at_commit
+
+
+def fail_after_a_change(tx):
+    add(tx, "bad")
+    raise LookupError
 
 
 @pytest.mark.parametrize("is_at_commit", [True, False])
@@ -234,19 +192,14 @@ def test_nobody_waits_forever_if_the_rollback_fails(database, engine, other, mon
             engine.recover(error)
         raise MemoryError
 
-    def bad(tx):
-        add(tx, "bad")
-        raise LookupError
-
     monkeypatch.setattr(SqliteTransaction, "recover", fail)
     if is_at_commit:
         monkeypatch.setattr(SqliteTransaction, "commit", fail)
-    last = partial(add, slug="b") if is_at_commit else bad
-    outcomes, _ = write_together(database, other, {"a": lambda tx: add(tx, "a"), "b": last})
-    assert outcomes.keys() == {"a", "b"}
+    last = partial(add, slug="b") if is_at_commit else fail_after_a_change
+    assert len(write_together(database, locked_by(other), partial(add, slug="a"), last)) == 2
 
 
-def test_a_connection_that_is_lost_during_an_operation_is_the_affair_of_all(database, engine, other):
+def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine, other):
     def bad(tx):
         add(tx, "bad")
         engine.close()  # as after an error of the disk, if connecting again fails, too
@@ -254,42 +207,38 @@ def test_a_connection_that_is_lost_during_an_operation_is_the_affair_of_all(data
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
         raise Unavailable(error) from error
 
-    outcomes = write_together(database, other, {"bad": bad, "worse": bad})[0]
-    assert [str(error) for error in outcomes.values()] == ["disk I/O error"] * 2
+    outcomes = write_together(database, locked_by(other), bad, bad)
+    assert [str(error) for error in outcomes] == ["disk I/O error"] * 2
 
 
-def test_a_writer_that_goes_away_while_its_operation_runs_does_not_lead_when_that_would_run_again(
-    database, other, slugs, monkeypatch
-):
+def test_a_writer_that_went_away_does_not_lead_when_its_operation_would_run_again(database, other, slugs, monkeypatch):
     def bad(tx):
         with monkeypatch.context() as context:
             context.setattr(database.commits, "_gather", interrupted)
             gone.called.set()
             assert type(outcomes[1].exception(5)) is KeyboardInterrupt
-        add(tx, "bad")
-        raise LookupError
+        fail_after_a_change(tx)
 
-    other.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(3) as pool:
         outcomes = []
-        for operation in (partial(add, slug="a"), partial(add, slug="gone"), bad):
-            outcomes.append(pool.submit(database.write, operation))
-            while len(database.commits.waiting) < len(outcomes):
-                pass
-        gone = database.commits.waiting[1]
-        other.execute("COMMIT")
+        with locked_by(other):
+            for operation in (partial(add, slug="a"), partial(add, slug="gone"), bad):
+                outcomes.append(pool.submit(database.write, operation))
+                while len(database.commits.waiting) < len(outcomes):
+                    pass
+            gone = database.commits.waiting[1]
         assert type(outcomes[2].exception(5)) is LookupError
     database.write(add, "b")
     assert slugs() == ["a", "b"]
 
 
-def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, monkeypatch):
+def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, commits, monkeypatch):
     monkeypatch.setattr("blogapi.storage.database.SHARED_SECONDS", 0)
-    outcomes, commits = write_together(database, other, three())
-    assert (sorted(outcomes.values()), sorted(slugs()), commits) == ([1, 2, 3], ["a", "b", "c"], 3)
+    assert write_together(database, locked_by(other), *THREE) == [1, 2, 3]
+    assert (slugs(), len(commits)) == (["a", "b", "c"], 3)
 
 
-def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypatch):
+def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypatch, commits):
     class Arriving(Loop):
         def requests_wait(self):
             return len(database.commits.waiting) < 5
@@ -297,8 +246,6 @@ def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypa
     monkeypatch.setattr("blogapi.storage.database.GATHER_SECONDS", 5)
     engine.loop = Arriving()
     database = Database(engine)
-    commits = []
-    engine.connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
     with ThreadPoolExecutor(5) as pool:
         assert sorted(pool.map(partial(database.write, add), "abcde")) == [1, 2, 3, 4, 5]
     assert len(commits) == 1

@@ -1,45 +1,40 @@
 """Writes: their transactions, results and errors."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from peewee import SQL
 
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from tests.storage.sqlite.conftest import add
+from tests.storage.sqlite.conftest import add, locked_by
 
 
-def test_a_write_is_committed_and_returns_its_result(database, other):
-    assert database.write(add, "a") == 1
-    assert other.execute("SELECT slug FROM post").fetchall() == [("a",)]
-
-
-def test_an_operation_that_raises_leaves_nothing(database, slugs):
+@pytest.mark.parametrize("method", ["write", "write_in_thread"])
+def test_an_operation_that_raises_changes_nothing(database, slugs, method):
     def operation(tx):
         add(tx, "a")
         raise LookupError("no")
 
     with pytest.raises(LookupError):
-        database.write(operation)
+        getattr(database, method)(operation)
     assert slugs() == []
     assert database.write(add, "b") == 1
 
 
 def test_a_write_is_dated_when_it_has_the_lock_and_not_when_it_was_asked_for(engine, other):
     now = 1000.0
-    other.execute("BEGIN IMMEDIATE")
     database = Database(engine, lambda: now)
-    written = []
-    writer = threading.Thread(target=lambda: written.append(database.write(lambda tx: tx.now)))
-    writer.start()
-    now = 2000.0
-    other.execute("COMMIT")
-    writer.join()
-    assert written == ["1970-01-01T00:33:20Z"]
+    with ThreadPoolExecutor(1) as pool:
+        with locked_by(other):
+            written = pool.submit(database.write, lambda tx: tx.now)
+            while not database.commits.waiting:
+                pass
+            now = 2000.0
+        assert written.result(5) == "1970-01-01T00:33:20Z"
 
 
-def test_too_little_memory_is_a_failure_that_passes(database, engine, slugs):
+def test_running_out_of_memory_is_a_temporary_failure(database, engine, slugs):
     def fail():
         raise MemoryError
 

@@ -1,11 +1,8 @@
 """Webhooks of the real server: delivered through kills, next to requests, and across a restart."""
 
 import os
-import random
 import signal
 import socket
-import sqlite3
-import ssl
 import threading
 import time
 from contextlib import suppress
@@ -13,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.receiver import Receiver, make_certificate
+from tests.receiver import Receiver
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
@@ -39,32 +36,6 @@ def deliveries(service, webhook):
 
 def states(service, webhook):
     return [delivery["state"] for delivery in deliveries(service, webhook)]
-
-
-def test_200_events_arrive_through_ten_kills(service, receiver):
-    subscribe(service, receiver.url, "post.created")
-    created = set()
-    for victims in ["worker", "both"] * 5:
-        for _ in range(20):
-            created.add(service.request("POST", "/v1/posts", POST)[2]["id"])
-        time.sleep(random.uniform(0, 0.1))
-        if victims == "both":
-            service.kill()
-            service.start()
-        else:
-            os.kill(service.worker, signal.SIGKILL)
-        eventually(service.answers)
-    received = {}
-
-    def all_have_come():
-        for message in receiver.messages:
-            received.setdefault(message.payload["data"]["post"]["id"], set()).add(message.id)
-        return set(received) == created
-
-    eventually(all_have_come)
-    assert len(created) == 200
-    assert {len(ids) for ids in received.values()} == {1}
-    eventually(lambda: set(states(service, "/v1/webhooks/1")) == {"delivered"})
 
 
 def test_a_worker_killed_amid_a_delivery_makes_it_again_under_the_same_id(service, receiver):
@@ -99,7 +70,7 @@ def test_a_scheduled_post_is_announced_within_2_s_of_its_time(service, receiver)
     assert receiver.types == ["post.published"]
 
 
-def test_one_that_came_due_while_the_service_was_down_is_announced_after_the_start(service, receiver):
+def test_a_post_that_came_due_while_the_service_was_down_is_announced_after_the_start(service, receiver):
     subscribe(service, receiver.url, "post.published")
     due = schedule(service, 0.2)
     service.stop()
@@ -141,7 +112,7 @@ def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
             assert "last_status" not in first
 
 
-def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(serve, tmp_path, receiver):
+def test_a_service_stopped_amid_deliveries_ends_within_5_s_and_goes_on_after_the_start(serve, tmp_path, receiver):
     service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", measured=True)
     hanging = socket.create_server(("127.0.0.1", 0))
     hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
@@ -173,36 +144,17 @@ def test_stopped_amid_deliveries_it_ends_within_5_s_and_goes_on_after_the_start(
     assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
 
 
-def test_a_receiver_with_tls_is_spoken_to_as_cooperatively(serve, tmp_path):
-    certificate = make_certificate(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    settings = {"BLOGAPI_WEBHOOK_PRIVATE": "true", "SSL_CERT_FILE": certificate}
-    with Receiver(tls=context) as receiver:
-        service = serve(**settings)
-        receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(receiver, handler))
-        webhook = subscribe(service, f"https://localhost:{receiver.port}", "post.created")
-        service.request("POST", "/v1/posts", POST)
-        eventually(lambda: receiver.messages)
-        begun = time.monotonic()
-        assert service.request("GET", "/v1/posts")[0] == 200
-        assert time.monotonic() < begun + 0.5
-        eventually(lambda: states(service, webhook) == ["delivered"])
-        assert "MonkeyPatchWarning" not in service.log
-
-
-@pytest.mark.sqlite
-def test_a_database_that_is_busy_for_long_loses_no_event_and_repeats_none(service, receiver):
-    webhook = subscribe(service, receiver.url, "post.created")
-    other = sqlite3.connect(service.database, isolation_level=None, check_same_thread=False)
-    receiver.answer = lambda handler: (other.execute("BEGIN IMMEDIATE"), Receiver.answer(receiver, handler))
+def test_a_slow_receiver_with_tls_delays_no_request(serve, certificate, secure_receiver):
+    service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", SSL_CERT_FILE=certificate)
+    secure_receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(secure_receiver, handler))
+    webhook = subscribe(service, f"https://localhost:{secure_receiver.port}", "post.created")
     service.request("POST", "/v1/posts", POST)
-    eventually(lambda: receiver.messages)
-    eventually(lambda: "webhooks wait for the database: database is locked" in service.log)
-    other.execute("COMMIT")
-    other.close()
+    eventually(lambda: secure_receiver.messages)
+    begun = time.monotonic()
+    assert service.request("GET", "/v1/posts")[0] == 200
+    assert time.monotonic() < begun + 0.5
     eventually(lambda: states(service, webhook) == ["delivered"])
-    assert len(receiver.messages) == 1
+    assert "MonkeyPatchWarning" not in service.log
 
 
 def test_secrets_and_urls_are_in_no_log(service, receiver):

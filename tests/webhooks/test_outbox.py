@@ -1,7 +1,6 @@
 """The outbox: failures keep deliveries, damage skips them, and pruning bounds them."""
 
 import logging
-from contextlib import contextmanager
 
 import pytest
 
@@ -9,18 +8,7 @@ from blogapi.storage import webhooks
 from blogapi.storage.models import Delivery, Event, Idempotency
 from blogapi.webhooks.sender import FAULT_SECONDS
 from tests.conftest import NOON
-
-# Failures
-
-
-@contextmanager
-def locked(database):
-    """Let another program hold the database's lock."""
-    other = database.engine.another(0)
-    session = other.begin()
-    yield
-    session.commit()
-    other.close()
+from tests.storage.conftest import locked
 
 
 def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
@@ -39,10 +27,8 @@ def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
     assert len(receiver.messages) == 1
 
 
-def test_failed_pruning_is_repeated_at_the_next_turn(webhook, post, send, sender, clock, count, database):
-    webhook()
-    post()
-    send()
+def test_failed_pruning_is_repeated_at_the_next_turn(deliver, sender, clock, count, database):
+    deliver()
     clock.now += 31 * 24 * 3600
     with locked(database):
         sender.turn()
@@ -61,7 +47,7 @@ def test_failed_pruning_is_repeated_at_the_next_turn(webhook, post, send, sender
         ("event", "payload", None),
     ],
 )
-def test_damage_counts_as_an_attempt_that_failed(webhook, post, send, damage, database, table, column, damaged):
+def test_damage_counts_as_a_failed_attempt(webhook, post, send, damage, database, table, column, damaged):
     webhook(events=["post.created"])
     post()
     damage(table, column, damaged)
@@ -81,6 +67,11 @@ def test_a_damaged_event_stops_no_other(webhook, post, send, receiver, damage):
 
 # What is kept
 
+EVENT = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
+
+
+DROPPED = "dropped: more than 10,000 later deliveries were pending"
+
 
 @pytest.mark.parametrize("active", [True, False])
 def test_the_newest_10000_pending_deliveries_are_kept(
@@ -94,29 +85,24 @@ def test_the_newest_10000_pending_deliveries_are_kept(
     sender.turn()
     attempts()
     sender.turn()
-    of_first = Delivery.webhook_id == 1
-    pending = (
-        Delivery.select(Delivery.event_id).where(of_first, Delivery.state == "pending").order_by(Delivery.event_id)
-    )
-    assert [event_id for (event_id,) in database.rows(pending)] == list(range(300, 10_300))
-    failed = Delivery.select(Delivery.event_id, Delivery.last_error).where(of_first, Delivery.state == "failed")
-    error = "dropped: more than 10,000 later deliveries were pending"
-    assert sorted(database.rows(failed)) == [(number, error) for number in range(1, 300)]
+    columns = (Delivery.event_id, Delivery.state, Delivery.last_error)
+    kept = sorted(database.rows(Delivery.select(*columns).where(Delivery.webhook_id == 1)))
+    assert kept[:299] == [(number, "failed", DROPPED) for number in range(1, 300)]
+    assert kept[299:] == [(number, "pending", None) for number in range(300, 10_300)]
     assert caplog.messages == ["webhook 1 has too many pending deliveries: the oldest 299 are dropped"]
     assert [message.id for message in receiver.messages[:1]] == ["msg_300"] * active
 
 
 def add_pending(database, count):
     """Record `count` events for the first webhook."""
-    event = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
     pending = {"webhook_id": 1, "state": "pending", "next_attempt_at": ""}
 
     def write(tx, numbers):
-        tx.execute(Event.insert_many([event | {"message_id": f"msg_{number}"} for number in numbers]))
+        tx.execute(Event.insert_many([EVENT | {"message_id": f"msg_{number}"} for number in numbers]))
         tx.execute(Delivery.insert_many([pending | {"event_id": number} for number in numbers]))
 
-    for start in range(1, count + 1, 1000):  # Who takes three seconds between two statements loses PostgreSQL's lock.
-        database.write(write, range(start, min(start + 1000, count + 1)))
+    for start in range(1, count + 1, 250):  # Who takes three seconds between two statements loses PostgreSQL's lock.
+        database.write(write, range(start, min(start + 250, count + 1)))
 
 
 def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, receiver, client, database, delivery):
@@ -124,11 +110,7 @@ def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, recei
     add_pending(database, 10_001)
     assert database.write(webhooks.drop, 1) == 1
     database.write(lambda tx: tx.execute(Delivery.delete().where(Delivery.event_id > 1)))
-    assert delivery() == {
-        "state": "failed",
-        "attempts": 0,
-        "last_error": "dropped: more than 10,000 later deliveries were pending",
-    }
+    assert delivery() == {"state": "failed", "attempts": 0, "last_error": DROPPED}
     assert client.post("/v1/webhooks/1/deliveries/msg_1/redeliver").status_code == 202
     send()
     assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
@@ -136,14 +118,13 @@ def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, recei
 
 def test_the_newest_1000_finished_deliveries_are_kept(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"]), webhook(events=["post.deleted"])
-    written = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
-    event_rows = [{"message_id": f"msg_{number}"} | written for number in range(1, 1503)]
+    events = [EVENT | {"message_id": f"msg_{number}"} for number in range(1, 1503)]
     rows = [{"webhook_id": 1, "event_id": number, "state": "delivered"} for number in range(1, 1502)]
     rows += [{"webhook_id": 2, "event_id": 1, "state": "delivered"}]
     pending = {"state": "pending", "next_attempt_at": "9"}
 
     def write(tx):
-        tx.execute(Event.insert_many(event_rows))
+        tx.execute(Event.insert_many(events))
         tx.execute(Delivery.insert_many(rows))
         tx.execute(Delivery.insert({"webhook_id": 1, "event_id": 1502} | pending))
         tx.execute(Delivery.update(pending).where(Delivery.event_id == 5, Delivery.webhook_id == 1))
@@ -156,7 +137,7 @@ def test_the_newest_1000_finished_deliveries_are_kept(webhook, post, send, recei
     of_first = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == 1).order_by(Delivery.event_id)
     kept = [event_id for (event_id,) in database.rows(of_first)]
     assert kept == [5, *range(503, 1504)]
-    assert list(database.rows(Event.select(Event.id).order_by(Event.id))) == [(1,), *((each,) for each in kept)]
+    assert [event_id for (event_id,) in database.rows(Event.select(Event.id).order_by(Event.id))] == [1, *kept]
 
 
 def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver, clock, count, database):

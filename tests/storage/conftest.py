@@ -1,0 +1,84 @@
+"""What the tests of several files need: a search, and writes that wait for each other."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from blogapi.storage import engine_for, posts
+from blogapi.storage.database import Database
+from blogapi.storage.loop import Loop
+
+
+@pytest.fixture
+def found(client):
+    """Search; return the ids of the posts that are found, as one word."""
+
+    def found(q, **query):
+        answer = client.get("/v1/posts", query_string={"q": q} | query)
+        assert answer.status_code == 200, answer.text
+        return "".join(post["id"] for post in answer.json)
+
+    return found
+
+
+@pytest.fixture
+def add(database):
+    """Create a post, by default by the key `first`; return its id."""
+
+    def add(by="first", **fields):
+        new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
+        return database.write(posts.add, new, by).id
+
+    return add
+
+
+@pytest.fixture
+def in_thread(database):
+    """The functions that would have run in another thread; they run at once, in this one."""
+    functions = []
+
+    def run_in_thread(function, in_background):
+        functions.append(function)
+        return function()
+
+    database.engine.loop = Loop()
+    database.engine.loop.run_in_thread = run_in_thread
+    return functions
+
+
+@pytest.fixture
+def connection(url):
+    """A connection to a database of PostgreSQL of the test's own."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def postgresql(url):
+    """A database of PostgreSQL of the test's own."""
+    with closing(Database(engine_for(url, 5))) as database:
+        yield database
+
+
+@contextmanager
+def locked(database):
+    """Let another program hold the lock of the database."""
+    other = database.engine.another(0)
+    session = other.begin(1)
+    yield
+    session.commit()
+    other.close()
+
+
+def write_together(database, lock, *operations):
+    """Let operations wait, in this order, for the same transaction; return the result or error of each."""
+    with ThreadPoolExecutor(len(operations)) as pool:
+        outcomes = []
+        with lock:
+            for operation in operations:
+                outcomes.append(pool.submit(database.write, operation))
+                while len(database.commits.waiting) < len(outcomes):
+                    pass
+        return [outcome.exception(5) or outcome.result() for outcome in outcomes]
