@@ -57,3 +57,19 @@ def test_a_name_that_is_taken_needs_a_merge(owner, tagged, client):
     assert (page.status, "another tag has this name" in page.text) == (400, True)
     assert tags(client) == {"a": 1, "b": 1, "travel": 2}
     assert press(owner, "a", "Rename", name=" ").status == 400
+
+
+def test_an_undo_leaves_another_change_of_the_same_second(owner, tagged, client):
+    page = press(owner, "a", "Rename", name="x")
+    press(owner, "b", "Rename", name="y")
+    assert page.press("Undo").said[0] == "The tags of 1 post are as they were."
+    assert tags(client) == {"a": 1, "travel": 2, "y": 1}
+
+
+def test_an_undo_leaves_a_post_whose_tags_were_changed_since(owner, tagged, client):
+    page = press(owner, "a", "Rename", name="x")
+    last = press(owner, "travel", "Rename", name="trips")
+    assert page.press("Undo").said[0] == "The tags of 0 posts are as they were."
+    assert tags(client) == {"b": 1, "trips": 2, "x": 1}
+    assert last.press("Undo").said[0] == "The tags of 2 posts are as they were."
+    assert tags(client) == {"b": 1, "travel": 2, "x": 1}

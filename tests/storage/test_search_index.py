@@ -14,7 +14,6 @@ from blogapi.post import STATUSES
 from blogapi.storage import posts, search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.lists import ListQuery
-from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts

@@ -233,6 +233,7 @@ def test_a_name_beyond_ascii_is_encoded(client, stranger):
         ("-7", -7, None),
         ("1000000-", 1_000_000, None),
         ("5-99999999", 5, None),
+        ("-99999999", 0, None),
     ],
 )
 def test_one_range_is_answered(client, stranger, header, start, end):

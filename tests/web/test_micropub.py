@@ -49,8 +49,8 @@ def form(**parts):
     lines = []
     for name, values in parts.items():
         for value in values if isinstance(values, list) else [values]:
-            file, content = value if isinstance(value, tuple) else ("", value.encode())
-            disposition = f'form-data; name="{name}"' + (f'; filename="{file}"' if file else "")
+            file, content = value if isinstance(value, tuple) else (None, value.encode())
+            disposition = f'form-data; name="{name}"' + ("" if file is None else f'; filename="{file}"')
             lines.append(f"--b\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + content + b"\r\n")
     return {"data": b"".join([*lines, b"--b--\r\n"]), "content_type": "multipart/form-data; boundary=b"}
 
@@ -158,6 +158,7 @@ def test_all_properties_become_fields(create):
         ("word " * 30, ("word " * 16).strip()),
         ("x" * 100, "x" * 80),
         ("***\n", "2026-11-20"),
+        ("- - -\n\nWords", "Words"),
     ],
 )
 def test_without_a_name_the_title_is_from_the_content(create, clock, content, title):
@@ -192,12 +193,12 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
         ({"content": [{"html": 1}]}, "content.html: must be text"),
         ({"content": ["A"], "visibility": ["private"]}, "visibility: must be public"),
         ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not kept by this service"),
-        ({"content": ["A"], "post-status": ["x"]}, "status: must be one of published, draft, scheduled, archived"),
+        ({"content": ["A"], "post-status": ["x"]}, "post-status: must be one of published, draft, scheduled, archived"),
         ({"content": ["A"], "published": ["soon"]}, "published: must be a date"),
-        ({"content": ["A"], "published": ["2027-01-01"], "post-status": ["draft"]}, "published_at: must not be in the"),
+        ({"content": ["A"], "published": ["2027-01-01"], "post-status": ["draft"]}, "published: must not be in the"),
         ({"content": ["A"], "photo": ["b.jpg"]}, "photo: must be absolute http or https URLs"),
         ({"content": ["A"], "category": [["b"]]}, "category: must be text"),
-        ({"content": ["A"], "featured": ["b"]}, "cover_image: must be"),
+        ({"content": ["A"], "featured": ["b"]}, "featured: must be"),
     ],
 )
 def test_properties_that_a_post_cannot_have_are_refused(client, count, properties, message):
@@ -270,11 +271,18 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"replace": {"content": "New"}}, "replace, add: must have a list of values for each property"),  # 405
+        ({"replace": {"content": "New"}}, "replace, add, delete: must have a list of values for each property"),  # 405
+        ({"delete": {"category": "ab"}}, "replace, add, delete: must have a list of values for each property"),
+        ({"delete": [["category"]]}, "replace, add, delete: must be objects of properties"),
         ({"replace": "x"}, "replace, add, delete: must be objects of properties"),
-        ({"delete": ["content"]}, "content: must not be null"),
+        ({"delete": ["content"]}, "content: cannot be deleted"),
+        ({"delete": {"photo": ["https://a.example/b.jpg"]}}, "photo: cannot be deleted"),
+        ({"replace": {"photo": ["https://a.example/b.jpg"]}}, "photo: can only be added: the content shows the photos"),
+        ({"replace": {"name": ["x" * 256]}}, "name: must have 1 to 255 characters"),
+        ({"replace": {"category": ["x" * 65]}}, "category[0]: must have 1 to 64 characters"),
+        ({"replace": {"published": ["2099-01-01"], "post-status": ["draft"]}}, "published: must not be in the future"),
         ({"replace": {"content": [{"html": "<b>" * 5000}]}}, "content.html: its HTML is nested too deeply"),
-        ({"delete": ["name"]}, "title: must not be null"),
+        ({"delete": ["name"]}, "name: cannot be deleted"),
         ({"add": {"name": ["x"]}}, "name: has a value already; replace it"),
         ({"replace": {"rsvp": ["yes"]}}, "rsvp: is not kept"),
         ({"url": "https://a.example/"}, "url: must be the address of a post"),
@@ -338,7 +346,8 @@ def test_sources_come_in_pages(client, post):
     second = query(client, q="source", limit=3, after=first["paging"]["after"]).json
     assert (names, [each["properties"]["name"] for each in second["items"]]) == ([["2"], ["1"], ["0"]], [["A"]])
     assert "paging" not in second
-    assert bad(query(client, q="source", limit="x"))
+    assert bad(query(client, q="source", limit="x")).startswith("limit: must be")
+    assert bad(query(client, q="source", after="x")).startswith("after: must be")
 
 
 def test_categories_can_be_filtered(client, post):
@@ -475,6 +484,34 @@ def test_a_strangers_body_is_bounded(stranger, options, status):
 
 def test_a_long_post_is_sent_as_a_form_with_a_key(create):
     assert len(create(**form(content="ж" * 900_000))[0]["content"]) == 900_000
+    assert len(create({"content": "ж" * 600_000})[0]["content"]) == 600_000
+
+
+URLENCODED = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("body", ["content=Käse", "content=K%C3%A4se"])
+def test_a_form_has_its_text_in_utf_8_encoded_or_not(create, body):
+    assert create(body.encode(), content_type=URLENCODED)[0]["content"] == "Käse"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"content=caf\xe9", URLENCODED),
+        (b"content=caf%E9", URLENCODED),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\n\xe9\r\n--b--',
+            "multipart/form-data; boundary=b",
+        ),
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused(client, body, content_type):
+    assert bad(client.post(PATH, data=body, content_type=content_type)) == "body: must be UTF-8"
+
+
+def test_a_field_for_a_file_may_be_left_empty(create):
+    assert create(**form(content="A", photo=("", b"")))[0]["content"] == "A"
 
 
 @pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])

@@ -56,6 +56,12 @@ def test_links_lead_through_all_tags(client, query, pages):
     assert [[tag["name"] for tag in answer.json] for answer in found] == pages
 
 
+def test_a_tag_of_the_last_characters_is_listed(client, post):
+    names = ["\U0010ffff" * 64, "\U0010ffffz", "a"]
+    post(tags=names)
+    assert tags(client) == [(name, 1) for name in sorted(names)]
+
+
 @pytest.mark.in_process
 def test_a_tag_is_read_by_its_name(client, post):
     post(tags=["Käse"], status="published")

@@ -1,7 +1,8 @@
 """Posts as entries of microformats: their properties become fields, and the other way round."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from marshmallow import ValidationError
@@ -9,6 +10,7 @@ from marshmallow import ValidationError
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 from blogapi.files.markdown import heading
 from blogapi.post import URL
+from blogapi.storage.errors import Rejected
 from blogapi.storage.slugs import slug_of
 from blogapi.text import is_visible
 from blogapi.transfer.html import NOT_IN_ADDRESS, markdown_of
@@ -24,14 +26,28 @@ FIELDS = {
     "published": "published_at",
     "post-status": "status",
 }
+PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by the names of fields
+CLEARED = ("summary", "featured")  # All other fields with one value need one.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_TITLE = 80  # of one that is taken from the content
 MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters in which a title is looked for
 MAX_HTML = 100_000  # characters: parsed, they take up to 50 MB
-MARKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
+MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
+
+
+@contextmanager
+def property_names() -> Iterator[None]:
+    """Name properties instead of fields in the errors of a block."""
+    try:
+        yield
+    except ValidationError as error:
+        messages = error.normalized_messages()
+        raise ValidationError({PROPERTIES.get(name, name): said for name, said in messages.items()}) from None
+    except Rejected as error:
+        raise Rejected(PROPERTIES.get(error.field, error.field), str(error).partition(": ")[2]) from None
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
@@ -150,7 +166,7 @@ def title_of(content: str) -> str:
     if found := heading(content):
         return found
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
-    lines = (MARKS.sub(lambda match: match[1] or "", line).strip() for line in beginning)
+    lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
     line = next((line for line in lines if any(map(is_visible, line))), "")
     return line if len(line) <= MAX_TITLE else line[: MAX_TITLE + 1].rpartition(" ")[0].strip() or line[:MAX_TITLE]
 
@@ -162,6 +178,8 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     """
     replaced, added, deleted = _parts_of(body)
     ignored([*replaced, *added, *deleted])
+    if "photo" in replaced:
+        raise ValidationError("can only be added: the content shows the photos", "photo")
     changes = fields_of(replaced)
     for name, field in FIELDS.items():
         if name in added:
@@ -171,13 +189,14 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     tags = changes.get("tags", old["tags"])
     if "category" in added:
         changes["tags"] = tags = [*tags, *fields_of({"category": added["category"]})["tags"]]
-    shown = [*photos(replaced, []), *photos(added, [])]
-    if shown:
+    if shown := photos(added, []):
         changes["content"] = with_photos(changes.get("content", old["content"]), shown)
     for name, values in deleted.items():
         if name == "category":
             changes["tags"] = [tag for tag in tags if values is not None and tag not in values]
-        elif name in FIELDS and (values is None or as_property(old, name) in values):
+        elif name in KNOWN.difference(CLEARED):
+            raise ValidationError("cannot be deleted", name)
+        elif name in CLEARED and (values is None or as_property(old, name) in values):
             changes[FIELDS[name]] = ""
     if {"status", "published_at"} & changes.keys():
         changes = dated(changes, old["status"], now)

@@ -129,7 +129,7 @@ def source(request: Request) -> Fields:
 def change_post() -> Response:
     """Create, update, delete or restore a post."""
     request = current_request()
-    with ExitStack() as opened:
+    with ExitStack() as opened, entry.property_names():
         message = read(request, opened)
         must_be_full(request)
         for properties in (message.properties, *map(message.body.get, ("replace", "add"))):
@@ -146,7 +146,8 @@ def change_post() -> Response:
         return undelete(request, ref)
     if not message.body:
         raise BadRequest("body: an update must be JSON")
-    old, new = request.database.write(update, ref, message.body, request.author)
+    with entry.property_names():
+        old, new = request.database.write(update, ref, message.body, request.author)
     return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
 
 

@@ -46,7 +46,7 @@ def undo_tag() -> Response:
     """Undo the last change of a tag."""
     tag = fold(g.form.get("tag", ""))
     count = request.database.write_in_thread(undo.undo_tag, tag, g.form.get("changed_at", ""), request.author)
-    return done("/tags", f"The tags of {count} {'post is' if count == 1 else 'posts are'} as they were.")
+    return done("/tags", f"The tags of {count} {'post' if count == 1 else 'posts'} are as they were.")
 
 
 def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
