@@ -89,12 +89,12 @@ def import_posts(
     """
     config = Config.from_environ(os.environ)
     report, author = Report(dry_run), "import" if config.history_enabled else ""
-    found = LocalImages(paths, static, config.url, config.images_mb * 1024**2)
     with opened() as database, TemporaryFile() as spool:
+        found = LocalImages(database, paths, static, config.url, config.images_mb * 1024**2)
         options = {"pages": pages, "site": site, "images": None if no_images else found, "permalink": permalink}
         dropped = {name.strip() for name in drop.split(",")}
         sources = Sources(paths, spool, now=time.time(), slug_of=slugs.slug_of, drop=dropped, **options)
-        keep = partial(found.store, database, dry_run=dry_run)
+        keep = partial(found.store, dry_run=dry_run)
         if dry_run:
             results = foresee(database, sources, keep)
         else:

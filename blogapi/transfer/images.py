@@ -19,8 +19,11 @@ from blogapi.transfer.content import IS_RELATIVE, with_images
 PAUSE_SECONDS = 0.01  # between two transactions
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
-# As an export writes addresses that need no server
-EXPORTED = re.compile(rf"(?<![\w./~%-])images/{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})\b")
+# The addresses in an export: of a service, or, if they need no server, relative ones
+EXPORTED = re.compile(
+    r"(?P<service>https?://[^\s\"'()<>\[\]]{1,200}?/|(?<![\w./~%-]))"
+    rf"(?P<path>images/(?P<id>{IMAGE_ID})\.(?:{'|'.join(EXTENSIONS.values())}))\b"
+)
 SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
 
 
@@ -28,10 +31,11 @@ class LocalImages:
     """The images in the folders of an import, and in those of its files.
 
     `static` is the folder of a site's root, for addresses that begin there. `url` is that of the service, all of whose
-    images may have `max_bytes`.
+    images, in the `database`, may have `max_bytes`.
     """
 
-    def __init__(self, paths: Iterable[Path], static: Path | None, url: str, max_bytes: int):
+    def __init__(self, database: Database, paths: Iterable[Path], static: Path | None, url: str, max_bytes: int):
+        self.database = database
         self.url = url
         self.max_bytes = max_bytes
         self.static = static
@@ -43,17 +47,19 @@ class LocalImages:
         self._stored: set[str] = set()
         self._names: dict[Path, dict[str, list[str]]] = {}  # the images below a folder
 
-    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> tuple[str, ...]:
+    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> tuple[tuple[str, ...], bool]:
         """Let the addresses in a post lead to the images that are found; return the files of these.
 
-        `folder` is that of the post's own file, below `top`, a folder that was given.
+        Also return whether an address of this service leads to no image. `folder` is that of the post's own file, below
+        `top`, a folder that was given.
         """
-        files: dict[str, None] = {}
+        files: dict[str, str] = {}  # and their addresses
+        lost = 0
 
         def use(file: str | None) -> str:
             address = file and self._address_of(file)
             if address:
-                files[file] = None
+                files[file] = address
             return address or ""
 
         def placed(address: str) -> str:
@@ -67,14 +73,22 @@ class LocalImages:
             text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
             return found and f"![{text}]({found})"
 
+        def exported(match: re.Match[str]) -> str:
+            nonlocal lost
+            if match[0] in files.values():
+                return match[0]
+            found = use(self._find(match["path"], folder)) if folder else ""
+            is_own = match["service"] == f"{self.url}/"
+            lost += is_own and not found and images.find_any(self.database, match["id"]) is None
+            return found or match[0]
+
         if "cover_image" in fields:
             fields["cover_image"] = placed(fields["cover_image"])
         if "content" in fields:
             fields["content"] = with_images(fields["content"], placed, embedded)
-        if folder:
-            exported = partial(EXPORTED.sub, lambda match: use(self._find(match[0], folder)) or match[0])
-            fields.update({name: each_text(value, exported) for name, value in fields.items()})
-        return tuple(files)
+        fields.update({name: each_text(value, partial(EXPORTED.sub, exported)) for name, value in fields.items()})
+        self.counts["missing"] += lost
+        return tuple(files), lost > 0
 
     def _find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is in one of the folders."""
@@ -122,18 +136,18 @@ class LocalImages:
                 self.refused[file] = str(error)
         return self._addresses[file]
 
-    def store(self, database: Database, file: str, dry_run: bool) -> None:
+    def store(self, file: str, dry_run: bool) -> None:
         """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
         if file in self._stored:
             return
         with open(file, "rb") as opened:
             image, kept = images.identify(opened, file)
-            is_known = images.find_any(database, image.id) is not None
-            if not is_known and images.total_bytes(database) + image.bytes > self.max_bytes:
+            is_known = images.find_any(self.database, image.id) is not None
+            if not is_known and images.total_bytes(self.database) + image.bytes > self.max_bytes:
                 raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
             if not is_known and not dry_run:
-                image = image._replace(upload=images.new_upload(database))
-                images.store(partial(write_patiently, database), image, kept.parts(opened, PART_BYTES))
+                image = image._replace(upload=images.new_upload(self.database))
+                images.store(partial(write_patiently, self.database), image, kept.parts(opened, PART_BYTES))
         self._stored.add(file)
         self.counts["known" if is_known else "new"] += 1
 

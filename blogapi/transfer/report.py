@@ -21,6 +21,7 @@ NOTES = {
         "Images that were not found in",
         "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
     ),
+    "lost images": ("Addresses of this service without an image in", "an export of their blog has them in `images`"),
     "covers": ("Covers that were not found in", "params keep them; --static DIR finds those of the site's root"),
     "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
     "shortcodes": ("Shortcodes in", "only the old site knows them, so replace them"),

@@ -42,6 +42,7 @@ class Item(NamedTuple):
     created_at: str | None  # RFC 3339; None: now
     file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
+    own_path: str = ""  # that of its file below the folder that was given
     notes: Mapping[str, int | None] = {}  # what its author should look at, of `report.NOTES`, each with its first line
     parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
     images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
@@ -123,17 +124,21 @@ class Sources:
             return Failure(item.source, item.file.line_of("slug"), reason)
         fields, first = item.fields, item.file.content_line
         notes = {**item.notes}
+        old_paths = item.old_paths
         if slug != fields["slug"]:
             notes["other slugs"] = item.file.line_of("slug")
+            if slug != self.slug_of(fields["slug"]):  # Other posts have that one, too.
+                old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if html := fields.pop("html", ""):
             try:
                 item = self._with_images(item._replace(fields={"content": markdown_of(html)}))
             except MarkdownError as error:
                 return Failure(item.source, None, error.reason)
             fields |= item.fields
+            notes |= item.notes
         notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
         sources[slug] = item.source
-        return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=())
+        return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=(), own_path="", old_paths=old_paths)
 
     def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
@@ -228,7 +233,8 @@ class Sources:
         elif "published_at" in fields:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
-        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), parents=parents)
+        own_path = "/".join(("", *folders, name))
+        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, parents=parents)
         item = self._completed(self._with_images(item, path.parent, top))
         if not paths and (is_jekyll or self.permalink) and fields.get("status") == "published":
             item = item._replace(old_paths=(self._by_pattern(file, path.parent, name), *item.old_paths))
@@ -263,14 +269,15 @@ class Sources:
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
         """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
         fields = item.fields
-        files = self.images.place(fields, folder, top) if self.images else ()
+        files, lost = self.images.place(fields, folder, top) if self.images else ((), False)
         below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
         if "content" in fields:
             fields["content"] = with_absolute_images(fields["content"], self.site, below)
             with_images(fields["content"], self._count_host)
         if "cover_image" in fields:
             fields["cover_image"] = self._count_host(absolute(fields["cover_image"], self.site, below))
-        return item._replace(images=(*item.images, *files))
+        notes = {**item.notes, "lost images": None} if lost else item.notes
+        return item._replace(images=(*item.images, *files), notes=notes)
 
     def _count_host(self, address: str) -> str:
         """Count the host of an image that is not one of ours; return its address."""

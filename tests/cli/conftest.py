@@ -48,7 +48,9 @@ def folder(tmp_path):
 
     def write(**texts):
         for name, text in texts.items():
-            (folder / f"{name}.md").write_text(text)
+            path = folder / f"{name}.md"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
         return folder
 
     return write

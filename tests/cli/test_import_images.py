@@ -293,3 +293,29 @@ def test_a_standalone_export_is_read_back_under_another_address(run, blog, write
     before, after = files_in(tmp_path / "out"), files_in(tmp_path / "again")
     assert after == {name: data.replace(URL.encode(), b"https://new.example/blog") for name, data in before.items()}
     assert files_in(tmp_path / "again/images") == kept_of(LOAF, RYE, OVEN, COVER)
+
+
+@pytest.mark.parametrize("url", [URL, "https://new.example"])
+def test_an_export_is_read_back_with_its_images(run, blog, tmp_path, monkeypatch, url):
+    run("export", tmp_path / "out")
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "other.db"))
+    monkeypatch.setenv("BLOGAPI_URL", url)
+    run("init")
+    assert run("import", tmp_path / "out")[1] == [
+        "made 1, changed 0, unchanged 0, refused 0",
+        "images: new 4, known 0, missing 0",
+    ]
+    run("export", tmp_path / "again")
+    text = (tmp_path / "out/a.md").read_text()
+    assert (tmp_path / "again/a.md").read_text() == text.replace(URL, url)
+    assert files_in(tmp_path / "again/images") == files_in(tmp_path / "out/images")
+
+
+def test_an_address_of_the_service_without_an_image_is_named(run, storage, write):
+    lost = f"{URL}/images/{'0' * 32}.jpg"
+    folder = write({"a.md": f"![]({lost})"})
+    assert run("import", folder)[1][1:] == [
+        "images: new 0, known 0, missing 1",
+        f"Addresses of this service without an image in 1 post ({folder}/a.md): "
+        "an export of their blog has them in `images`.",
+    ]

@@ -178,6 +178,13 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
 
 
+def test_slugs_that_several_files_would_have_are_in_the_redirects(run, folder, tmp_path):
+    top = folder(**{"de/about": "A", "en/about": "B", "other": "C"})
+    redirects = tmp_path / "redirects"
+    assert run("import", "--redirects", redirects, top)[0] == 0
+    assert redirects.read_text() == "/de/about /de-about\n/en/about /en-about\n"
+
+
 def test_entries_of_an_export_that_are_not_posts_are_counted(run, storage):
     assert run("import", SAMPLES / "exports/wordpress.xml")[1][1] == (
         "Not imported: 1 page, 1 attachment and 1 post (trash); --pages imports pages."
