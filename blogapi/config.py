@@ -156,8 +156,8 @@ def _base_url(url: str) -> str:
 
 
 def _post_url(variable: str, text: str) -> str:
-    is_url = re.fullmatch(r"https?://[^\s/?#]+/[^\s?#]*", text)
-    if not is_url or ("{slug}" in text) + ("{id}" in text) != 1:
+    url = re.fullmatch(r"https?://[^\s/?#{}]+(/[^\s?#]*)", text)
+    if not url or ("{slug}" in url[1]) + ("{id}" in url[1]) != 1:
         example = "such as https://blog.example.org/posts/{slug}/"
         raise ValueError(f"{variable}: must be a URL with {{slug}} or {{id}} in its path, {example}, not {text[:80]!r}")
     return text

@@ -211,7 +211,7 @@ class Params(fields.Dict):
 def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
     """Return a field for one of several words; if it has another one, the message ends with the hint."""
     messages = NOT_NULL | {"invalid": "must be a string"}
-    validate = OneOf(words, error=f"must be one of {{choices}}{hint}")
+    validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
     return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
 
 

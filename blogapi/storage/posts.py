@@ -236,7 +236,7 @@ def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
     A file that schedules a post still says so after the publication: the post matches it then.
     """
     has_come = fields.get("status") == "scheduled" and old["status"] == "published"
-    if has_come and fields.get("published_at", old["published_at"]) == old["published_at"]:
+    if has_come and fields.get("published_at") == old["published_at"]:
         fields = fields | {"status": "published"}
     kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
     return documents.in_order(kept | fields | {"published_at": publication.published_at(old, fields, now)})

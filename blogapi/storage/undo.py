@@ -131,7 +131,8 @@ def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | N
             target["updated_at"] = present.get("updated_at", reader.now)
     except Damaged:
         return Plan({"title": ""} | present, {}, "it is damaged")
-    if before == 0:
+    is_new = key is None and present.get("created_at", "") >= since
+    if before == 0 and not is_new:
         return Plan({"title": ""} | present, {}, "more was changed since than is kept")
     if posts.is_same(target, present):
         return None

@@ -194,7 +194,7 @@ def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     (due,) = tx.row(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
     if due:
         _remove_deliveries(tx, waits)
-    return due or later(tx.now, timedelta(seconds=after_seconds))
+    return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times have whole seconds, rounded down.
 
 
 ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))

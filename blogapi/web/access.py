@@ -40,7 +40,7 @@ READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished 
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY})", re.IGNORECASE)
 FORBIDDEN = {
-    READ_ONLY: "this key is read-only: it may GET and HEAD posts and tags",
+    READ_ONLY: "this key is read-only: it may GET and HEAD posts, their history, tags and images",
     PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
 }
 
@@ -86,6 +86,8 @@ def why_refused(authorization: str) -> str:
         return "missing; must be 'Bearer' and an API key"
     if scheme.lower() != "bearer":
         return "the scheme must be Bearer, followed by an API key"
+    if "," in key:
+        return "must be given once"
     if not key.strip():
         return "the API key is empty; perhaps the variable that has it is not set in this terminal"
     return "the API key is unknown or revoked"

@@ -239,7 +239,9 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
-        raise BadRequest(f"body: must be JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        raise BadRequest(
+            f"body: must be JSON: {error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}"
+        ) from None
     except RecursionError:
         raise BadRequest("body: must not be nested so deeply") from None
     except ValueError:  # from int()

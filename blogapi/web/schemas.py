@@ -111,7 +111,9 @@ def parse_moment(text: str) -> str:
     try:
         return Time().deserialize(f"{text}T00:00:00Z" if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
     except ValidationError:
-        raise ValidationError("must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z") from None
+        raise ValidationError(
+            "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
+        ) from None
 
 
 def has_words(text: str) -> None:
@@ -190,7 +192,7 @@ class ListQuerySchema(QuerySchema):
 
 REVISION = parsed(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
 DELETED = parsed(
-    partial(parse_cursor, order="deleted_at"),
+    partial(parse_cursor, order="this list"),
     "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
 )

@@ -289,6 +289,14 @@ def test_a_session_of_days_lasts_from_its_last_use(app, database, clock):
     assert client.get("/settings/posts").status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("days", "period"), [(0, "for twelve hours"), (1, "until it is not used for 1 day"), (30, "not used for 30 days")]
+)
+def test_the_page_of_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
+    link = database.write(keys.add_session, keys.LINK, days)
+    assert f"{period}. It works once." in view(stranger, f"/settings/open?link={link}").text
+
+
 def test_sessions_are_listed_and_ended(app, database, clock):
     phone = enter(app, database, 30, "Phone")
     clock.now += 60

@@ -239,6 +239,15 @@ def test_a_post_with_more_changes_than_are_kept_is_left_and_named(blog):
     assert blog.undo() == {post_id: ("left", "more was changed since than is kept")}
 
 
+def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
+    blog.later()
+    post_id = blog.add()
+    for number in range(51):
+        blog.change(post_id, content=f"{number}")
+    assert blog.undo(key="bad") == {post_id: ("left", "more was changed since than is kept")}
+    assert blog.undo() == {post_id: ("deleted", "")}
+
+
 def test_a_post_whose_change_kept_no_version_is_left_and_named(blog):
     changed, deleted = blog.add(), blog.add()
     blog.later()

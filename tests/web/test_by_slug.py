@@ -214,6 +214,7 @@ def test_a_file_that_schedules_a_post_says_the_same_once_its_time_has_come(put, 
     assert (changed["title"], changed["status"], changed["published_at"]) == ("B", "published", LATER)
     wrong = message(put(status="scheduled", published_at=NOW))
     assert wrong == "published_at: must be given, and in the future, for a scheduled post"
+    assert message(put(status="scheduled")) == wrong
 
 
 # Preconditions

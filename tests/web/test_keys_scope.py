@@ -12,7 +12,7 @@ from tests.conftest import NOON, message
 from tests.web.conftest import LATER, with_key
 
 MAY = {
-    "read-only": "this key is read-only: it may GET and HEAD posts and tags",
+    "read-only": "this key is read-only: it may GET and HEAD posts, their history, tags and images",
     "published-only": "this key is published-only: it may GET and HEAD published posts and their tags",
 }
 READABLE = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>", "/v1/tags", "/v1/tags/<tag:tag>"}

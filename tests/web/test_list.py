@@ -16,7 +16,7 @@ ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"
 UTF_8 = "query: must be UTF-8, with or without percent-encoding"
 SORT = "sort: must be one of created_at, published_at, relevance"
-TIME = "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z"
+TIME = "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
 LINK = "before: must be the value that Link gave for sort"
 NAMES = f"fields: must be names separated by commas, each once, from: {', '.join(FIELDS)}"
 

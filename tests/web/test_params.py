@@ -51,6 +51,14 @@ def test_a_patch_merges_params_at_every_level(client):
     assert "params" not in client.patch("/v1/posts/1", json={"params": None}).json
 
 
+def test_a_patch_may_remove_all_values_and_add_as_many(client):
+    client.post("/v1/posts", json=POST | {"params": dict.fromkeys(map(str, range(500)), 1)})
+    change = {str(number): None if number < 500 else 2 for number in range(1000)}
+    answer = client.patch("/v1/posts/1", json={"params": change})
+    assert answer.json["params"] == dict.fromkeys(map(str, range(500, 1000)), 2)
+    assert message(client.patch("/v1/posts/1", json={"params": {"a": 1}})) == "params: must have at most 500 values"
+
+
 def test_a_patch_whose_result_is_too_large_changes_nothing(client):
     client.post("/v1/posts", json=POST | {"params": {"a": "x" * 20_000}})
     answer = client.patch("/v1/posts/1", json={"title": "B", "params": {"b": "x" * 20_000}})
@@ -163,7 +171,7 @@ def test_other_names_go_to_params_if_the_query_says_so(client):
         ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is in `params`, too"),
         (f"{'a' * 65}: 1", "?unknown=params", "params: a name must be one line of 1 to 64 characters, at least one"),
         ("a: {b: .nan}", "?unknown=params", "params.a.b: must be a finite number (line 3)"),
-        ("layout: a", "?unknown=ignored", "unknown: must be one of params"),
+        ("layout: a", "?unknown=ignored", "unknown: must be params"),
     ],
 )
 def test_other_names_are_refused_with_the_line(client, front_matter, query, expected):

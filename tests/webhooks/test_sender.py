@@ -322,14 +322,15 @@ def test_events_are_gathered_and_the_last_one_is_sent(database, receiver, send, 
         send()
         clock.now += 20
     assert receiver.messages == []
-    assert [each.next_attempt_at for each in webhooks.deliveries(database, 1)] == ["2026-11-20T12:01:00Z"]
+    assert [each.next_attempt_at for each in webhooks.deliveries(database, 1)] == ["2026-11-20T12:01:01Z"]
+    clock.now += 1
     send()
     assert sent(receiver, "title") == ["2"]
     client.post("/v1/posts", json={"title": "3", "content": "B"})
     client.delete("/v1/posts/1")
     send()
     assert receiver.types == ["post.created", "post.deleted"]
-    clock.now += 60
+    clock.now += 61
     send()
     assert receiver.types == ["post.created", "post.deleted", "post.created"]
     assert [each.state for each in webhooks.deliveries(database, 1)] == ["delivered", "delivered"]

@@ -38,11 +38,10 @@ def open_session() -> str | Response:
     SameSite=Strict: it would not be sent if the link itself opened the session.
     """
     link = g.form.get("link") or request.args.get("link", "")
-    keys.check_link(request.database, link)
+    days = keys.check_link(request.database, link)
     if request.method != "POST":
-        return render_template("owner/open.html", link=link)
+        return render_template("owner/open.html", link=link, days=days)
     token = request.database.write(keys.open_session, link, request.headers.get("User-Agent", ""))
-    days = keys.find_session(request.database, keys.SESSION, token).days
     response = redirect(address(), 303)
     # A session that lasts from its use ends here, not in the browser, which keeps a cookie for at most 400 days.
     set_cookie(
