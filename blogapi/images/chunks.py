@@ -8,10 +8,12 @@ from blogapi.images.file import READ_BYTES, InvalidImage, Reader, Size
 
 # PNG (W3C, third edition): chunks of a length, a name, data and a checksum
 
-PNG_KEPT = {b"IHDR", b"PLTE", b"IDAT", b"IEND"}  # the picture
-PNG_KEPT |= {b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT", b"cICP"}  # its colours
-PNG_KEPT |= {b"mDCV", b"cLLI", b"bKGD", b"pHYs"}  # how it is shown
-PNG_KEPT |= {b"acTL", b"fcTL", b"fdAT"}  # its animation
+MANY = 2**31  # bytes: more than any chunk can have
+# The chunks that are kept, and how many bytes they have at most: those of the picture, its colours, and its animation
+PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
+PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
+PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
+DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # bits, by the type of colour
 
 
 def read_png(reader: Reader) -> Size:
@@ -22,12 +24,13 @@ def read_png(reader: Reader) -> Size:
         length, kind = unpack_from(">I4s", reader.read(position, 8))
         end = position + 12 + length
         reader.require(end)
-        if not header:
-            if kind != b"IHDR" or length != 13:
-                raise InvalidImage("it does not begin with a header")
-            header = reader.read(position + 8, 8)
+        if (kind == b"IHDR") is bool(header):
+            raise InvalidImage("it does not begin with its one header")
+        if length > PNG_KEPT.get(kind, MANY):
+            raise InvalidImage("it has a part that is too long")
+        header = header or reader.read(position + 8, 10)
         check_sum(reader, position + 4, end - 4)
-        has_pixels |= kind == b"IDAT"
+        has_pixels |= kind == b"IDAT" and length > 0
         if kind in PNG_KEPT:
             reader.keep(position, end)
         elif kind[:1].isupper():
@@ -35,7 +38,10 @@ def read_png(reader: Reader) -> Size:
         position = end
     if not has_pixels:
         raise InvalidImage("it has no picture")
-    return unpack_from(">II", header)
+    width, height, depth, color = unpack_from(">IIBB", header)
+    if depth not in DEPTHS.get(color, ()):
+        raise InvalidImage("it has an unknown type of colour")
+    return width, height
 
 
 def check_sum(reader: Reader, start: int, end: int) -> None:
@@ -104,7 +110,8 @@ def keep_extension(reader: Reader, start: int, end: int) -> None:
 
 # WebP (RFC 9649): chunks of a name and a length in a RIFF file
 
-WEBP_KEPT = {b"ICCP", b"ANIM", b"ALPH", b"VP8 ", b"VP8L"}
+PICTURES = {b"VP8 ", b"VP8L"}
+WEBP_KEPT = {b"ICCP", b"ANIM", b"ALPH", *PICTURES}
 EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
@@ -113,16 +120,21 @@ def read_webp(reader: Reader) -> Size:
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
     reader.add(b"")  # the header, once the size is known
-    sizes = list(keep_chunks(reader, 12, end))
-    if not sizes:
+    found = list(keep_chunks(reader, 12, end))
+    pictures = [size for kind, size in found if kind in PICTURES]
+    frames = [size for kind, size in found if kind == b"ANMF"]
+    if not pictures + frames:
         raise InvalidImage("it has no picture")
+    canvas = dict(found).get(b"VP8X", (pictures + frames)[0])
+    if len(pictures) > 1 or (pictures and not frames and pictures[0] != canvas):
+        raise InvalidImage("it has several pictures, or a picture of another size")
     length = 4 + sum(map(len, reader.pieces))
     reader.pieces[0] = b"RIFF" + pack("<I", length) + b"WEBP"
-    return sizes[0]
+    return canvas
 
 
-def keep_chunks(reader: Reader, start: int, end: int) -> Iterator[Size]:
-    """Keep known chunks; yield the size of the canvas first if there is one, and of each picture."""
+def keep_chunks(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
+    """Keep known chunks; yield the kind and the size of the canvas, of each picture, and of each frame."""
     while start < end:
         kind, length = unpack_from("<4sI", reader.read(start, 8))
         following = start + 8 + length + (length & 1)
@@ -131,22 +143,23 @@ def keep_chunks(reader: Reader, start: int, end: int) -> Iterator[Size]:
         if kind == b"VP8X" and length == 10:
             canvas = reader.read(start + 8, 10)
             reader.add(b"VP8X" + pack("<IB", 10, canvas[0] & ~EXIF_AND_XMP) + canvas[1:])
-            yield tuple(1 + int.from_bytes(canvas[at : at + 3], "little") for at in (4, 7))
+            yield kind, tuple(1 + int.from_bytes(canvas[at : at + 3], "little") for at in (4, 7))
         elif kind == b"ANMF":
             yield from keep_frame(reader, start, start + 8 + length)
         elif kind in WEBP_KEPT:
             reader.keep(start, following)
-            if kind.startswith(b"VP8"):
-                yield webp_size(reader.read(start + 8, min(10, length)))
+            if kind in PICTURES:
+                yield kind, webp_size(reader.read(start + 8, min(10, length)))
         start = following
 
 
-def keep_frame(reader: Reader, start: int, end: int) -> Iterator[Size]:
+def keep_frame(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
     """Keep a frame of an animation, without unknown chunks in it."""
     head = reader.read(start + 8, 16)
     at = len(reader.pieces)
     reader.add(b"")
-    yield from keep_chunks(reader, start + 24, end)
+    for _, size in keep_chunks(reader, start + 24, end):
+        yield b"ANMF", size
     length = 16 + sum(map(len, reader.pieces[at:]))
     reader.pieces[at] = b"ANMF" + pack("<I", length) + head
 

@@ -7,6 +7,7 @@ from blogapi.images.file import READ_BYTES, InvalidImage, Reader, Size
 
 SOI, EOI, SOS, COM = 0xD8, 0xD9, 0xDA, 0xFE
 APP0, EXIF, ICC, ADOBE, APP15 = 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
+PICTURE = {SOS, 0xC4, 0xCC, 0xDB, 0xDD}  # a scan, its tables and its restarts
 FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # a marker in coded pixels that ends them
 ORIENTATION = 0x0112  # the tag of Exif
@@ -25,7 +26,9 @@ def read_jpeg(reader: Reader) -> Size:
         reader.require(end)
         if end < position + 4:
             raise InvalidImage("it has a segment without a length")
-        if marker in FRAMES and size is None:
+        if marker in FRAMES:
+            if size:
+                raise InvalidImage("it has several pictures")
             height, width = unpack_from(">HH", reader.read(position + 5, 4))
             size = width, height
         if marker == EXIF and orientation == 1:
@@ -57,12 +60,12 @@ def keep_segment(reader: Reader, marker: int, start: int, end: int) -> None:
     head = reader.read(start + 4, min(16, end - start - 4))
     if marker == APP0 and head.startswith(b"JFIF\0") and len(head) >= 14:
         reader.add(b"\xff\xe0\x00\x10" + head[:12] + b"\0\0")
-    elif (
-        (marker == ICC and head.startswith(b"ICC_PROFILE\0"))
-        or (marker == ADOBE and head.startswith(b"Adobe"))
-        or not (APP0 <= marker <= APP15 or marker == COM)
-    ):
+    elif marker == ADOBE and head.startswith(b"Adobe") and len(head) >= 12:
+        reader.add(b"\xff\xee\x00\x0e" + head[:12])
+    elif marker in PICTURE or marker in FRAMES or (marker == ICC and head.startswith(b"ICC_PROFILE\0")):
         reader.keep(start, end)
+    elif not (APP0 <= marker <= APP15 or marker == COM):
+        raise InvalidImage("it has a segment of an unknown kind")
 
 
 def end_of_scan(reader: Reader, start: int) -> int:

@@ -10,9 +10,12 @@ from markdownify import ATX, MarkdownConverter
 from blogapi.files.front_matter import MarkdownError
 
 # Kept as it is: [gallery ids="1,2"], [/caption]
-SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\])")
+SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\](?!\())")
 # Text that CommonMark would take for markup: within a line, and at its start.
-MARKUP = re.compile(r"[*`]|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)")
+MARKUP = re.compile(
+    r"[*`]|~(?=~)|(?<=~)~|\](?=[(\[])|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)"
+)
+MARKUP_OR_BRACKET = re.compile(rf"[\[\]]|{MARKUP.pattern}")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
 BLANKS = re.compile("[ \t]{2,}")
@@ -35,9 +38,12 @@ class Converter(MarkdownConverter):
 
     def escape(self, text: str, parent_tags: set[str]) -> str:
         """Escape text that Markdown would take for markup, except in shortcodes."""
+        if "a" in parent_tags:
+            return MARKUP_OR_BRACKET.sub(r"\\\g<0>", text)
         parts = SHORTCODE.split(text)
         parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
-        return "".join(parts)
+        escaped = "".join(parts)
+        return escaped if parent_tags.isdisjoint(("td", "th")) else escaped.replace("|", r"\|")
 
     def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
         """Fence a block of code, with more backticks than it has itself."""
@@ -103,6 +109,8 @@ def _prepare(soup: BeautifulSoup) -> None:
         address = BACKGROUND.search(element["style"])[1].strip()
         if not element.find("img", src=address):
             element.insert(0, soup.new_tag("img", src=address, alt=""))
+    for image in soup.find_all("img", alt=True):
+        image["alt"] = re.sub(r"[\[\]\\]", r"\\\g<0>", image["alt"])
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)

@@ -45,6 +45,13 @@ def test_nothing_that_does_not_show_is_kept(content):
     assert kept(kept(content)) == kept(content)
 
 
+def test_what_follows_the_colours_of_adobe_is_removed():
+    plain = save(photograph("CMYK"), "JPEG")
+    start = plain.index(b"\xff\xee\0\x0eAdobe")
+    longer = plain[: start + 2] + pack(">H", 14 + len(SECRET)) + plain[start + 4 : start + 16] + SECRET
+    assert kept(longer + plain[start + 16 :]) == kept(plain)
+
+
 @pytest.mark.parametrize("name", ["jpeg", "jpeg, cmyk", "png", "webp"])
 def test_colour_profile_is_kept(name):
     with Image.open(io.BytesIO(kept(PICTURES[name]))) as image:
@@ -125,7 +132,12 @@ def sized(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (PNG[:8] + chunk(b"IDAT", b"") + PNG[8:], "it does not begin with a header"),
+        (PNG[:8] + chunk(b"IDAT", b"") + PNG[8:], "it does not begin with its one header"),
+        (PNG[:33] + PNG[8:], "it does not begin with its one header"),
+        (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\5\0\0\0") + PNG[33:], "it has an unknown type of colour"),
+        (PNG[:33] + chunk(b"IDAT", b"") + chunk(b"IEND", b""), "it has no picture"),
+        (PNG[:33] + chunk(b"gAMA", bytes(5)) + PNG[33:], "it has a part that is too long"),
+        (PNG[:-12] + chunk(b"IEND", SECRET), "it has a part that is too long"),
         (PNG[:33] + chunk(b"SECR", b"") + PNG[33:], "it has a part of an unknown kind"),
         (PNG[:33] + b"\xff\xff\xff\xfftEXt" + PNG[33:], "the file ends early"),
         (PNG[:45] + b"?" + PNG[46:], "a checksum does not match"),
@@ -135,11 +147,16 @@ def sized(width: int, height: int) -> bytes:
         (sized(0, 0), "must have 1 to 16,384 pixels a side, not 0 x 0"),
         (b"\xff\xd8\xff\xe1\0\1", "it has a segment without a length"),
         (b"\xff\xd8\xff\xd9", "it has no picture"),
+        (b"\xff\xd8\xff\xc8\0\x04xx", "it has a segment of an unknown kind"),
+        (b"\xff\xd8" + 2 * b"\xff\xc0\0\x08\x08\0\x01\0\x01\1", "it has several pictures"),
         (b"\xff\xd8\xff\xe0\0\x04xxscript", "it has bytes where a segment should begin"),
         (b"GIF89a\1\0\1\0\0\0\0;", "it has no picture"),
         (b"GIF89a\1\0\1\0\0\0\0<script>", "it has bytes where a block should begin"),
         (riff(), "it has no picture"),
         (riff((b"VP8 ", b"nothing at all")), "it has no picture"),
+        (riff((b"VP8X", bytes(10))), "it has no picture"),
+        (riff(*2 * [(b"VP8L", b"\x2f" + bytes(4))]), "it has several pictures, or a picture of another size"),
+        (riff((b"VP8X", b"\0" * 9 + b"\1"), (b"VP8L", b"\x2f" + bytes(4))), "it has several pictures, or a picture of"),
         (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "the file ends early"),
         (b"\0\0\0\x08ftypavif" + bytes(8), "the file ends early"),
     ],
