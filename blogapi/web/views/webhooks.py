@@ -47,7 +47,9 @@ class Headers(fields.Dict):
             raise ValidationError("must not have a name twice")
         for name, text in value.items():
             if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
-                raise ValidationError(f"{name[:64]}: must be the name of a header that the service does not set itself")
+                raise ValidationError(
+                    f"{name[:64]}: must be the name of a header, without spaces, that the service does not set itself"
+                )
             if not HEADER_VALUE.fullmatch(text):
                 raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
         return value
