@@ -134,7 +134,7 @@ class Handler:
         if status.startswith("401"):  # Public paths do not look at the key.
             self.shared.keys.discard(request.key)
         keep = request.is_persistent and not self.closing
-        if not self.reserve(request, content):
+        if (content is chunks or len(content) > KEPT_BYTES) and not self.reserve(request, content):
             close(content)
             info.cause = with_id(BUSY[1])
             kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
@@ -144,12 +144,12 @@ class Handler:
         return keep
 
     def reserve(self, request: HttpRequest, content: Content) -> bool:
-        """Reserve memory for the content of a response until it is sent; return False if too little is left."""
+        """Reserve memory for a large or streamed response until it is sent; return False if too little is left."""
         if not isinstance(content, bytes):
             return self.shared.streams.reserve(request.connection, [content])
         # A client must learn that its change was committed.
         needed = request.info.is_known and request.method not in READS
-        return len(content) <= KEPT_BYTES or self.shared.sending.reserve(request.connection, content, needed)
+        return self.shared.sending.reserve(request.connection, content, needed)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's takes three times as long, and believes a SCRIPT_NAME header."""

@@ -46,18 +46,17 @@ class FixedWindow:
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count one request of `key`, unless the database has `counted` it already, for several processes."""
-        return self._quota(counted or self._add(key, 1))
+        return self._quota(*counted or self._add(key, 1))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return the quota of `key` without counting; without a key, the full limit."""
-        return self._quota(counted or self._add(key, 0))
+        return self._quota(*counted or self._add(key, 0))
 
-    def _quota(self, counted: Hits) -> Quota:
-        hits, window, now = counted
+    def _quota(self, hits: int, window: int, now: int) -> Quota:
         reset = (window + 1) * self.seconds
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
-    def _add(self, key: Any, count: int) -> Hits:
+    def _add(self, key: Any, count: int) -> tuple[int, int, int]:
         now = int(self._clock())
         window = now // self.seconds
         with self._lock:
@@ -68,7 +67,7 @@ class FixedWindow:
             hits = self.hits.get(key, 0) + count
             if count:
                 self.hits[key] = hits
-        return Hits(hits, window, now)
+        return hits, window, now
 
 
 class Uploads:
