@@ -157,7 +157,7 @@ def _base_url(url: str) -> str:
 
 def _post_url(variable: str, text: str) -> str:
     url = re.fullmatch(r"https?://[^\s/?#{}]+(/[^\s?#]*)", text)
-    if not url or ("{slug}" in url[1]) + ("{id}" in url[1]) != 1:
+    if not url or url[1].count("{slug}") + url[1].count("{id}") != 1:
         example = "such as https://blog.example.org/posts/{slug}/"
         raise ValueError(f"{variable}: must be a URL with {{slug}} or {{id}} in its path, {example}, not {text[:80]!r}")
     return text

@@ -89,7 +89,7 @@ def read_gif(reader: Reader) -> Size:
 
 def color_table(flags: int) -> int:
     """Return how many bytes the colour table has that follows these flags."""
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+    return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
 def skip_sub_blocks(reader: Reader, position: int) -> int:
@@ -133,7 +133,7 @@ def read_webp(reader: Reader) -> Size:
     return canvas
 
 
-def keep_chunks(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
+def keep_chunks(reader: Reader, start: int, end: int, in_frame: bool = False) -> Iterator[tuple[bytes, Size]]:
     """Keep known chunks; yield the kind and the size of the canvas, of each picture, and of each frame."""
     while start < end:
         kind, length = unpack_from("<4sI", reader.read(start, 8))
@@ -145,6 +145,8 @@ def keep_chunks(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, S
             reader.add(b"VP8X" + pack("<IB", 10, canvas[0] & ~EXIF_AND_XMP) + canvas[1:])
             yield kind, tuple(1 + int.from_bytes(canvas[at : at + 3], "little") for at in (4, 7))
         elif kind == b"ANMF":
+            if in_frame:
+                raise InvalidImage("it has a frame within a frame")
             yield from keep_frame(reader, start, start + 8 + length)
         elif kind in WEBP_KEPT:
             reader.keep(start, following)
@@ -158,7 +160,7 @@ def keep_frame(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Si
     head = reader.read(start + 8, 16)
     at = len(reader.pieces)
     reader.add(b"")
-    for _, size in keep_chunks(reader, start + 24, end):
+    for _, size in keep_chunks(reader, start + 24, end, in_frame=True):
         yield b"ANMF", size
     length = 16 + sum(map(len, reader.pieces[at:]))
     reader.pieces[at] = b"ANMF" + pack("<I", length) + head

@@ -14,7 +14,7 @@ from peewee import Tuple, fn
 from blogapi.clock import earlier
 from blogapi.images import EXTENSIONS, ImageFile, read_image
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import NotFound, Unavailable
+from blogapi.storage.errors import Damaged, NotFound, Unavailable
 from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
 
 PART_BYTES = 256 * 1024  # written in a transaction
@@ -109,8 +109,9 @@ def page(reader: Reader, limit: int, before: ImageCursor | None = None) -> Image
     if before:
         created_at = before.created_at or find(reader, before.id).created_at
         query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
-    *images, last = [*map(StoredImage._make, reader.rows(query)), None][: limit + 1]
-    return ImagePage(images, ImageCursor(images[-1].created_at, images[-1].id) if last else None)
+    found = [*map(StoredImage._make, reader.rows(query))]
+    images = found[:limit]
+    return ImagePage(images, ImageCursor(images[-1].created_at, images[-1].id) if len(found) > limit else None)
 
 
 def every(reader: Reader) -> Iterator[StoredImage]:
@@ -232,11 +233,12 @@ REVISIONS_THAT_SHOW = Prepared(
 
 
 def shown(reader: Reader) -> set[str]:
-    """Return the ids of all images that a post, a revision or a post in the trash shows."""
+    """Return the ids of all images that a post, a revision or a post in the trash shows. Raises Damaged."""
     found: set[str] = set()
-    for document in (DOCUMENT, AsBytes(Revision.document)):
-        model = Post if document is DOCUMENT else Revision
+    for model, document in ((Post, DOCUMENT), (Revision, AsBytes(Revision.document))):
         for (text,) in reader.rows(model.select(document)):
+            if text is None:
+                raise Damaged
             found.update(each.decode() for each in ADDRESS.findall(bytes(text)))
     return found
 

@@ -34,7 +34,11 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     for row, kind in rows:
         post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
         try:
-            yield post | _ghost_post(row, tags) | {"params": _params(row | meta.get(row["id"], {}), authors)}
+            yield (
+                post
+                | _ghost_post(row, tags)
+                | {"params": _params(row | meta.get(row["id"], {}), authors.get(row["id"], []))}
+            )
         except MarkdownError as error:
             yield post | {"error": error.reason}
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
@@ -62,13 +66,12 @@ def _ghost_authors(data: dict[str, Any]) -> dict[Any, list[str]]:
     return authors
 
 
-def _params(row: dict[str, Any], authors: dict[Any, list[str]]) -> dict[str, Any]:
+def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
     """Return what only the templates of a site know."""
     texts = {name: row.get(name) for name in ("canonical_url", "meta_title", "meta_description", "visibility")}
     texts = {name: text.replace(SITE, "") for name, text in texts.items() if text}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
-    names = authors.get(row.get("id"))
-    return ({"authors": names} if names else {}) | texts | featured
+    return ({"authors": authors} if authors else {}) | texts | featured
 
 
 def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:

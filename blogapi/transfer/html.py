@@ -19,6 +19,8 @@ MARKUP_OR_BRACKET = re.compile(rf"[\[\]]|{MARKUP.pattern}")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
 BLANKS = re.compile("[ \t]{2,}")
+MAX_DEPTH = 400  # elements within each other
+TOO_DEEP = "its HTML is nested too deeply"
 NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 
 # Elements in which WordPress makes no paragraphs of bare lines, and those that it leaves alone altogether.
@@ -80,10 +82,11 @@ def markdown_of(html: str) -> str:
     try:
         # Within an element Beautiful Soup takes nothing for the name of a file.
         soup = BeautifulSoup(f"<div>{html}</div>", "html.parser")
+        _check_depth(soup)
         _prepare(soup)
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
     except RecursionError:
-        raise MarkdownError("its HTML is nested too deeply") from None
+        raise MarkdownError(TOO_DEEP) from None
     except (ParserRejectedMarkup, ValueError):  # ValueError: for example of <ol start="²">
         raise MarkdownError("its HTML is malformed") from None
     return f"{text}\n" if text else ""
@@ -94,13 +97,25 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
+def _check_depth(soup: BeautifulSoup) -> None:
+    """Raise MarkdownError for HTML that would take quadratic time."""
+    depths = {id(soup): 0}
+    for element in soup.descendants:
+        depths[id(element)] = depths[id(element.parent)] + 1
+        if depths[id(element)] > MAX_DEPTH:
+            raise MarkdownError(TOO_DEEP)
+
+
 def _prepare(soup: BeautifulSoup) -> None:
     """Change HTML that markdownify does not convert well."""
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
-    for block in soup.select("a :is(div, figcaption, figure, h1, h2, h3, h4, h5, h6, p)"):
-        block.insert_after(" ")
-        block.unwrap()  # A link in Markdown is within one paragraph.
+    inline: set[int] = set()
+    for block in reversed(soup.select("a :is(div, figcaption, figure, h1, h2, h3, h4, h5, h6, p)")):
+        if not block.contents or id(block.contents[-1]) not in inline:  # which ends in a space
+            block.append(" ")
+        block.name, block.attrs = "span", {}  # A link in Markdown is within one paragraph; unwrap() is quadratic.
+        inline.add(id(block))
     soup.smooth()
     for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
         if not text.find_parent("pre"):

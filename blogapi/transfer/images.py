@@ -45,6 +45,7 @@ class LocalImages:
         self.refused: dict[str, str] = {}  # the reasons, by the files
         self._addresses: dict[str, str] = {}  # of the files that were read; empty if one is refused
         self._stored: set[str] = set()
+        self._foreseen: dict[str, int] = {}  # the bytes of the images that a dry run would store, by their ids
         self._names: dict[Path, dict[str, list[str]]] = {}  # the images below a folder
 
     def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> tuple[tuple[str, ...], bool]:
@@ -142,10 +143,13 @@ class LocalImages:
             return
         with open(file, "rb") as opened:
             image, kept = images.identify(opened, file)
-            is_known = images.find_any(self.database, image.id) is not None
-            if not is_known and images.total_bytes(self.database) + image.bytes > self.max_bytes:
+            is_known = image.id in self._foreseen or images.find_any(self.database, image.id) is not None
+            total = images.total_bytes(self.database) + sum(self._foreseen.values())
+            if not is_known and total + image.bytes > self.max_bytes:
                 raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
-            if not is_known and not dry_run:
+            if not is_known and dry_run:
+                self._foreseen[image.id] = image.bytes
+            elif not is_known:
                 image = image._replace(upload=images.new_upload(self.database))
                 images.store(partial(write_patiently, self.database), image, kept.parts(opened, PART_BYTES))
         self._stored.add(file)

@@ -71,8 +71,8 @@ class Report:
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
         if hosts:
-            images = plural(sum(hosts.values()), "image")
-            lines.append(f"On other hosts: {images} ({counted(dict(Counter(hosts).most_common()))}).")
+            others = plural(sum(hosts.values()), "image")
+            lines.append(f"On other hosts: {others} ({counted(dict(Counter(hosts).most_common()))}).")
         for what, (beginning, remedy) in NOTES.items():
             if places := self.places[what]:
                 more = ", …" if len(places) > EXAMPLES else ""

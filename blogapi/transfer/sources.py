@@ -236,7 +236,8 @@ class Sources:
         own_path = "/".join(("", *folders, name))
         item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, parents=parents)
         item = self._completed(self._with_images(item, path.parent, top))
-        if not paths and (is_jekyll or self.permalink) and fields.get("status") == "published":
+        is_dated = fields.get("status") == "published" and "published_at" in fields
+        if not paths and (is_jekyll or self.permalink) and is_dated:
             item = item._replace(old_paths=(self._by_pattern(file, path.parent, name), *item.old_paths))
         return item
 

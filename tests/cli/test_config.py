@@ -98,6 +98,11 @@ def test_a_number_is_whole_and_at_least_1(variable, text):
         ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
         ("BLOGAPI_DATABASE", "mysql://me@host/blog", "BLOGAPI_DATABASE: must be a file or postgresql://USER@HOST/NAME"),
+        (
+            "BLOGAPI_POST_URL",
+            "https://a.example/{slug}/{slug}",
+            "BLOGAPI_POST_URL: must be a URL with {slug} or {id} in",
+        ),
         ("BLOGAPI_POST_URL", "https://{slug}/", "BLOGAPI_POST_URL: must be a URL with {slug} or {id} in its path"),
         ("BLOGAPI_CORS_ORIGINS", "", "BLOGAPI_CORS_ORIGINS: must not be empty"),
         ("BLOGAPI_TRUSTED_PROXIES", "caddy", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not 'caddy'"),

@@ -1,5 +1,6 @@
 """`blogapi images`, and what backups and copies have of images."""
 
+import sqlite3
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from blogapi.clock import earlier
 from blogapi.storage import engine_for, images, posts
 from blogapi.storage.database import Database
+from blogapi.storage.errors import Damaged
 from blogapi.storage.images import StoredImage
 
 CONTENT = b"a" * images.PART_BYTES + b"b"
@@ -39,6 +41,19 @@ def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(
     assert run("images", "--unused", "--delete") == (0, [unused], [])
     assert run("images") == (0, [new, used], [])
     assert images.total_bytes(storage) == 2 * len(CONTENT)
+
+
+def test_with_a_damaged_post_no_image_counts_as_unused(storage):
+    storage.write(lambda tx: tx.insert(posts.Post.insert(slug="a", status="draft", document="no document")))
+    with sqlite3.connect(storage.engine.path) as other:
+        other.execute("PRAGMA writable_schema = ON")
+        columns = "document TEXT NOT NULL", "document TEXT"
+        other.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?)", columns)
+        other.execute("PRAGMA writable_schema = RESET")
+        other.execute("UPDATE post SET document = NULL")
+    other.close()
+    with pytest.raises(Damaged):
+        images.shown(storage)
 
 
 def test_only_unused_images_can_be_deleted(run, add):

@@ -3,8 +3,10 @@
 import json
 import os
 from io import BytesIO
+from random import Random
 
 import pytest
+from PIL.Image import frombytes
 
 from blogapi.storage import images
 from blogapi.storage.models import Image, ImagePart
@@ -209,6 +211,16 @@ def test_a_post_whose_images_have_no_room_is_refused(run, storage, write, monkey
     reason = "all images together would have more bytes than BLOGAPI_IMAGES_MB allows"
     assert run("import", top)[::2] == (1, [f"{top}/a.md: its image {top}/loaf.jpg: {reason}"])
     assert ([*stored(storage)], names(storage)) == (["b"], [])
+
+
+def test_a_dry_run_foresees_that_images_have_no_room(run, storage, write, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_IMAGES_MB", "1")
+    one, two = (png(frombytes("RGB", (500, 400), Random(seed).randbytes(600_000))) for seed in (1, 2))
+    top = write({"a.md": "![](a.png) ![](b.png)", "a.png": one, "b.png": one, "b.md": "![](c.png)", "c.png": two})
+    for options in (["--dry-run"], []):
+        status, output, errors = run("import", *options, top)
+        assert (status, errors[0].split(": ")[0]) == (1, f"{top}/b.md")
+        assert "images: new 1, known 1, missing 0" in output
 
 
 # The export

@@ -155,6 +155,7 @@ def sized(width: int, height: int) -> bytes:
         (riff(), "it has no picture"),
         (riff((b"VP8 ", b"nothing at all")), "it has no picture"),
         (riff((b"VP8X", bytes(10))), "it has no picture"),
+        (riff((b"ANMF", bytes(16) + b"ANMF" + pack("<I", 16) + bytes(16))), "it has a frame within a frame"),
         (riff(*2 * [(b"VP8L", b"\x2f" + bytes(4))]), "it has several pictures, or a picture of another size"),
         (riff((b"VP8X", b"\0" * 9 + b"\1"), (b"VP8L", b"\x2f" + bytes(4))), "it has several pictures, or a picture of"),
         (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "the file ends early"),

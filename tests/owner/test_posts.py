@@ -109,6 +109,15 @@ def test_a_damaged_post_hides_no_other(owner, post, damage):
     assert (page.status, page.titles) == (200, ["Here"])
 
 
+def test_a_damaged_post_in_the_trash_can_be_deleted(owner, client, post, damage):
+    post()
+    client.delete("/v1/posts/1")
+    page = view(owner, "/settings/trash/1")
+    damage("revision", "document", "no document")
+    page.press("Yes, delete for good")
+    assert client.get("/v1/trash").json == []
+
+
 # A post
 
 

@@ -56,7 +56,8 @@ def test_a_name_that_is_taken_needs_a_merge(owner, tagged, client):
     page = press(owner, "a", "Rename", name="b")
     assert (page.status, "another tag has this name" in page.text) == (400, True)
     assert tags(client) == {"a": 1, "b": 1, "travel": 2}
-    assert press(owner, "a", "Rename", name=" ").status == 400
+    page = press(owner, "a", "Rename", name=" ")
+    assert (page.status, "must have 1 to 64 characters" in page.all(".problem")[0]) == (400, True)
 
 
 def test_an_undo_leaves_another_change_of_the_same_second(owner, tagged, client):

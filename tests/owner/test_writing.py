@@ -125,6 +125,16 @@ def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, po
     after = before | {"title": "Good day", "tags": ["b", "c"], "params": {"b": {"d": "x"}}}
     del after["excerpt"]
     assert client.get("/v1/posts/1").json == after
+    view(owner, "/settings/posts/1/edit").press("Save", params="")
+    assert "params" not in client.get("/v1/posts/1").json
+
+
+def test_tags_that_cannot_be_read_are_refused(owner, client, post):
+    post()
+    page = view(owner, "/settings/posts/1/edit")
+    for typed in ("x" * 140_000, "a\x1cb"):
+        assert page.press("Save", tags=typed).status == 400
+    assert client.get("/v1/posts/1").json["tags"] == []
 
 
 def test_saving_what_is_not_changed_changes_nothing(owner, client, post, clock):

@@ -367,3 +367,8 @@ def test_a_link_out_of_the_folders_is_not_imported(write):
     with open_sources(top / "blog", top / "elsewhere") as sources:
         assert len(sources) == 2
     assert len(read(top / "blog/b.md")) == 1
+
+
+def test_a_published_post_of_jekyll_without_a_date_is_read(write):
+    (item,) = read(write({"_posts/hello.md": "---\npublished: true\n---\nA"}))
+    assert (item.fields["status"], item.old_paths) == ("published", ())

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from blogapi.storage.models import Image
+from blogapi.storage.models import Image, Tag
 from tests.images.pictures import jpeg, png
 from tests.service import add_key
 from tests.web.conftest import with_key
@@ -157,6 +157,8 @@ def test_all_properties_become_fields(create):
         ("1. `code` ![alt](b.png)", "code alt"),
         ("word " * 30, ("word " * 16).strip()),
         ("x" * 100, "x" * 80),
+        ("Hello\tworld", "Hello world"),
+        ("# " + "word " * 80, ("word " * 51).strip()),
         ("***\n", "2026-11-20"),
         ("- - -\n\nWords", "Words"),
     ],
@@ -244,6 +246,7 @@ def change(client, **body):
         ({"replace": {"content": [{"html": "<p><b>New</b></p>"}]}}, {"content": "**New**\n"}),
         ({"add": {"category": ["c"]}}, {"tags": ["a", "b", "c"]}),  # 401
         ({"delete": {"category": ["a"]}}, {"tags": ["b"]}),  # 403
+        ({"delete": {"category": ["B", 5]}}, {"tags": ["a"]}),
         ({"delete": ["category"]}, {"tags": []}),  # 404
         ({"delete": ["summary"]}, {"excerpt": None}),
         ({"delete": {"summary": ["other"]}}, {}),
@@ -285,6 +288,7 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
         ({"delete": ["name"]}, "name: cannot be deleted"),
         ({"add": {"name": ["x"]}}, "name: has a value already; replace it"),
         ({"replace": {"rsvp": ["yes"]}}, "rsvp: is not kept"),
+        ({"add": {"visibility": ["private"]}}, "visibility: must be public"),
         ({"url": "https://a.example/"}, "url: must be the address of a post"),
         ({"url": f"{URL}/v1/posts/9", "delete": ["summary"]}, "no such post"),
     ],
@@ -354,6 +358,14 @@ def test_categories_can_be_filtered(client, post):
     client.post("/v1/posts", json={"title": "A", "content": "A", "tags": ["Abc", "Käse"]})
     assert query(client, q="category").json == {"categories": ["a", "Abc", "b", "Käse"]}
     assert query(client, q="category", filter="B").json == {"categories": ["Abc", "b"]}
+
+
+def test_categories_are_filtered_in_all_pages(client, post, database):
+    row = {"status": "draft", "newest": 1, "posts": 1}
+    rows = [row | {"tag": f"{number:04}", "name": f"{number:04}"} for number in range(1100)]
+    database.write(lambda tx: tx.execute(Tag.insert_many(rows)))
+    found = ["0109", *map(str, range(1090, 1100))]
+    assert query(client, q="category", filter="109").json == {"categories": found}
 
 
 def test_another_query_is_refused(client):

@@ -9,10 +9,10 @@ from marshmallow import ValidationError
 
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 from blogapi.files.markdown import heading
-from blogapi.post import URL
+from blogapi.post import MAX_TITLE, URL
 from blogapi.storage.errors import Rejected
 from blogapi.storage.slugs import slug_of
-from blogapi.text import is_visible
+from blogapi.text import CONTROL_OR_BREAK, fold, is_visible
 from blogapi.transfer.html import NOT_IN_ADDRESS, markdown_of
 from blogapi.web.micropub.message import Message
 
@@ -30,7 +30,7 @@ PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "categor
 CLEARED = ("summary", "featured")  # All other fields with one value need one.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
-MAX_TITLE = 80  # of one that is taken from the content
+CUT_TITLE = 80  # characters of a title that is the first line of the content
 MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters in which a title is looked for
 MAX_HTML = 100_000  # characters: parsed, they take up to 50 MB
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
@@ -66,9 +66,14 @@ def fields_of(properties: Properties) -> dict[str, Any]:
             fields[field] = _converted(name, single(properties, name))
     if "category" in properties:
         fields["tags"] = [text(value, "category") for value in properties["category"] if value != ""]
+    check_visibility(properties)
+    return fields
+
+
+def check_visibility(properties: Properties) -> None:
+    """Raise ValidationError for a post that should not be public."""
     if single(properties, "visibility") not in ("", "public"):
         raise ValidationError("must be public: nothing private is kept, so that it is never published", "visibility")
-    return fields
 
 
 def _converted(name: str, value: Any) -> str:
@@ -163,12 +168,13 @@ def with_photos(content: str, markdown: list[str]) -> str:
 
 def title_of(content: str) -> str:
     """Return the heading of a content, or its first visible line without marks, cut at a word."""
-    if found := heading(content):
-        return found
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
     lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
-    line = next((line for line in lines if any(map(is_visible, line))), "")
-    return line if len(line) <= MAX_TITLE else line[: MAX_TITLE + 1].rpartition(" ")[0].strip() or line[:MAX_TITLE]
+    found = heading(content)
+    line = found or next((line for line in lines if any(map(is_visible, line))), "")
+    line = " ".join(CONTROL_OR_BREAK.sub(" ", line).split())
+    longest = MAX_TITLE if found else CUT_TITLE
+    return line if len(line) <= longest else line[: longest + 1].rpartition(" ")[0].strip() or line[:longest]
 
 
 def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
@@ -180,6 +186,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     ignored([*replaced, *added, *deleted])
     if "photo" in replaced:
         raise ValidationError("can only be added: the content shows the photos", "photo")
+    check_visibility(added)
     changes = fields_of(replaced)
     for name, field in FIELDS.items():
         if name in added:
@@ -193,7 +200,8 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
         changes["content"] = with_photos(changes.get("content", old["content"]), shown)
     for name, values in deleted.items():
         if name == "category":
-            changes["tags"] = [tag for tag in tags if values is not None and tag not in values]
+            gone = {fold(value) for value in values or () if isinstance(value, str)}
+            changes["tags"] = [tag for tag in tags if values is not None and fold(tag) not in gone]
         elif name in KNOWN.difference(CLEARED):
             raise ValidationError("cannot be deleted", name)
         elif name in CLEARED and (values is None or as_property(old, name) in values):

@@ -97,8 +97,13 @@ def config_of(request: Request) -> Fields:
 def categories(request: Request) -> Fields:
     """Return the tags, or those that contain a text."""
     status, wanted = "published" if request.published_only else None, fold(request.args.get("filter", ""))
-    found = tags.page(request.database, MAX_TAGS, status=status).tags
-    return {"categories": [tag.name for tag in found if wanted in fold(tag.name)]}
+    found: list[str] = []
+    page = tags.page(request.database, MAX_TAGS, status=status)
+    found += [tag.name for tag in page.tags if wanted in fold(tag.name)]
+    while page.last and wanted and len(found) < MAX_TAGS:
+        page = tags.page(request.database, MAX_TAGS, page.last, status)
+        found += [tag.name for tag in page.tags if wanted in fold(tag.name)]
+    return {"categories": found[:MAX_TAGS]}
 
 
 def source(request: Request) -> Fields:

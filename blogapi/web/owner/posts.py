@@ -19,12 +19,13 @@ from blogapi.params import equal
 from blogapi.post import PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, idempotency, lists, posts, publication, revisions
 from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.history import MAX_REVISIONS
 from blogapi.storage.idempotency import IdempotencyKey
 from blogapi.web.owner.blueprint import address, asked, blueprint, done, form_secret, paging, path, shows_errors
 from blogapi.web.schemas import DELETED, REVISION, ListQuerySchema, parameters
 from blogapi.web.views.posts import find_page
 
-POSTS, VERSIONS = 20, 50  # shown at once; a post has no more versions
+POSTS, TRASHED_POSTS = 20, 50  # shown at once
 SHOWN = "id,title,status,tags,published_at,updated_at"
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -103,9 +104,9 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
     old = documents.load(posts.find(request.database, post_id))
     typed = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
-    cleared = {name: None for name in changes if changes[name] == "" and change_of_post.fields[name].allow_none}
-    fields = change_of_post.load(changes | cleared)
-    if "params" in fields:
+    empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
+    fields = change_of_post.load(changes | dict.fromkeys(empty))
+    if fields.get("params"):
         fields["params"] = dict(fields["params"])  # all of them, and no merge patch
     if "published_at" in old and "published_at" not in typed:
         fields["published_at"] = None
@@ -173,7 +174,10 @@ def as_line(tags: list[str]) -> str:
 
 def from_line(line: str) -> list[str]:
     """Return the tags in a line, or in several."""
-    rows = csv.reader(line.splitlines(), skipinitialspace=True)
+    try:
+        rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
+    except csv.Error:
+        raise ValidationError("has a tag that is too long", "tags") from None
     return [name.strip() for row in rows for name in row if name.strip()]
 
 
@@ -209,7 +213,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> dict[str, Any]:
 def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
-    page = revisions.page(request.database, post_id, VERSIONS, **history_query.load(asked()))
+    page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     return render_template("owner/history.html", post=post, page=page, **paging(page.before))
 
 
@@ -271,7 +275,7 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
 @blueprint.get("/trash")
 def show_trash() -> str:
     """Show the posts in the trash, the latest deleted first."""
-    page = revisions.trash(request.database, VERSIONS, **trash_query.load(asked()))
+    page = revisions.trash(request.database, TRASHED_POSTS, **trash_query.load(asked()))
     return render_template("owner/trash.html", page=page, **paging(page.before))
 
 
@@ -295,6 +299,8 @@ def restore_post(post_id: int) -> Response:
 @blueprint.post(f"{TRASHED}/delete")
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
-    title = documents.load(revisions.find_in_trash(request.database, post_id))["title"]
+    title = ""
+    with suppress(Damaged):
+        title = documents.load(revisions.find_in_trash(request.database, post_id))["title"]
     request.database.write(revisions.delete_from_trash, post_id)
     return done("/trash", "was deleted for good.", title)

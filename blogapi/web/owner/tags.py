@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import Response, g, render_template, request
-from marshmallow import ValidationError
 
 from blogapi.storage import tags, undo
 from blogapi.storage.engine import Transaction
@@ -27,12 +26,8 @@ def show_tags(**shown: Any) -> str:
 @shows_errors(show_tags)
 def rename_tag() -> Response:
     """Rename a tag in every post, or merge it with another."""
-    old = g.form.get("tag", "")
-    try:
-        change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
-    except ValidationError as error:
-        raise ValidationError(error.messages["name"], f"name-{fold(old)}") from None
-    return changed(old, f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
+    change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
+    return changed(g.form.get("tag", ""), f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
 
 
 @blueprint.post("/tags/delete")
