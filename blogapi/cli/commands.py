@@ -219,7 +219,10 @@ def code_of(text: str) -> str:
 @click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
 @click.option("--qr", is_flag=True, help="Print the link as a QR code, too, for a phone.")
 def settings(end: bool, days: int | None, qr: bool) -> None:
-    """Print a link to the owner's page. It works once, within ten minutes, and opens a session of twelve hours."""
+    """Print a link to the owner's page.
+
+    It works once, within ten minutes. The session lasts twelve hours, or as long as --days says.
+    """
     config = Config.from_environ(os.environ)
     url = config.url
     if not config.public_url and isinstance(config.database, Path):
@@ -248,9 +251,9 @@ def list_images(unused: bool, deletes: bool) -> None:
         raise click.UsageError("--delete needs --unused")
     with opened() as database:
         used = images.shown(database) if unused else ()
-        before_today = earlier(database.now, images.UPLOAD_TIME)
+        a_day_ago = earlier(database.now, images.UPLOAD_TIME)
         for image in images.every(database):
-            if unused and (image.id in used or image.created_at > before_today):
+            if unused and (image.id in used or image.created_at > a_day_ago):
                 continue
             click.echo(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}")
             if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.

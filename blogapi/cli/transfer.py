@@ -147,10 +147,10 @@ def export_posts(folder: Path, **options: bool) -> None:
 def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
     """Return every post to its state at a given time.
 
-    Changed posts are changed back, deleted ones restored, and created ones moved to the trash. With --key, posts that
-    another key has changed since then are left alone. Every post that is left is reported with the reason, and the exit
-    status is 1. So it is if TIME is before what is kept. After an interruption, repeat the command. An undo can be
-    undone.
+    Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, posts that
+    another key has changed since then are left alone. Posts that are left alone are reported with the reason. The exit
+    status is then 1, as it is if TIME is older than the history. After an interruption, repeat the command. An undo can
+    be undone.
     """
     config = Config.from_environ(os.environ)
     if not config.history_enabled:

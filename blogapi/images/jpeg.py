@@ -47,7 +47,7 @@ def read_jpeg(reader: Reader) -> Size:
 
 
 def next_marker(reader: Reader, position: int) -> tuple[int, int]:
-    """Return the position of the next marker, after bytes that fill, and the marker."""
+    """Return the position of the next marker, after fill bytes, and the marker."""
     while (found := reader.read(position, 2)) == b"\xff\xff":
         position += 1
     if found[0] != 0xFF or found[1] in (0, 1, SOI) or 0xD0 <= found[1] <= 0xD7:

@@ -132,7 +132,10 @@ def worker_exit(server: Any, worker: Worker) -> None:
 
 
 class Queue:
-    """Greenlets that wait until a subclass resumes them: with a key and without in turn, and each client in turn."""
+    """Greenlets that wait until a subclass resumes them.
+
+    It alternates between those with a key and those without, and goes round-robin over clients.
+    """
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()

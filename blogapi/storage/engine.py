@@ -141,7 +141,7 @@ class Engine(ABC):
 
     @abstractmethod
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; yield its rows. It can fail half-way."""
+        """Run a query; yield its rows. It can fail halfway."""
 
     @abstractmethod
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":
@@ -208,7 +208,7 @@ class Reader:
         return self.engine.row(query, values)
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its Params; yield its rows. Raises Unavailable, also half-way."""
+        """Run a query with the values of its Params; yield its rows. Raises Unavailable, also halfway."""
         return self.engine.rows(query, values)
 
 

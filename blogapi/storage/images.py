@@ -80,7 +80,7 @@ class Use(NamedTuple):
 
 
 class ImagePage(NamedTuple):
-    """A page of the list, and the start of the next one, if there is any."""
+    """A page of the list, and the cursor of the next one, or None on the last."""
 
     images: list[StoredImage]
     before: ImageCursor | None
@@ -130,7 +130,7 @@ def total_bytes(reader: Reader) -> int:
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, also half-way."""
+    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, also halfway."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
@@ -217,17 +217,17 @@ def _address(image_id: str) -> dict[str, str]:
     return {"address": f"/images/{image_id}."}
 
 
-_shows = "position(:address IN document) > 0", "instr(document, :address) > 0"
+SHOWS = {"postgresql": "position(:address IN document) > 0", "sqlite": "instr(document, :address) > 0"}
 POSTS_THAT_SHOW = Prepared(
     **{
         engine: f"SELECT id, 0, slug FROM post WHERE {shows} ORDER BY id LIMIT {NAMED}"
-        for engine, shows in zip(("postgresql", "sqlite"), _shows, strict=True)
+        for engine, shows in SHOWS.items()
     }
 )
 REVISIONS_THAT_SHOW = Prepared(
     **{
         engine: f"SELECT post_id, version, state FROM revision WHERE {shows} ORDER BY state DESC, post_id LIMIT {NAMED}"
-        for engine, shows in zip(("postgresql", "sqlite"), _shows, strict=True)
+        for engine, shows in SHOWS.items()
     }
 )
 

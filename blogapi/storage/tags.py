@@ -133,7 +133,7 @@ COUNT_UP = Prepared(
 
 
 def detach(tx: Transaction, post: dict[str, Any]) -> None:
-    """Remove its tags from a post. The newest of the other posts spells them now."""
+    """Remove the tags of a post. The newest of the other posts spells them now."""
     _detach_each(tx, int(post["id"]), [(fold(name), post["status"]) for name in post["tags"]])
 
 

@@ -39,7 +39,7 @@ def export(
     Write the images in the `database` that posts show, too; if it is `standalone`, the addresses lead to these files.
     Return whether each file was written, unchanged, deleted or kept, or why it could not be. With `delete`, remove the
     files of posts that are gone: regular files SLUG.md whose front matter has that slug and all that an export writes;
-    and images that are shown no more. If it is `flat`, names in `params` are at the top level.
+    and images that no post shows any more. If it is `flat`, names in `params` are at the top level.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

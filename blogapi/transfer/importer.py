@@ -24,8 +24,6 @@ schema = PutPostSchema()
 
 Checked = Item | list[Failure]  # a post whose fields are valid, or what is wrong with it
 ImportResult = tuple[str, Checked]  # with what was done: an outcome of `posts.put`, or "failed"
-
-
 Keep = Callable[[str], None]  # stores the image in a file
 
 
@@ -56,6 +54,7 @@ def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | 
 
 
 def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:
+    """Yield checked posts in batches: their contents are in memory together."""
     batch, size = [], 0
     for source in sources:
         batch.append(_checked(source, keep))

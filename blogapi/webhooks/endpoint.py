@@ -159,8 +159,9 @@ class Endpoint:
                 return connection
             except BaseException as error:
                 connection.close()
-                is_silent = isinstance(error, ConnectTimeoutError | TimeoutError)  # or it refused
-                if not (is_silent and addresses and time.monotonic() < deadline):
+                # A refusal is a ConnectTimeoutError, too.
+                is_unreachable = isinstance(error, ConnectTimeoutError | TimeoutError)
+                if not (is_unreachable and addresses and time.monotonic() < deadline):
                     raise
 
     def reason(self, error: Exception) -> str:

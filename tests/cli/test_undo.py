@@ -80,7 +80,7 @@ def test_without_a_key_all_is_undone_and_a_second_time_nothing(run, at, accident
 
 
 @pytest.mark.parametrize("since", ["yesterday", "", "2026-13-01"])
-def test_a_time_that_is_none_is_refused(run, since):
+def test_an_invalid_time_is_refused(run, since):
     status, output, error = run("undo", "--since", since)
     hint = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--since': {hint}")

@@ -50,7 +50,7 @@ WRAPPER = Page("docs/deploying.md").take("systemd", "")[1]
 RUNNING = Page("docs/running.md")
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
-(DOCTOR,) = RUNNING.take("If something does not work")
+(DOCTOR,) = RUNNING.take("Troubleshooting")
 
 IMPORTING = Page("docs/importing.md")
 MOVE, DRY_RUN = IMPORTING.take("Importing a blog")

@@ -28,7 +28,7 @@ def refused(client, count):
     return refused
 
 
-def test_the_least_there_must_be_makes_a_draft(client):
+def test_title_and_content_are_enough_for_a_draft(client):
     answer = client.post("/v1/posts", json={"title": "  A title\n", "content": " Words.\n"})
     assert answer.status_code == 201
     assert answer.headers["Location"] == "/v1/posts/1"

@@ -94,7 +94,7 @@ def test_any_body(client, judge, body):
 
 @FUZZ
 @given(body=posts)
-def test_a_post_that_is_taken_is_what_was_given(client, judge, body):
+def test_an_accepted_post_is_stored_as_sent(client, judge, body):
     answer = client.post("/v1/posts", data=json.dumps(body), content_type="application/json")
     judge(answer, 201, 400)
     if answer.status_code == 201:

@@ -20,7 +20,7 @@ def once(client):
     return once
 
 
-def test_the_same_request_again_makes_nothing(client, once):
+def test_a_repeated_request_creates_nothing(client, once):
     first, second = once(), once()
     assert (second.status_code, second.json, second.headers["Location"]) == (201, first.json, "/v1/posts/1")
     assert listed(client) == ["1"]

@@ -122,7 +122,7 @@ def test_a_new_date_moves_a_post_in_the_lists_of_its_tags_too(client, post, chan
         ("&published_after=2023-01-02", ""),
     ],
 )
-def test_posts_of_a_time(client, post, query, years):
+def test_posts_in_a_date_range(client, post, query, years):
     for year in "2031":
         post(title=year, status="published", published_at=f"202{year}-01-01T00:00:00Z")
     assert titles(client, BY_DATE + query) == years

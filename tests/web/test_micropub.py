@@ -435,7 +435,7 @@ def test_802_without_a_key_nothing_is_done(stranger, client, options, count):
     assert (client.get("/v1/posts").json, count(Image)) == ([], 0)
 
 
-def test_a_key_in_the_query_is_none(stranger, new_key):
+def test_a_key_in_the_query_is_not_accepted(stranger, new_key):
     error(stranger.get(PATH, query_string={"q": "config", "access_token": new_key()}), 401, "unauthorized")
 
 

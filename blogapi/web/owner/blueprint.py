@@ -71,7 +71,7 @@ def check_session() -> None:
             with suppress(HTTPException):
                 g.form = load_form()
         raise
-    if is_change and path() != UPLOAD:
+    if is_change and own_path() != UPLOAD:
         g.form = load_form()
         if not is_public:
             check_token(g.form)
@@ -79,8 +79,8 @@ def check_session() -> None:
 
 def check_token(form: Mapping[str, str]) -> None:
     """Raise Forbidden unless a form has its own token."""
-    sent = form.get("preview_token" if path() == PREVIEW else "form_token", "")
-    if not hmac.compare_digest(sent.encode(), form_token(path()).encode()):
+    sent = form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
+    if not hmac.compare_digest(sent.encode(), form_token(own_path()).encode()):
         raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
 
 
@@ -130,7 +130,7 @@ def set_cookie(response: Response, value: str, seconds: float, suffix: str = "")
     response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
 
 
-def path() -> str:
+def own_path() -> str:
     """Return the path of the request below the root of this page."""
     return request.path.removeprefix(ROOT)
 
@@ -179,14 +179,16 @@ def paging(before: Any) -> dict[str, Any]:
     }
 
 
-def done(path: str, text: str, title: str = "", **shown: Any) -> Response:
+def done(
+    path: str, text: str, title: str = "", undo: tuple[str, dict[str, str]] | None = None, **secrets: str
+) -> Response:
     """Redirect to a page that shows once what was done.
 
     `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
-    4 KiB, so that the server keeps no secret that is shown once.
+    4 KiB, so that the server keeps none of the `secrets` that are shown once.
     """
     response = redirect(address(path), 303)
-    notice = {"path": path, "text": text, "title": title[:MAX_TITLE]} | shown
+    notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | secrets
     set_cookie(response, URLSafeSerializer(request.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
     return response
 
@@ -196,7 +198,7 @@ def read_notice() -> dict[str, Any]:
     content = cookie(request, cookie_name(NOTICE)) if request.session else ""
     with suppress(BadSignature):
         notice = URLSafeSerializer(request.session, NOTICE).loads(content)
-        g.was_noticed = notice["path"] == path()
+        g.was_noticed = notice["path"] == own_path()
         return notice if g.was_noticed else {}
     return {}
 
@@ -252,8 +254,10 @@ def context() -> dict[str, Any]:
 def finish(response: Response) -> Response:
     """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
     if response.is_json:
-        action = "/posts/new" if response.status_code == 404 else path()  # A post that was deleted is created again.
-        keeps_form = "content" in g.form and path() != PREVIEW
+        action = (
+            "/posts/new" if response.status_code == 404 else own_path()
+        )  # A post that was deleted is created again.
+        keeps_form = "content" in g.form and own_path() != PREVIEW
         template = f"owner/{'write' if keeps_form else 'error'}.html"
         response.set_data(render_template(template, action=action, **response.json))
         response.mimetype = "text/html"

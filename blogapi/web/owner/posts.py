@@ -21,7 +21,7 @@ from blogapi.storage import documents, idempotency, lists, posts, publication, r
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.history import MAX_REVISIONS
 from blogapi.storage.idempotency import IdempotencyKey
-from blogapi.web.owner.blueprint import address, asked, blueprint, done, form_secret, paging, path, shows_errors
+from blogapi.web.owner.blueprint import address, asked, blueprint, done, form_secret, own_path, paging, shows_errors
 from blogapi.web.schemas import DELETED, REVISION, ListQuerySchema, parameters
 from blogapi.web.views.posts import find_page
 
@@ -84,7 +84,9 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
     if post_id and typed.get("etag") != post["etag"]:
         changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FORM_FIELDS}
         typed["etag"] = post["etag"]
-    return render_template("owner/write.html", typed=typed, changed=changed, post_id=post_id, action=path(), **shown)
+    return render_template(
+        "owner/write.html", typed=typed, changed=changed, post_id=post_id, action=own_path(), **shown
+    )
 
 
 @blueprint.post("/posts/new")

@@ -111,8 +111,7 @@ def show_webhooks(**shown: Any) -> str:
     known = webhooks.listing(request.database)
     read = (webhooks.deliveries, webhooks.subjects)
     rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
-    events = [event for event in EVENTS if event != "ping"]  # A ping is always sent, so it is not offered.
-    return render_template("owner/webhooks.html", webhooks=rows, events=events, **shown)
+    return render_template("owner/webhooks.html", webhooks=rows, events=PRESETS["everything"], **shown)
 
 
 @blueprint.post("/webhooks/create")

@@ -22,7 +22,7 @@ from blogapi.web.request import Request, current_request
 from blogapi.web.responses import list_response, no_content, respond, tagged_response
 from blogapi.web.schemas import CURSOR_TIME, page_size, parameters, parsed
 
-CURSOR = re.compile(rf"(?:({CURSOR_TIME})_)?({IMAGE_ID})")
+CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names have neither quotes nor backslashes
 FOREVER = "public, max-age=31536000, immutable"  # The bytes of an id never change.
 PUBLIC_HEADERS = [
@@ -69,7 +69,7 @@ def parse_cursor(text: str) -> ImageCursor:
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value that Link gave")
-    return ImageCursor(match[1] or "", match[match.lastindex])
+    return ImageCursor(match["time"] or "", match["id"])
 
 
 def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def list_images(request: Request) -> Response:
 
 @operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)
 def get_image(request: Request, image_id: str) -> Response:
-    """Get what is known of an image. Its `url` has the image itself."""
+    """Get the metadata of an image. Its `url` has the image itself."""
     return image_response(request, images.find(request.database, image_id))
 
 
