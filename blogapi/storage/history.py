@@ -75,8 +75,8 @@ def prune(tx: Transaction, days: int) -> int:
     horizon = earlier(tx.now, timedelta(days=days))
     is_old = Retagging.changed_at <= horizon
     some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
-    if count := tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(some))):
-        return count
+    if chosen := {post_id for (post_id,) in tx.rows(some)}:
+        return tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(chosen)))
     is_old = Revision.state.in_(STATES) & (Revision.until <= horizon)
     old = Revision.select(Revision.post_id, Revision.version).where(is_old).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0

@@ -335,10 +335,11 @@ def prune(tx: Transaction, webhook_id: int) -> int:
 def drop(tx: Transaction, webhook_id: int) -> int:
     """Mark some pending deliveries of a webhook beyond the limit as failed; return how many."""
     pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
-    surplus = pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED)
+    surplus = tx.rows(pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED))
+    chosen = [event_id for (event_id,) in surplus]  # Within the UPDATE, PostgreSQL may find them again for each row.
     error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
     failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
-    return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(surplus)))
+    return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(chosen)))
 
 
 def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
