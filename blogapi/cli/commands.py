@@ -22,7 +22,7 @@ from blogapi.storage import engine_for, images
 from blogapi.storage import keys as api_keys
 from blogapi.storage.copy import copy
 from blogapi.storage.database import Database
-from blogapi.storage.errors import InvalidKeyName, Unavailable
+from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
@@ -256,8 +256,10 @@ def list_images(unused: bool, deletes: bool) -> None:
             if unused and (image.id in used or image.created_at > a_day_ago):
                 continue
             click.echo(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}")
+            since = database.now
             if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
-                images.delete_upload(database.write, database.write(images.delete, image.id))
+                with suppress(Rejected):
+                    images.delete_upload(database.write, database.write(images.delete, image.id, since))
 
 
 @command_line.command()

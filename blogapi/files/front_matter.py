@@ -48,7 +48,7 @@ TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 # A number, boolean or date, which is quoted to stay as it is written. The lines of tables look like lists.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
-    r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]+(?:[ ]\d\d:[^\s#\]},]+)?)",
+    r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
     re.DOTALL | re.MULTILINE | re.ASCII,
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
@@ -296,6 +296,7 @@ def moment_of(text: str) -> datetime:
             moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {zone}")
         else:
             raise ValueError
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # as for -0000
         moment.astimezone(UTC)
         return moment
     except (ValueError, OverflowError):

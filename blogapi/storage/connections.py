@@ -250,8 +250,9 @@ class Connections:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):  # Another thread may take the last one.
+            while True:
+                self._idle.pop().close()
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:

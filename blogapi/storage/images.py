@@ -3,7 +3,7 @@
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import chain
@@ -13,8 +13,9 @@ from peewee import Tuple, fn
 
 from blogapi.clock import earlier
 from blogapi.images import EXTENSIONS, ImageFile, read_image
+from blogapi.post import STATUSES
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import Damaged, NotFound, Unavailable
+from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
 from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
 
 PART_BYTES = 256 * 1024  # written in a transaction
@@ -213,6 +214,11 @@ def shown_by(reader: Reader, image_id: str) -> list[Use]:
     return [Use(*row) for row, _ in zip(found, range(NAMED), strict=False)]
 
 
+def still_shown(uses: Iterable[Use]) -> Rejected:
+    """Return the error for an image that cannot be deleted."""
+    return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
+
+
 def _address(image_id: str) -> dict[str, str]:
     return {"address": f"/images/{image_id}."}
 
@@ -221,6 +227,12 @@ SHOWS = {"postgresql": "position(:address IN document) > 0", "sqlite": "instr(do
 POSTS_THAT_SHOW = Prepared(
     **{
         engine: f"SELECT id, 0, slug FROM post WHERE {shows} ORDER BY id LIMIT {NAMED}"
+        for engine, shows in SHOWS.items()
+    }
+)
+RECENT_POSTS_THAT_SHOW = Prepared(
+    **{
+        engine: f"SELECT id, 0, slug FROM post WHERE status IN {STATUSES} AND updated_at >= :since AND {shows} LIMIT 1"
         for engine, shows in SHOWS.items()
     }
 )
@@ -243,15 +255,22 @@ def shown(reader: Reader) -> set[str]:
     return found
 
 
-def delete(tx: Transaction, image_id: str) -> str:
-    """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound."""
+def delete(tx: Transaction, image_id: str, since: str) -> str:
+    """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
+
+    Nothing showed it at the time `since`. Raises Rejected if a post that was changed since then does.
+    """
     image = find(tx, image_id)
+    for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):
+        raise still_shown([Use(*row)])
     tx.execute(Image.delete().where(Image.id == image_id))
     return image.upload
 
 
 def delete_parts(tx: Transaction, upload: str) -> int:
-    """Delete some parts of an upload; return how many."""
+    """Delete some parts of an upload; return how many: none if an image has it, whose commit seemed to fail."""
+    if tx.row(Image.select(Image.id).where(Image.upload == upload)):
+        return 0
     numbers = [number for (number,) in tx.rows(PART_NUMBERS, upload=upload)]
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
 

@@ -82,6 +82,7 @@ def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
+        index.check_size(tx, old, new)
         _update(tx, old, new, shown.decode())
         webhooks.record(tx, {"post": new}, "post.published")
     return StoredPost(post_id, shown, version)

@@ -268,7 +268,7 @@ class Sqlite(Engine):
     def _check_files(self) -> None:
         """Raise Unavailable unless the file, and its -wal, are the ones that were opened."""
         try:
-            same = all(_identity(path) == identity for path, identity in self._files.items())
+            same = all(_identity(path) == identity for path, identity in list(self._files.items()))
         except OSError as error:
             if self.path.exists():
                 self._save_wal()

@@ -77,6 +77,7 @@ class Attempt(NamedTuple):
     url: str
     event_id: int
     repeats: int  # when it began
+    attempts: int  # before it
     status: int | None
     error: str | None
     state: str
@@ -313,6 +314,7 @@ _attempted = Delivery.update(
     next_attempt_at=Case(None, [(_same, Param("next_attempt_at"))], ""),
 )
 _of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
+_of_attempt &= Delivery.attempts == Param("attempts")  # Another process may have sent it again, and said so.
 RECORD_ATTEMPT = Prepared(_attempted.where(_of_attempt))
 _of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook that has another stays on.
 TURN_OFF = Prepared(Webhook.update(active=0).where(_of_url))

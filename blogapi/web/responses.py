@@ -109,7 +109,9 @@ def file_response(request: Request, document: bytes) -> Response:
     return tagged_response(request, file, etag(file), "text/markdown; charset=utf-8", [name], vary="Accept")
 
 
-def list_response(request: Request, content: bytes, cursor: Any, name: str = "before") -> Response:
+def list_response(
+    request: Request, content: bytes, cursor: Any, name: str = "before", path: str | None = None
+) -> Response:
     """Answer with a page of a list as JSON, a Link to the next one, and an entity tag that changes with both.
 
     The Link (RFC 8288) repeats the query, with `name` at the cursor; after the last page, the cursor is None. It is
@@ -118,7 +120,7 @@ def list_response(request: Request, content: bytes, cursor: Any, name: str = "be
     tag = etag(content)
     if cursor is None:
         return tagged_response(request, content, tag)
-    link = _link(request.address(request.path), tuple(request.query.items()), name, str(cursor))
+    link = _link(request.address(path or request.path), tuple(request.query.items()), name, str(cursor))
     return tagged_response(request, content, etag((tag + link).encode()), headers=[("Link", link)])
 
 

@@ -180,8 +180,8 @@ class Sender:
                 what = f"{message.id} after {message.attempts + 1} attempts"
                 reason = result.error or f"status {result.status}"
                 log.warning("webhook %s failed for good: %s, at last %s", webhook_id, what, reason)
-            done = webhook_id, endpoint.url, message.event_id, message.repeats, result.status, result.error
-            self.attempts.append(Attempt(*done, *state))
+            done = webhook_id, endpoint.url, message.event_id, message.repeats, message.attempts
+            self.attempts.append(Attempt(*done, result.status, result.error, *state))
             self.sent[webhook_id] += 1
             if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break

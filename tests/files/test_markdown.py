@@ -161,6 +161,7 @@ def test_pyyaml_reads_the_same_texts(post):
         ("date: May 4, 2019, 0:00:01 EST", {"published_at": "2019-05-04T05:00:01Z"}),
         ("date: Sat May 04 2019 10:00:00 GMT+0200 (CEST)", {"published_at": "2019-05-04T08:00:00Z"}),
         ("date: 'Sat, 4 May 2019 10:00:00 -02:30'", {"published_at": "2019-05-04T12:30:00Z"}),
+        ("date: 13 Feb 2015 09:00:00 -0000", {"published_at": "2015-02-13T09:00:00Z"}),
         ("date: Fri, 13 Feb 2015 10:00:00 +0100", {"published_at": "2015-02-13T09:00:00Z"}),
         ("date: 2026-11-20\npubDate: 2026-11-20T01:00+01:00", {"published_at": "2026-11-20T00:00:00Z"}),
         ("draft: true", {"status": "draft"}),

@@ -1,7 +1,10 @@
 """Tags on the owner's page: filtered by, renamed, merged, deleted, and undone."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from blogapi.storage.loop import Loop
 from tests.owner.pages import follow, send, view
 
 
@@ -74,3 +77,19 @@ def test_an_undo_leaves_a_post_whose_tags_were_changed_since(owner, tagged, clie
     assert tags(client) == {"b": 1, "trips": 2, "x": 1}
     assert last.press("Undo").said[0] == "The tags of 2 posts are as they were."
     assert tags(client) == {"b": 1, "travel": 2, "x": 1}
+
+
+def test_a_tag_is_changed_in_a_thread(owner, tagged, client, database):
+    class Threads(Loop):
+        """As in a server: a thread knows nothing of the request."""
+
+        def run_in_thread(self, function, in_background):
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(function).result()
+
+    database.engine.loop = Threads()
+    page = press(owner, "a", "Rename", name="x")
+    press(owner, "b", "Yes, delete")
+    assert tags(client) == {"travel": 2, "x": 1}
+    page.press("Undo")
+    assert tags(client) == {"a": 1, "travel": 2}

@@ -139,6 +139,16 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, fo
     assert client.put("/v1/posts/by-slug/large", json=large | {"title": "Back"}).status_code == 200
     assert client.delete("/v1/posts/1").status_code == 204
     assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 5)
+    assert client.post("/v1/trash/1/restore").status_code == 200
+    assert (found("fog"), len(in_thread)) == ("21", 6)
+
+
+def test_a_large_post_is_published_in_a_thread(client, database, in_thread, add, found, clock):
+    add(content=f"fog {'ü ' * index.LARGE}")
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
+    clock.now += 10
+    assert (database.write(posts.publish_due), len(in_thread)) == ({1: True}, 2)
+    assert found("fog", status="published") == "1"
 
 
 @pytest.mark.parametrize("character", ["x ", "ü", "東", "㌖", "\U00020000"])

@@ -76,6 +76,14 @@ def test_a_deleted_post_is_in_the_trash_and_comes_back_as_it_was(client, changed
     assert len(client.get("/v1/posts/1/revisions").json) == 2
 
 
+def test_the_link_of_the_revisions_by_slug_has_the_id(client, post):
+    post(slug="a")
+    for title in "BC":
+        client.patch("/v1/posts/1", json={"title": title})
+    link = client.get("/v1/posts/by-slug/a/revisions?limit=1").headers["Link"]
+    assert link == '</v1/posts/1/revisions?limit=1&before=2>; rel="next"'
+
+
 def test_the_trash_has_pages_the_latest_deleted_first(client, post, clock):
     for number in range(1, 6):
         post(title=f"P{number}")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from blogapi.storage import images
+from blogapi.storage.errors import Rejected
 from blogapi.storage.models import ImagePart
 from blogapi.web import uploads
 from tests.conftest import message, without_id
@@ -318,3 +319,18 @@ def test_a_request_with_too_many_uploads_at_a_time_is_503(client, app):
         assert without_id(message(answer, 503)) == "too many uploads at a time; try again"
         assert answer.headers["Retry-After"] == "1"
     assert upload(client, jpeg()).status_code == 201
+
+
+def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, stranger, database):
+    image = send(client, LARGE).json
+    (upload,) = database.row(images.Image.select(images.Image.upload))
+    images.delete_upload(database.write, upload)
+    assert len(stranger.get(f"/images/{image['id']}.png").data) == image["bytes"]
+
+
+def test_an_image_that_a_post_begins_to_show_meanwhile_is_kept(client, database, post):
+    image = send(client, LARGE).json
+    since = database.now
+    post(content=f"![]({image['url']})")
+    with pytest.raises(Rejected, match="still shown by post 1"):
+        database.write(images.delete, image["id"], since)

@@ -141,6 +141,12 @@ def test_values_of_toml_are_themselves_and_dates_their_text(client):
     assert answer.json["params"] == {"a": True, "b": 10, "c": 1.5, "d": "2024-05-01", "e": ["x", {"f": 16}]}
 
 
+def test_dotted_names_of_toml_are_tables(client):
+    file = '+++\ntitle = "A"\nparams = {a = 1, b.c = 2, b.d = [{e = 3, f.g = 2026-11-20}]}\n+++\nB'
+    answer = client.post("/v1/posts", data=file, content_type="text/markdown")
+    assert answer.json["params"] == {"a": 1, "b": {"c": 2, "d": [{"e": 3, "f": {"g": "2026-11-20"}}]}}
+
+
 @pytest.mark.parametrize(
     ("front_matter", "expected"),
     [

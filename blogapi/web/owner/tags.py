@@ -46,10 +46,11 @@ def undo_tag() -> Response:
 
 def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
     """Change a tag in every post in a thread, and say so with an undo."""
+    author = request.author  # In the thread, there is no request.
 
     def operation(tx: Transaction) -> str:
-        change(tx, fold(tag), *arguments, request.author)
+        change(tx, fold(tag), *arguments, author)
         return tx.now
 
     at = request.database.write_in_thread(operation)
-    return done("/tags", text, tag, undo=("/tags/undo", {"tag": tag, "changed_at": at}) if request.author else None)
+    return done("/tags", text, tag, undo=("/tags/undo", {"tag": tag, "changed_at": at}) if author else None)

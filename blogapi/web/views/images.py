@@ -13,7 +13,7 @@ from blogapi.images import EXTENSIONS
 from blogapi.post import StrictSchema, Text, Time, about, length, matching
 from blogapi.storage import images
 from blogapi.storage.documents import dump, etag
-from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.errors import NotFound
 from blogapi.storage.images import IMAGE_ID, ImageCursor, StoredImage
 from blogapi.web import uploads
 from blogapi.web.access import READERS
@@ -146,10 +146,10 @@ def delete_image(request: Request, image_id: str) -> Response:
 
 def delete_unused(request: Request, image_id: str) -> StoredImage:
     """Delete an image that nothing shows, and return it. Raises NotFound, Rejected."""
-    image = images.find(request.database, image_id)
+    image, since = images.find(request.database, image_id), request.database.now
     if shown_by := request.database.read_in_thread(request.digest, images.shown_by, image_id):
-        raise Rejected("image", f"still shown by {', '.join(map(str, shown_by))}")
-    images.delete_upload(request.database.write, request.database.write(images.delete, image_id))
+        raise images.still_shown(shown_by)
+    images.delete_upload(request.database.write, request.database.write(images.delete, image_id, since))
     return image
 
 

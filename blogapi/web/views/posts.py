@@ -18,7 +18,7 @@ from blogapi.web import schemas
 from blogapi.web.access import READERS, in_scope
 from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
-from blogapi.web.responses import created, file_response, json_response, list_response, no_content, post_response
+from blogapi.web.responses import POSTS, created, file_response, json_response, list_response, no_content, post_response
 from blogapi.web.schemas import TagSchema, page_size, parameters
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
@@ -167,9 +167,10 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
     """
-    page = revisions.page(request.database, post, **request.query)
+    post_id = posts.must_exist(request.database, post)
+    page = revisions.page(request.database, post_id, **request.query)
     content = kept_json(page.posts, lambda each: {"revision": str(each.version), "replaced_at": each.until})
-    return list_response(request, content, page.before)
+    return list_response(request, content, page.before, path=f"{POSTS}{post_id}/revisions")
 
 
 @operation(
