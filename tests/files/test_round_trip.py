@@ -106,7 +106,7 @@ def listed(client, *without):
     return [{name: post[name] for name in post if name not in without} for post in client.get("/v1/posts").json]
 
 
-@settings(deadline=None, max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(POSTS, st.booleans())
 def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug, flat):
     clock = Clock(NOON)
@@ -130,7 +130,7 @@ def test_other_parsers_read_the_same_params(params):
     assert repr(read_block(block(params))) == repr(params)
 
 
-@settings(deadline=None, max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(POSTS)
 def test_a_post_that_is_got_as_markdown_and_put_back_is_unchanged(fields_by_slug):
     clock = Clock(NOON)

@@ -59,6 +59,13 @@ def statuses(sockets):
     return answers
 
 
+def first_bytes(sock):
+    """Wait for the status of an answer, and leave it to be read; nothing if the connection was ended."""
+    with suppress(ConnectionError):
+        return sock.recv(12, socket.MSG_PEEK)
+    return b""
+
+
 def test_a_page_is_in_memory_once_however_many_do_not_read_it(service, opened):
     request = b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n"
     sockets = [send(service, opened, request) for _ in range(500)]
@@ -71,7 +78,8 @@ def test_responses_that_nobody_reads_are_bounded_together(service, opened):
     for _ in range(5):
         service.request("POST", "/v1/posts", LARGE)
     sockets = [send(service, opened, service.head("GET /v1/posts HTTP/1.1")) for _ in range(60)]
-    status, headers, body = read_answer(sockets[59])
+    refused = [sock for sock in sockets if first_bytes(sock).endswith(b"503")]  # On a busy machine, few are.
+    status, headers, body = read_answer(refused[0])
     assert (status, headers["Retry-After"], headers["Access-Control-Allow-Origin"]) == (503, "1", "*")
     assert without_id(body["message"]) == "too many large responses are being sent; try again"
     assert service.memory < MAX_MEMORY

@@ -11,7 +11,6 @@ from blogapi.post import STATUSES
 from tests.invariants import sound_posts
 
 FUZZ = settings(
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # one database for all examples is what is wanted
 )
 
