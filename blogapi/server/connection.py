@@ -12,7 +12,7 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 
 from blogapi.config import Config
 from blogapi.server.worker import CLIENT, Turns
-from blogapi.storage.keys import KEY
+from blogapi.storage.keys import KEY_PATTERN
 
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # of a message, which need no reservation
@@ -22,7 +22,7 @@ DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 MAX_STREAMS = 512  # responses that are sent in pieces, at a time
 STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
-A_KEY = re.compile(KEY.encode())
+KEY = re.compile(KEY_PATTERN.encode())
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
@@ -121,7 +121,7 @@ class ClientConnection:
                 raise InvalidRequestLine("TLS")
         if self._is_first:
             self._is_first = False
-            key = A_KEY.search(data)
+            key = KEY.search(data)
             self.identify(key[0].decode() if key else "")
         if not self._moving or self not in self.shared.large[self.keyed].held:
             self.shared.small[self.keyed].add(self, len(data))

@@ -11,7 +11,7 @@ from blogapi.storage.errors import InvalidKeyName, NotFound, NotUnique, Rejected
 from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, OwnerSession
 
 PREFIX = "blog_"
-KEY = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
+KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit

@@ -34,11 +34,8 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     for row, kind in rows:
         post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
         try:
-            yield (
-                post
-                | _ghost_post(row, tags)
-                | {"params": _params(row | meta.get(row["id"], {}), authors.get(row["id"], []))}
-            )
+            params = _params(row | meta.get(row["id"], {}), authors.get(row["id"], []))
+            yield post | _ghost_post(row, tags) | {"params": params}
         except MarkdownError as error:
             yield post | {"error": error.reason}
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):

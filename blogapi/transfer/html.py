@@ -41,10 +41,11 @@ class Converter(MarkdownConverter):
     def escape(self, text: str, parent_tags: set[str]) -> str:
         """Escape text that Markdown would take for markup, except in shortcodes."""
         if "a" in parent_tags:
-            return MARKUP_OR_BRACKET.sub(r"\\\g<0>", text)
-        parts = SHORTCODE.split(text)
-        parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
-        escaped = "".join(parts)
+            escaped = MARKUP_OR_BRACKET.sub(r"\\\g<0>", text)
+        else:
+            parts = SHORTCODE.split(text)
+            parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
+            escaped = "".join(parts)
         return escaped if parent_tags.isdisjoint(("td", "th")) else escaped.replace("|", r"\|")
 
     def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:

@@ -48,50 +48,21 @@ class LocalImages:
         self._foreseen: dict[str, int] = {}  # the bytes of the images that a dry run would store, by their ids
         self._names: dict[Path, dict[str, list[str]]] = {}  # the images below a folder
 
-    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> tuple[tuple[str, ...], bool]:
-        """Let the addresses in a post lead to the images that are found; return the files of these.
+    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> "Placement":
+        """Let the addresses in a post lead to the images that are found.
 
-        Also return whether an address of this service leads to no image. `folder` is that of the post's own file, below
-        `top`, a folder that was given.
+        `folder` is that of the post's own file, below `top`, a folder that was given.
         """
-        files: dict[str, str] = {}  # and their addresses
-        lost = 0
-
-        def use(file: str | None) -> str:
-            address = file and self._address_of(file)
-            if address:
-                files[file] = address
-            return address or ""
-
-        def placed(address: str) -> str:
-            found = use(self._find(address, folder))
-            self.counts["missing"] += not found and bool(IS_RELATIVE.match(address))
-            return found or address
-
-        def embedded(name: str, label: str) -> str:
-            found = use(self._find_by_name(name, top)) if top else ""
-            self.counts["missing"] += not found and Path(name).suffix.lower() in SUFFIXES
-            text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
-            return found and f"![{text}]({found})"
-
-        def exported(match: re.Match[str]) -> str:
-            nonlocal lost
-            if match[0] in files.values():
-                return match[0]
-            found = use(self._find(match["path"], folder)) if folder else ""
-            is_own = match["service"] == f"{self.url}/"
-            lost += is_own and not found and images.find_any(self.database, match["id"]) is None
-            return found or match[0]
-
+        placement = Placement(self, folder, top)
         if "cover_image" in fields:
-            fields["cover_image"] = placed(fields["cover_image"])
+            fields["cover_image"] = placement.placed(fields["cover_image"])
         if "content" in fields:
-            fields["content"] = with_images(fields["content"], placed, embedded)
-        fields.update({name: each_text(value, partial(EXPORTED.sub, exported)) for name, value in fields.items()})
-        self.counts["missing"] += lost
-        return tuple(files), lost > 0
+            fields["content"] = with_images(fields["content"], placement.placed, placement.embedded)
+        exported = partial(EXPORTED.sub, placement.exported)
+        fields.update({name: each_text(value, exported) for name, value in fields.items()})
+        return placement
 
-    def _find(self, address: str, folder: Path | None) -> str | None:
+    def find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is in one of the folders."""
         match = PARTS.match(address)
         path = unquote(match["path"])
@@ -113,7 +84,7 @@ class LocalImages:
         real = os.path.realpath(path) if os.path.isfile(path) else ""
         return real if real.startswith(self.roots) else None
 
-    def _find_by_name(self, name: str, top: Path) -> str | None:
+    def find_by_name(self, name: str, top: Path) -> str | None:
         """Return the one image below a folder that has this name, or this end of its path."""
         if top not in self._names:
             self._names[top] = images_below(top)
@@ -122,7 +93,7 @@ class LocalImages:
         found = [path for path in named if path.casefold().endswith(wanted)]
         return self._allowed(Path(found[0])) if len(found) == 1 else None
 
-    def _address_of(self, file: str) -> str:
+    def address_of(self, file: str) -> str:
         """Return the address that the image in a file will have, or nothing if it is refused."""
         if file not in self._addresses:
             self._addresses[file] = ""
@@ -137,13 +108,17 @@ class LocalImages:
                 self.refused[file] = str(error)
         return self._addresses[file]
 
+    def is_stored(self, image_id: str) -> bool:
+        """Return whether the database has an image, or would have it after a dry run so far."""
+        return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
+
     def store(self, file: str, dry_run: bool) -> None:
         """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
         if file in self._stored:
             return
         with open(file, "rb") as opened:
             image, kept = images.identify(opened, file)
-            is_known = image.id in self._foreseen or images.find_any(self.database, image.id) is not None
+            is_known = self.is_stored(image.id)
             total = images.total_bytes(self.database) + sum(self._foreseen.values())
             if not is_known and total + image.bytes > self.max_bytes:
                 raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
@@ -154,6 +129,48 @@ class LocalImages:
                 images.store(partial(write_patiently, self.database), image, kept.parts(opened, PART_BYTES))
         self._stored.add(file)
         self.counts["known" if is_known else "new"] += 1
+
+
+class Placement:
+    """The images of a post: the files to which its addresses lead, and what addresses replace these."""
+
+    def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
+        self.images = images
+        self.folder = folder
+        self.top = top
+        self.files: dict[str, None] = {}
+        self.is_lost = False  # whether an address of this service leads to no image
+        self._addresses: set[str] = set()  # of the files
+
+    def _use(self, file: str | None) -> str:
+        address = self.images.address_of(file) if file else ""
+        if address:
+            self.files[file] = None
+            self._addresses.add(address)
+        return address
+
+    def placed(self, address: str) -> str:
+        """Return the address that replaces one."""
+        found = self._use(self.images.find(address, self.folder))
+        self.images.counts["missing"] += not found and bool(IS_RELATIVE.match(address))
+        return found or address
+
+    def embedded(self, name: str, label: str) -> str:
+        """Return the Markdown of an image that Obsidian embeds, or nothing."""
+        found = self._use(self.images.find_by_name(name, self.top)) if self.top else ""
+        self.images.counts["missing"] += not found and Path(name).suffix.lower() in SUFFIXES
+        text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
+        return found and f"![{text}]({found})"
+
+    def exported(self, match: re.Match[str]) -> str:
+        """Return the address that replaces one of an export."""
+        if match[0] in self._addresses:
+            return match[0]
+        found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
+        if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
+            self.is_lost = True
+            self.images.counts["missing"] += 1
+        return found or match[0]
 
 
 def write_patiently(database: Database, operation: Callable[..., Any], *arguments: Any) -> Any:

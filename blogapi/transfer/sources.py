@@ -270,15 +270,17 @@ class Sources:
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
         """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
         fields = item.fields
-        files, lost = self.images.place(fields, folder, top) if self.images else ((), False)
+        placement = self.images.place(fields, folder, top) if self.images else None
         below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
         if "content" in fields:
             fields["content"] = with_absolute_images(fields["content"], self.site, below)
             with_images(fields["content"], self._count_host)
         if "cover_image" in fields:
             fields["cover_image"] = self._count_host(absolute(fields["cover_image"], self.site, below))
-        notes = {**item.notes, "lost images": None} if lost else item.notes
-        return item._replace(images=(*item.images, *files), notes=notes)
+        if placement is None:
+            return item
+        notes = {**item.notes, "lost images": None} if placement.is_lost else item.notes
+        return item._replace(images=(*item.images, *placement.files), notes=notes)
 
     def _count_host(self, address: str) -> str:
         """Count the host of an image that is not one of ours; return its address."""

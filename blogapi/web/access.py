@@ -38,7 +38,7 @@ TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
-AUTHORIZATION = re.compile(f"bearer +({keys.KEY})", re.IGNORECASE)
+AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts, their history, tags and images",
     PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",

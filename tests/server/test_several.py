@@ -21,6 +21,7 @@ from tests.server.workers import EVENTS, FAR, Editor, Undoer, all_at_work, check
 from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
+ESTABLISHED = "01"  # in /proc/net/tcp
 
 
 @pytest.fixture
@@ -68,14 +69,29 @@ def test_a_key_that_is_revoked_is_dead_at_once_everywhere(two):
 
 def leading_worker(ask, services):
     """The process id of the worker that sends webhooks: its connection has the lock of the leader."""
-    locks = "pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted"
-    query = f"SELECT client_port FROM pg_stat_activity WHERE pid IN (SELECT pid FROM {locks})"
-    eventually(lambda: ask(query, LEADER))
-    ((port,),) = ask(query, LEADER)
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-    socket = next(f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}"))
-    files = [each for service in services for pid in service.workers for each in Path(f"/proc/{pid}/fd").iterdir()]
-    return next(int(file.parts[2]) for file in files if os.path.realpath(file).endswith(socket))
+    query = (
+        "SELECT client_port FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database()"
+        " AND locktype = 'advisory' AND objid = %s AND granted"
+    )
+    found = []
+
+    def is_found():  # The lock of a worker that was killed stays until the database notices.
+        ports = [f":{port:04X}" for (port,) in ask(query, LEADER)]
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        sockets = {f"socket:[{row[9]}]" for row in rows if row[1][-5:] in ports and row[3] == ESTABLISHED}
+        pids = [pid for service in services for pid in service.workers]
+        found.extend(int(pid) for pid in pids if sockets.intersection(open_files(pid)))
+        return found
+
+    eventually(is_found)
+    return found[0]
+
+
+def open_files(pid):
+    """The names of the files that a process has open; none if it ends meanwhile."""
+    with suppress(OSError):
+        return [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+    return []
 
 
 def test_a_scheduled_post_is_published_once_and_its_event_sent_once(two, receiver, url):

@@ -318,7 +318,7 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("[l](m) ![x](y) ~~s~~ ~t", "[l\\](m) ![x\\](y) \\~\\~s\\~\\~ ~t\n"),
         ('<a href="/x">t]x[ [b]</a>', "[t\\]x\\[ \\[b\\]](/x)\n"),
         ('<img alt="a]b" src="/x">', "![a\\]b](/x)\n"),
-        ("<table><tr><th>a|b</th><th>c</th></tr></table>", "| a\\|b | c |\n| --- | --- |\n"),
+        ('<table><tr><th><a href="/x">a|</a></th><th>c|d</th></tr></table>', "| [a\\|](/x) | c\\|d |\n| --- | --- |\n"),
         ("C:\\new \\*", "C:\\new \\\\\\*\n"),
         ("[my_code a=\"*b*\"]*c*[/my_code]", "[my_code a=\"*b*\"]\\*c\\*[/my_code]\n"),
         ('<a href="/a b(c)">d</a><img src="/e f.png" alt="g">', "[d](/a%20b%28c%29)![g](/e%20f.png)\n"),

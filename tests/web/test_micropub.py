@@ -2,6 +2,7 @@
 
 import re
 import time
+import tracemalloc
 
 import pytest
 
@@ -520,6 +521,17 @@ def test_a_form_has_its_text_in_utf_8_encoded_or_not(create, body):
 )
 def test_text_that_is_not_utf_8_is_refused(client, body, content_type):
     assert bad(client.post(PATH, data=body, content_type=content_type)) == "body: must be UTF-8"
+
+
+@pytest.mark.sqlite
+def test_a_form_takes_little_memory_while_it_is_read(client):
+    body = b"content=" + b"%D0%B6" * 150_000
+    tracemalloc.start()
+    try:
+        assert client.post(PATH, data=body, content_type=URLENCODED).status_code == 201
+        assert tracemalloc.get_traced_memory()[1] < 16 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_field_for_a_file_may_be_left_empty(create):

@@ -12,7 +12,7 @@ from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed
 
 from blogapi.post import PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, lists, posts, revisions, slugs, tags
-from blogapi.storage.engine import Transaction
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.models import FULL
 from blogapi.storage.posts import Fields, PostRef, StoredPost
 from blogapi.text import fold
@@ -97,13 +97,20 @@ def config_of(request: Request) -> Fields:
 def categories(request: Request) -> Fields:
     """Return the tags, or those that contain a text."""
     status, wanted = "published" if request.published_only else None, fold(request.args.get("filter", ""))
+    if not wanted:
+        return {"categories": tags_with(request.database, wanted, status)}
+    return {"categories": request.database.read_in_thread(request.digest, tags_with, wanted, status)}
+
+
+def tags_with(reader: Reader, text: str, status: str | None) -> list[str]:
+    """Return the tags whose folded name contains a text, at most MAX_TAGS. It may read all of them."""
     found: list[str] = []
-    page = tags.page(request.database, MAX_TAGS, status=status)
-    found += [tag.name for tag in page.tags if wanted in fold(tag.name)]
-    while page.last and wanted and len(found) < MAX_TAGS:
-        page = tags.page(request.database, MAX_TAGS, page.last, status)
-        found += [tag.name for tag in page.tags if wanted in fold(tag.name)]
-    return {"categories": found[:MAX_TAGS]}
+    after: str | None = ""
+    while after is not None and len(found) < MAX_TAGS:
+        page = tags.page(reader, MAX_TAGS, after, status)
+        found += [tag.name for tag in page.tags if text in fold(tag.name)]
+        after = page.last
+    return found[:MAX_TAGS]
 
 
 def source(request: Request) -> Fields:
