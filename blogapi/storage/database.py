@@ -32,6 +32,7 @@ class Database(Reader):
         super().__init__(engine, clock)
         self.commits = GroupCommit(engine, clock)
         self._reading, self._writing = threading.Semaphore(engine.readers), threading.Lock()
+        self._computing = threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
         self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
 
@@ -123,8 +124,12 @@ class Database(Reader):
                 goes_on.clear()
 
     def in_background(self, function: Callable[[], T]) -> T:
-        """Return the result of a function that needs no database, and takes long; others are answered meanwhile."""
-        return run_in_thread(self.engine.loop, function, in_background=True)
+        """Return the result of a function that needs no database, and takes long; others are answered meanwhile.
+
+        One runs at a time: two would share one processor, take twice the memory, and hold requests up twice as long.
+        """
+        with self._computing:
+            return run_in_thread(self.engine.loop, function, in_background=True)
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, and its file is in its place."""

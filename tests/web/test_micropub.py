@@ -408,12 +408,14 @@ def test_800_801_the_key_is_in_the_header_or_in_the_form(stranger, new_key, clie
         {"data": {"content": "A"}, "headers": bearer},
         {"data": {"content": "A", "access_token": token}},
         {"data": {"content": "A", "access_token": token}, "headers": bearer},
+        {"data": f"content=A&access%5Ftoken=%{ord('b'):x}{token[1:]}", "content_type": URLENCODED},
         form(content="A", access_token=token),
         form(access_token=token, photo=("a.jpg", jpeg())),
     ):
         answer = stranger.post(PATH, **options)
         remaining -= 1
         assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (201, str(remaining))
+    error(stranger.post(PATH, data={"content": "A", "access_token": token + "x" * 200}), 401, "unauthorized")
     both = {"data": {"content": "A", "access_token": new_key("read-only")}, "headers": bearer}
     assert bad(stranger.post(PATH, **both)) == "access_token: must be the key in Authorization, or be left out"
 

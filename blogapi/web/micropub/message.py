@@ -2,17 +2,19 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
+from werkzeug.exceptions import BadRequest, Forbidden, RequestEntityTooLarge
 from werkzeug.sansio.multipart import Data, Field, File, MultipartDecoder
 
 from blogapi.images import MAX_BYTES
-from blogapi.web.access import authorize
+from blogapi.storage.models import FULL
+from blogapi.web.access import FORBIDDEN, authorize
 from blogapi.web.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.web.uploads import FORM, READ_BYTES, events, pieces, save
 
@@ -20,6 +22,7 @@ URLENCODED = "application/x-www-form-urlencoded"
 MAX_STRANGER_BYTES = 1024 * 1024  # of a form before its key is known
 MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # of a form besides its files
 MAX_FIELDS = 200  # of a form
+MAX_TOKEN_BYTES = 200  # of an `access_token`: more than any key has, even percent-encoded
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 RESERVED = ("h", "action", "url", "access_token", "q")  # names in a form that are no properties
@@ -44,13 +47,20 @@ class Message(NamedTuple):
     files: list[Upload]
 
 
+def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
+    """Check and count the key of a request, once, and that it may write."""
+    authorize(request, tokens)
+    if request.key.scope != FULL:
+        raise Forbidden(FORBIDDEN[request.key.scope])
+
+
 def read(request: Request, opened: ExitStack) -> Message:
     """Read a message and authorize its key; the files of a form are open as long as `opened` is.
 
     Raises an HTTPException.
     """
     if request.mimetype == JSON:
-        authorize(request)
+        authorize_writer(request)
         return _of_json(parse_json(read_body(request)))
     if request.mimetype == FORM:
         fields, files = read_form(request, opened)
@@ -84,23 +94,20 @@ def as_lists(properties: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
-    """Read a form in a thread: four megabytes of percent-encoded text take half a second."""
+    """Read a form, in a thread: four megabytes of percent-encoded text take up to a second."""
     limit = MAX_STRANGER_BYTES
     if "HTTP_AUTHORIZATION" in request.environ:
-        authorize(request)
+        authorize_writer(request)
         limit = MAX_BODY_BYTES
     body = read_body(request, limit)
     if body.count(b"&") >= MAX_FIELDS:
         raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
-    fields = request.database.in_background(partial(_parse, body))
-    authorize(request, [value for name, value in fields if name == "access_token"])
-    return fields
-
-
-def _parse(body: bytes) -> list[tuple[str, str]]:
-    """Return the names and values of a form. Raises BadRequest."""
     pairs = [pair.partition(b"=") for pair in body.replace(b"+", b" ").split(b"&") if pair]
-    return [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
+    tokens = [value for name, _, value in pairs if unquoted(name[:MAX_TOKEN_BYTES]) == b"access_token"]
+    authorize_writer(request, [text_of(unquoted(token[:MAX_TOKEN_BYTES])) for token in tokens])
+    return request.database.in_background(
+        lambda: [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
+    )
 
 
 def unquoted(data: bytes) -> bytes:
@@ -155,7 +162,7 @@ class Form:
         """Authorize the key, in the header or in a field. Then the fields may be larger."""
         if not self.request.key:
             self.left += MAX_FORM_BYTES - MAX_STRANGER_BYTES
-        authorize(self.request, [value for name, value in self.texts() if name == "access_token"])
+        authorize_writer(self.request, [value for name, value in self.texts() if name == "access_token"])
 
     def begin_file(self, event: File) -> None:
         """Begin a file, for which a key is needed."""

@@ -1,23 +1,21 @@
 """The views of Micropub: queries, creations, changes, deletions, and the media endpoint."""
 
 import re
-import threading
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from flask import Response, render_template
 from marshmallow import ValidationError
-from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed
+from werkzeug.exceptions import BadRequest, MethodNotAllowed
 
 from blogapi.post import PostChangeSchema, PutPostSchema
 from blogapi.storage import documents, lists, posts, revisions, slugs, tags
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.models import FULL
 from blogapi.storage.posts import Fields, PostRef, StoredPost
 from blogapi.text import fold
 from blogapi.web import uploads
-from blogapi.web.access import FORBIDDEN, authorize
+from blogapi.web.access import authorize
 from blogapi.web.micropub import entry
 from blogapi.web.micropub.blueprint import blueprint
 from blogapi.web.micropub.message import Message, read, read_form
@@ -32,7 +30,6 @@ QUERIES = ("config", "source", "syndicate-to", "category")
 ACTIONS = ("update", "delete", "undelete")
 POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
 MAX_TAGS = 1000
-converting = threading.Lock()  # one at a time: each takes up to 50 MB
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 paging = parameters(limit=page_size("posts"), after=parsed(parse_id, ""))
 
@@ -143,7 +140,6 @@ def change_post() -> Response:
     request = current_request()
     with ExitStack() as opened, entry.property_names():
         message = read(request, opened)
-        must_be_full(request)
         for properties in (message.properties, *map(message.body.get, ("replace", "add"))):
             convert_content(request, properties)
         if not message.action:
@@ -167,15 +163,7 @@ def convert_content(request: Request, properties: Any) -> None:
     """Convert the content in HTML, if properties have one, in a thread and outside of a transaction."""
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
-        convert = partial(list, map(entry.as_markdown, values))
-        with converting:
-            properties["content"] = request.database.in_background(convert)
-
-
-def must_be_full(request: Request) -> None:
-    """Raise Forbidden unless the key may write."""
-    if request.key.scope != FULL:
-        raise Forbidden(FORBIDDEN[request.key.scope])
+        properties["content"] = request.database.in_background(partial(list, map(entry.as_markdown, values)))
 
 
 def created(request: Request, post: Fields, **more: Any) -> Response:
@@ -231,7 +219,6 @@ def upload() -> Response:
             authorize(request)
             raise uploads.Unsupported(f"Content-Type: must be {uploads.FORM}", "Accept", uploads.FORM)
         _, files = read_form(request, opened)
-        must_be_full(request)
         found = [each for each in files if each.part == "file"] or files
         if not found:
             raise ValidationError("missing; the form must have a part of this name", "file")

@@ -1,6 +1,5 @@
 """The preview of a post on the owner's page: as it will read, in a document that can do nothing."""
 
-import threading
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,6 @@ from blogapi.web.owner.blueprint import PREVIEW, blueprint
 from blogapi.web.owner.posts import POST, TRASHED, VERSION
 
 MAX_CHARACTERS = 100_000  # of a content: these take up to a second
-rendering = threading.Lock()  # one at a time: each takes up to 50 MB
 # Images come from anywhere, styles from here; the rest is forbidden, scripts and links that leave the frame included.
 POLICY = (
     "default-src 'none'; img-src http: https:; style-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -54,9 +52,7 @@ def preview_deleted(post_id: int) -> Response:
 def show(post: Any) -> Response:
     """Render a post in a thread, so that others are answered meanwhile."""
     content = post.get("content", "")
-    render = partial(markdown.render, content[:MAX_CHARACTERS])
-    with rendering:
-        html = request.database.in_background(render)
+    html = request.database.in_background(partial(markdown.render, content[:MAX_CHARACTERS]))
     values = {"title": post.get("title", ""), "cover": post.get("cover_image", ""), "content": Markup(html)}
     page = render_template("owner/preview.html", **values, is_cut=len(content) > MAX_CHARACTERS)
     headers = Headers({"Content-Security-Policy": POLICY, "X-Frame-Options": "SAMEORIGIN"})
