@@ -72,6 +72,10 @@ class Config:
         """The path of the URL, which every address of the service begins with: /blog, or nothing."""
         return urlsplit(self.url).path
 
+    def url_on_site(self, post: Mapping[str, str]) -> str:
+        """Return the address of a post on the site, or nothing if BLOGAPI_POST_URL is not set."""
+        return self.post_url.replace("{slug}", post["slug"]).replace("{id}", post["id"])
+
     def without_prefix(self, path: str) -> str:
         """Return a path without the prefix, which a proxy may have left there."""
         return path[len(self.prefix) :] if f"{path}/".startswith(f"{self.prefix}/") else path

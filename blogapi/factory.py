@@ -39,7 +39,7 @@ class Context(RequestContext):
         request = self.request
         try:
             request.url_rule, arguments = find_route(self.url_adapter, request.path, request.method)
-            request.info.operation = request.url_rule.endpoint
+            request.info.endpoint = request.url_rule.endpoint
             request.view_args = {**arguments}
         except HTTPException as error:
             request.routing_exception = error
@@ -55,7 +55,7 @@ class Application(Flask):
 
     @cached_property
     def hooked(self) -> set[str | None]:
-        """The blueprints that have hooks, and None if the application has some. Once it serves, Flask takes no more."""
+        """The blueprints that have hooks, and None if the application has some."""
         return {*self.url_value_preprocessors, *self.before_request_funcs, *self.after_request_funcs}
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
@@ -70,6 +70,7 @@ class Application(Flask):
 
     def full_dispatch_request(self) -> Response:
         """Answer the current request. Flask does it if there are hooks or receivers of its signals."""
+        self._got_first_request = True  # Flask refuses hooks from now on.
         is_hooked = not self.hooked.isdisjoint((None, *current_request().blueprints))
         if is_hooked or request_started.receivers or request_finished.receivers:
             return super().full_dispatch_request()

@@ -20,8 +20,8 @@ from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.web.errors import error_body, with_id
-from blogapi.web.request import INFO, READS, RequestInfo
-from blogapi.web.responses import cors_headers, is_covered
+from blogapi.web.request import INFO, JSON, READS, RequestInfo
+from blogapi.web.responses import PRIVATE, cors_headers, is_covered
 from blogapi.web.service import Service
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
@@ -193,7 +193,7 @@ class Handler:
     def record(self, request: HttpRequest, status: str, size: int, seconds: float) -> None:
         """Count a request, and write its line of the log."""
         info = request.info
-        self.service.metrics.count(info.operation, status, seconds)
+        self.service.metrics.count(info.endpoint, status, seconds)
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
         target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
         cause = f" ({info.cause})" if info.cause else ""
@@ -228,8 +228,8 @@ def close(content: Content) -> None:
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
     """Return the response to a request that the server refuses itself, with these headers among others."""
     content = error_body(status, message)
-    own = [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
-    own += [("Cache-Control", "private, no-cache"), *headers]
+    own = [("Content-Type", JSON), ("Content-Length", str(len(content)))]
+    own += [("Cache-Control", PRIVATE), *headers]
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         own.append(("Retry-After", str(RETRY_SECONDS)))
     return f"{status} {HTTPStatus(status).phrase}", own, content

@@ -24,6 +24,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.log import LogWriter
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.loop import Loop
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service stops
@@ -223,8 +224,8 @@ class Places(Queue):
             self._next().switch()
 
 
-class EventLoop:
-    """Waits as `blogapi.storage.loop.Loop` does, while other greenlets run."""
+class EventLoop(Loop):
+    """Waiting while other greenlets run."""
 
     is_cooperative = True
     places = Places

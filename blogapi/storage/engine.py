@@ -53,16 +53,16 @@ class AsBytes(ColumnBase):
 class Prepared:
     """A query that is compiled once: its constants are literals, and its variables `Param`s.
 
-    It is one of Peewee's, or text; by the name of the engine if that matters.
+    Built with Peewee or written as SQL; pass `sqlite=…, postgresql=…` where they differ.
     """
 
-    def __init__(self, query: Node | str = "", **of_engines: Node | str):
+    def __init__(self, query: Node | str = "", **of_dialects: Node | str):
         self._query = query
-        self._of_engines = of_engines
+        self._of_dialects = of_dialects
 
-    def query(self, engine: str) -> Node:
-        """Return the query for an engine."""
-        query = self._of_engines.get(engine, self._query)
+    def query(self, dialect: str) -> Node:
+        """Return the query for a dialect."""
+        query = self._of_dialects.get(dialect, self._query)
         return SQL(query) if isinstance(query, str) else query
 
 
@@ -84,11 +84,11 @@ class Statement(NamedTuple):
         return NAME.sub(lambda match: f"${self.names.index(match[1]) + 1}", self.text)
 
 
-class Dialect:
-    """Compiles queries for an engine; `Prepared` ones once."""
+class Compiler:
+    """Compiles queries for a dialect; `Prepared` ones once."""
 
-    def __init__(self, engine: str, database: peewee.Database, **options: Any):
-        self._engine = engine
+    def __init__(self, dialect: str, database: peewee.Database, **options: Any):
+        self._dialect = dialect
         self._database = database
         self._options = options
         self._statements: dict[Prepared, Statement] = {}
@@ -100,7 +100,7 @@ class Dialect:
             return Statement(text, None, values)
         statement = self._statements.get(query)
         if statement is None:
-            text, values = self._context(value_literals=True).sql(query.query(self._engine)).query()
+            text, values = self._context(value_literals=True).sql(query.query(self._dialect)).query()
             statement = self._statements[query] = Statement(text, list(dict.fromkeys(NAME.findall(text))), values)
         return statement
 
@@ -226,13 +226,13 @@ class Transaction(Reader, ABC):
     def __init__(self, engine: Engine, clock: Clock):
         super().__init__(engine, clock)
         self.now = rfc3339(clock())
-        self._known: dict[Query, list[tuple]] = {}
+        self._cached_rows: dict[Query, list[tuple]] = {}
 
     def rows_once(self, query: Query) -> list[tuple]:
         """Return the rows of a query that changes seldom. They are read once, and again after an `execute`."""
-        if query not in self._known:
-            self._known[query] = list(self.rows(query))
-        return self._known[query]
+        if query not in self._cached_rows:
+            self._cached_rows[query] = list(self.rows(query))
+        return self._cached_rows[query]
 
     @abstractmethod
     def execute(self, query: Query, **values: Any) -> int:

@@ -4,7 +4,7 @@ RETRY_SECONDS = 1  # until a busy database is probably free
 
 
 class NotFound(Exception):
-    """It does not exist."""
+    """Nothing of this kind has the id or name."""
 
     def __init__(self, kind: str):
         super().__init__(f"no such {kind}")
@@ -59,7 +59,7 @@ class Unavailable(Exception):
 
 
 class Busy(Unavailable):
-    """Another program holds the lock of the writer."""
+    """A lock or a connection did not become free in time."""
 
     def __init__(self) -> None:
         super().__init__("database is locked", RETRY_SECONDS)

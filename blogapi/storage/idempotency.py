@@ -17,7 +17,7 @@ class IdempotencyKey(NamedTuple):
 
     client: bytes  # the digest of its API key, or the secret of a form
     name: str
-    request: bytes  # SHA-256 of the body
+    request: bytes  # SHA-256 of the body and the query
 
 
 def add_once(tx: Transaction, fields: posts.Fields, author: str, key: IdempotencyKey) -> posts.StoredPost:

@@ -1,6 +1,6 @@
 """Pages of posts, in the order of creation or of publication, and all posts one by one.
 
-The queries by creation return id, status and document; those by publication also published_at.
+The queries by creation return id, status and document; those by a time also that time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -121,12 +121,12 @@ def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
     return Post.select().where(Post.status == status), Post.id
 
 
-def _union(engine: str, lists: list[Select], *order: Ordering) -> Select:
+def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
     """Return the query that merges the lists.
 
     SQLite reads each row from the list that has the next one; PostgreSQL would read and sort lists without a limit.
     """
-    if engine == "postgresql" and len(lists) > 1:
+    if dialect == "postgresql" and len(lists) > 1:
         lists = [query.order_by(*order).limit(Param("limit")) for query in lists]
     return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
 
@@ -154,9 +154,9 @@ def created_query(status: str | None, by_tag: bool) -> Prepared:
     If it merges several lists, it finds the ids first: a document can have four megabytes.
     """
 
-    def posts(engine: str) -> Select:
+    def posts(dialect: str) -> Select:
         newest_first = Post.id.desc()
-        query = Post.select(Post.id, Post.status, DOCUMENTS[engine])
+        query = Post.select(Post.id, Post.status, DOCUMENTS[dialect])
         if status is None and not by_tag:
             return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
         listed = [_listed(each, by_tag) for each in ([status] if status else STATUSES)]
@@ -165,7 +165,7 @@ def created_query(status: str | None, by_tag: bool) -> Prepared:
             lists.append(_due_ids(by_tag))
         elif status == "scheduled":
             lists = [future_ids(*lists)]
-        return query.where(Post.id.in_(_union(engine, lists, SQL("1").desc()))).order_by(newest_first)
+        return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
 
@@ -211,11 +211,11 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, fou
     Memory holds one document of each merged list.
     """
 
-    def posts(engine: str) -> Select:
+    def posts(dialect: str) -> Select:
         def timed(each: str, before: str = "time") -> Select:
             query, key = _listed(each, by_tag)
             time = getattr(key.model, sort)
-            query = query.select(key.alias("id"), Post.status, DOCUMENTS[engine], time)
+            query = query.select(key.alias("id"), Post.status, DOCUMENTS[dialect], time)
             if by_tag:
                 query = query.join(Post, on=Post.id == key)
             if of_second:
@@ -229,7 +229,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, fou
             lists.append(timed("scheduled", before="due"))
         if found is not None:
             lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so they are in order
-        return _union(engine, lists, SQL("4").desc(), SQL("1").desc())
+        return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
 

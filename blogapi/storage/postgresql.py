@@ -23,7 +23,7 @@ from blogapi.storage.connections import (
     reason,
 )
 from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
-from blogapi.storage.engine import Clock, Dialect, Engine, Prepared, Query, Statement, Transaction
+from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
@@ -66,7 +66,7 @@ class Postgresql(Engine):
         self.name = self.connections.name  # without a password
         as_bytes = "convert_to(", ", 'UTF8')"
         self.peewee = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
-        self.statement = Dialect("postgresql", self.peewee, as_bytes=as_bytes).statement
+        self.statement = Compiler("postgresql", self.peewee, as_bytes=as_bytes).statement
         self._wait_seconds = wait_seconds
         self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
 
@@ -199,7 +199,7 @@ class PostgresTransaction(Transaction):
 
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
         super().__init__(engine, clock)
-        self._known = {ACTIVE_WEBHOOKS: active.rows}
+        self._cached_rows = {ACTIVE_WEBHOOKS: active.rows}
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
@@ -213,7 +213,7 @@ class PostgresTransaction(Transaction):
             yield from self._run(self.engine.statement(query), values).rows
 
     def execute(self, query: Query, **values: Any) -> int:
-        self._known.clear()
+        self._cached_rows.clear()
         count = self._run(self.engine.statement(query), values).count
         self.changes += count != 0
         return count

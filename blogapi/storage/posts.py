@@ -56,7 +56,7 @@ def find(reader: Reader, ref: PostRef) -> bytes:
     return documents.as_of(reader.now, status, document)
 
 
-def must_exist(reader: Reader, ref: PostRef) -> int:
+def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises NotFound."""
     found = reader.row(Post.select(Post.id).where((Post.slug if isinstance(ref, str) else Post.id) == ref))
     if found is None:

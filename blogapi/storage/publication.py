@@ -60,10 +60,10 @@ def next_due(reader: Reader) -> int | None:
     return found and found[0]
 
 
-_has_come = Schedule.published_at <= Param("now")
-NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(_has_come).order_by(Schedule.published_at).limit(1))
+has_come = Schedule.published_at <= Param("now")
+NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(has_come).order_by(Schedule.published_at).limit(1))
 # Whether the post of a query is due
-is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, _has_come))
+is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, has_come))
 
 
 def later_than_now(reader: Reader) -> str | None:

@@ -37,13 +37,13 @@ _is_deleted = Revision.state == "deleted"
 
 def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> PostPage:
     """Return the revisions of a post before the version `before`, newest first. Raises NotFound."""
-    of_post = (Revision.post_id == posts.must_exist(reader, ref)) & (Revision.state == "replaced")
+    of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
 
 
 def trash(reader: Reader, limit: int, before: Cursor | None = None) -> PostPage:
-    """Return the posts in the trash, the latest deleted first."""
+    """Return the posts in the trash, most recently deleted first."""
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
@@ -56,13 +56,13 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     query = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
         query = bounded(query, "until", "replaced_by", before=("post_id", "version"))
-    asked = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
-    return page_of(reader.rows(query), asked, reader.now, cursor, lambda row, post: KeptPost(*row[:2], *row[3:], post))
+    wanted = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
+    return page_of(reader.rows(query), wanted, reader.now, cursor, lambda row, post: KeptPost(*row[:2], *row[3:], post))
 
 
 def find(reader: Reader, ref: PostRef, version: int) -> bytes:
     """Return the document of a revision of a post. Raises NotFound, Damaged."""
-    of_post = Revision.post_id == posts.must_exist(reader, ref)
+    of_post = Revision.post_id == posts.id_of(reader, ref)
     return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
 
 
@@ -72,7 +72,7 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
-    """Return the id of the post in the trash that had a slug, the latest deleted first. Reads the trash as a whole.
+    """Return the id of the most recently deleted post that had a slug. Reads the trash as a whole.
 
     Raises NotFound.
     """

@@ -13,7 +13,7 @@ from typing import Any, Self
 from peewee import SQL, SqliteDatabase
 
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
-from blogapi.storage.engine import Dialect, Engine, Query, Transaction
+from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
@@ -80,7 +80,7 @@ class Sqlite(Engine):
         self.loop = loop
         self.peewee = FileDatabase(self, thread_safe=not loop.is_cooperative)
         self.write_failed = False
-        self.statement = Dialect("sqlite", self.peewee).statement
+        self.statement = Compiler("sqlite", self.peewee).statement
         self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite puts it next to the file itself, not next to a link.
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
@@ -300,7 +300,7 @@ class SqliteTransaction(Transaction):
         self.connection = engine.connection  # which the engine may renew after an error
 
     def execute(self, query: Query, **values: Any) -> int:
-        self._known.clear()
+        self._cached_rows.clear()
         return self.engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from peewee import EXCLUDED, SQL, Case, Field, Node, Select, fn
 
 from blogapi.post import MAX_TAG, STATUSES
-from blogapi.storage import documents, history, search, webhooks
+from blogapi.storage import documents, history, publication, search, webhooks
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Post, PostTag, Schedule, Tag
@@ -61,7 +61,7 @@ TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, 
 def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
     """Return the tags between two, at most `limit`. A tag can have a row for each status: the newest post spells it."""
     values = {"now": reader.now, "limit": len(STATUSES) * limit, "first": first, "last": last}
-    one_is_due = status == "scheduled" and reader.row(ANY_DUE, now=values["now"]) is not None
+    one_is_due = status == "scheduled" and publication.next_due(reader) is not None
     groups = groupby(reader.rows(tags_query(status, one_is_due), **values), itemgetter(0))
     return [_of_all_statuses(*group) for _, group in islice(groups, limit)]
 
@@ -81,7 +81,7 @@ def tags_query(status: str | None, one_is_due: bool = False) -> Prepared:
     if status is not None:
         query = query.where(Tag.status == status)
     if status == "published":
-        query += _of_schedule(_is_due)
+        query += _of_schedule(publication.has_come)
     elif status == "scheduled" and one_is_due:
         query = _of_schedule(Schedule.published_at > Param("now"))
     return Prepared(query.order_by(SQL("1")).limit(Param("limit")))
@@ -102,8 +102,6 @@ def _of_schedule(condition: Node) -> Select:
 
 
 _counted = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
-_is_due = Schedule.published_at <= Param("now")
-ANY_DUE = Prepared(Schedule.select(Schedule.post_id).where(_is_due).limit(1))
 
 
 # The tags of one post

@@ -108,10 +108,14 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 def _known(row: tuple) -> KnownWebhook:
     webhook_id, url, events, active, created_at, headers, after_seconds, body = row
-    known = bool(active), created_at, [*json.loads(headers or "{}")], after_seconds or 0, body or EVENT_BODY
-    with suppress(TypeError, ValueError):
-        return KnownWebhook(webhook_id, url, json.loads(events), *known)
-    return KnownWebhook(webhook_id, url, [], *known)
+    parsed: list[list[str]] = []
+    for text in (events, headers or "{}"):
+        parsed.append([])
+        with suppress(TypeError, ValueError):  # A damaged webhook is listed, so that it can be deleted.
+            parsed[-1] = [*json.loads(text)]
+    names, header_names = parsed
+    options = header_names, after_seconds or 0, body or EVENT_BODY
+    return KnownWebhook(webhook_id, url, names, bool(active), created_at, *options)
 
 
 def add(
@@ -260,19 +264,19 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
 # The outbox: what is due, and the results of attempts
 
 
-def due_webhooks(reader: Reader) -> list[tuple[int, str, str, dict[str, str], str]]:
-    """Return the id, url, secret, headers and form of body of each active webhook with deliveries that are due."""
+def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
+    """Return the id, url, secret, headers in JSON, and form of body of each active webhook with due deliveries."""
     rows = reader.rows(DUE_WEBHOOKS, now=reader.now)
-    return [(*row, json.loads(headers or "{}"), body or EVENT_BODY) for *row, headers, body in rows]
+    return [(*row, headers or "{}", body or EVENT_BODY) for *row, headers, body in rows]
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
     """Return the next messages for a webhook, after `sent` others.
 
-    First attempts and repeated deliveries are ordered by event, retries by time.
+    What is due at once is ordered by event; retries and gathered events are ordered by time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
-    first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, RETRIED_MESSAGES))
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
     messages: list[Message] = []
     for number in range(sent + 1, sent + limit + 1):
         sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
@@ -295,7 +299,7 @@ _messages = (
 )
 FIRST_MESSAGES = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
-RETRIED_MESSAGES = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+TIMED_MESSAGES = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:

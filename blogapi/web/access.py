@@ -57,10 +57,10 @@ def guard() -> Response | None:
     return None
 
 
-def key_required(view: Callable) -> Callable:
-    """Answer 401 instead of `view` unless the request has a valid key."""
+def key_required(check: Callable) -> Callable:
+    """Let `check` run only if the request has a valid key. Raises Unauthorized."""
 
-    @wraps(view)
+    @wraps(check)
     def authenticated(request: Request) -> Any:
         database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
         match = AUTHORIZATION.fullmatch(header)
@@ -68,13 +68,12 @@ def key_required(view: Callable) -> Callable:
         found = digest and keys.authenticate(database, digest)
         if found is None:
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
-        request.digest = digest
         request.key, hits = found
         request.info.key_name, request.info.is_known = request.key.name, True
         if request.key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)
-        return view(request, hits)
+        return check(request, hits)
 
     return authenticated
 
@@ -87,16 +86,19 @@ def why_refused(authorization: str) -> str:
     if scheme.lower() != "bearer":
         return "the scheme must be Bearer, followed by an API key"
     if "," in key:
-        return "must be given once"
+        return "must have one API key, and be given once"
     if not key.strip():
         return "the API key is empty; perhaps the variable that has it is not set in this terminal"
     return "the API key is unknown or revoked"
 
 
-def rate_limited(view: Callable) -> Callable:
-    """Count the request against its key; answer 429 instead of `view` once the limit is exceeded."""
+def rate_limited(check: Callable) -> Callable:
+    """Count the request against its key; let `check` run within the limit. Raises TooManyRequests.
 
-    @wraps(view)
+    The `hits` are those that PostgreSQL has counted with the look-up of the key, for all processes.
+    """
+
+    @wraps(check)
     def limited(request: Request, hits: keys.Hits | None) -> Any:
         request.quota = quota = request.service.limiter.count(request.digest, hits)
         if quota.exceeded:
@@ -104,7 +106,7 @@ def rate_limited(view: Callable) -> Callable:
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",
                 retry_after=quota.retry_after,
             )
-        return view(request)
+        return check(request)
 
     return limited
 

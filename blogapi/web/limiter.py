@@ -34,11 +34,10 @@ class Quota(NamedTuple):
 
 
 class FixedWindow:
-    """Counts up to `limit` hits of each key in windows of `seconds`, aligned to the Unix epoch."""
+    """Counts up to `limit` hits of each key in windows of a minute, aligned to the Unix epoch."""
 
-    def __init__(self, limit: int, seconds: int = WINDOW_SECONDS, clock: Callable[[], float] = time.time):
+    def __init__(self, limit: int, clock: Callable[[], float] = time.time):
         self.limit = limit
-        self.seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._window = 0
@@ -53,12 +52,12 @@ class FixedWindow:
         return self._quota(*counted or self._add(key, 0))
 
     def _quota(self, hits: int, window: int, now: int) -> Quota:
-        reset = (window + 1) * self.seconds
+        reset = (window + 1) * WINDOW_SECONDS
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
     def _add(self, key: Any, count: int) -> tuple[int, int, int]:
         now = int(self._clock())
-        window = now // self.seconds
+        window = now // WINDOW_SECONDS
         with self._lock:
             if window == self._window - 1:  # The clock was set back: a window does not begin twice.
                 window = self._window

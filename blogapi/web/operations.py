@@ -44,7 +44,7 @@ class ImageConverter(BaseConverter):
     regex = IMAGE_ID
 
 
-# Nothing has a slug or an id of a delivery of another form.
+# What has another form than a slug or an id of a delivery is not found.
 CONVERTERS = {
     "id": IdConverter,
     "tag": TagConverter,
@@ -52,7 +52,7 @@ CONVERTERS = {
     "image": ImageConverter,
     "delivery_id": BaseConverter,
 }
-blueprint = Blueprint("api", __name__)  # the views outside the owner's page
+blueprint = Blueprint("api", __name__)  # of the API; those of Micropub and of the owner's page are nested in it
 blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
 
 
@@ -89,22 +89,22 @@ class Operation:
 def operation(rule: str, answer: Answer, **declared: Any) -> Callable[[Callable], Callable]:
     """Register a view for a rule such as "GET /v1/posts", and declare its Operation.
 
-    If an id in the path names a post, a slug does so in a second route. The view gets the request, whose `query` is
+    A path with the id of a post gets a second route, by slug. The view gets the request, whose `query` is
     loaded: a parameter that is not declared is refused, as a typo must not delete every post.
     """
     method, path = rule.split()
 
     def declare(view: Callable) -> Callable:
-        operation = Operation(method, answer, **declared)
+        declaration = Operation(method, answer, **declared)
 
         @wraps(view)
         def view_of_operation(**arguments: Any) -> Response:
             request = current_request()
-            request.operation = operation
-            request.query = load_query(operation.query, request.environ.get("QUERY_STRING", ""))
+            request.operation = declaration
+            request.query = load_query(declaration.query, request.environ.get("QUERY_STRING", ""))
             return view(request, **arguments)
 
-        view_of_operation.operation = operation
+        view_of_operation.operation = declaration
         blueprint.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
         by_slug = path.replace("/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>")
         if by_slug != path:

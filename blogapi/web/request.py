@@ -36,6 +36,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
+# Attributes that Werkzeug sets in `__init__`, which is called late
 PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_addr", "shallow")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
@@ -50,7 +51,7 @@ class RequestInfo:
 
     key_name = ""  # of its valid API key
     is_known = False  # whether it has a valid API key, or a session
-    operation: str | None = None  # the endpoint of its view
+    endpoint: str | None = None  # of its view
     cause = ""  # of an error
     max_body_bytes = 0  # if the body is read in pieces; 0 if it is read at once
 
@@ -59,7 +60,6 @@ class Request(flask.Request):
     """A request, with its key, its loaded query and other state that later stages need."""
 
     key: KnownKey | None = None  # its valid API key
-    digest = b""  # the SHA-256 of that key
     quota: Quota | None = None  # what is left of that key's limit
     session = ""  # the token of its valid session of the owner's page
     query: Mapping[str, Any]  # loaded as the operation declares
@@ -85,6 +85,11 @@ class Request(flask.Request):
         """Close the files of a form, if one was parsed."""
         if "files" in self.__dict__:
             super().close()
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its valid API key, or nothing."""
+        return self.key.digest if self.key else b""
 
     @property
     def database(self) -> Database:

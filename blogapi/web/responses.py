@@ -99,7 +99,7 @@ def created(request: Request, post_id: int, document: bytes) -> Response:
     return post_response(request, document, status=201, headers=[("Location", request.address(f"{POSTS}{post_id}"))])
 
 
-def file_response(request: Request, document: bytes) -> Response:
+def post_or_file_response(request: Request, document: bytes) -> Response:
     """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
     if not prefers_markdown(request):
         return post_response(request, document, vary="Accept")

@@ -35,10 +35,10 @@ class Metrics(Collector):
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
-    def count(self, operation: str | None, status: str, seconds: float) -> None:
-        """Count a request by the endpoint of its view, or None."""
-        self._counts[operation, status][bisect_left(BUCKETS, seconds)] += 1
-        self._seconds[operation] += seconds
+    def count(self, endpoint: str | None, status: str, seconds: float) -> None:
+        """Count a request of a view, or of none."""
+        self._counts[endpoint, status][bisect_left(BUCKETS, seconds)] += 1
+        self._seconds[endpoint] += seconds
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
@@ -47,16 +47,16 @@ class Metrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return the metrics that the library writes."""
         requests = CounterMetricFamily("blogapi_requests", "Requests.", labels=["operation", "status"])
-        for (operation, status), counts in self._counts.items():
-            requests.add_metric([label(operation), status], sum(counts))
+        for (endpoint, status), counts in self._counts.items():
+            requests.add_metric([label(endpoint), status], sum(counts))
         durations = HistogramMetricFamily(
             "blogapi_request_duration_seconds", "Time from a request's turn to its answer.", labels=["operation"]
         )
         bounds = [*map(str, BUCKETS), "+Inf"]
-        for operation, seconds in self._seconds.items():
-            counts = [each for (name, _), each in self._counts.items() if name == operation]
+        for endpoint, seconds in self._seconds.items():
+            counts = [each for (name, _), each in self._counts.items() if name == endpoint]
             totals = accumulate(map(sum, zip(*counts, strict=True)))
-            durations.add_metric([label(operation)], list(zip(bounds, totals, strict=True)), seconds)
+            durations.add_metric([label(endpoint)], list(zip(bounds, totals, strict=True)), seconds)
         limit = GaugeMetricFamily("blogapi_rate_limit", "Requests a minute for each key.", self._rate_limit)
         size = self._database.engine.size()
         bytes_on_disk = GaugeMetricFamily("blogapi_database_size_bytes", "Bytes of the database on disk.", size)
@@ -74,9 +74,9 @@ class Metrics(Collector):
         return gauge
 
 
-def label(operation: str | None) -> str:
+def label(endpoint: str | None) -> str:
     """Return the name of an operation, as its description has it."""
-    return operation.removeprefix("api.") if operation else "none"
+    return endpoint.removeprefix("api.") if endpoint else "none"
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
@@ -98,7 +98,7 @@ class Endpoint:
     private: bool  # whether private and loopback addresses are allowed
     seconds: int  # for an attempt
     timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
-    headers: Mapping[str, str] = field(default_factory=dict)  # of the owner, sent as well
+    headers: str = "{}"  # JSON: of the owner, sent as well
     form: str = EVENT_BODY  # of the body
 
     def send(self, message_id: str, body: bytes, now: float) -> AttemptResult:
@@ -126,9 +126,10 @@ class Endpoint:
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
-        own = {name.lower() for name in self.headers}
+        own_headers = json.loads(self.headers)
+        own = {name.lower() for name in own_headers}
         headers = {name: value for name, value in headers.items() if name.lower() not in own}
-        headers |= {**self.headers, "Host": target.netloc, "Connection": "close"}
+        headers |= {**own_headers, "Host": target.netloc, "Connection": "close"}
         if target.auth and "authorization" not in own:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"

@@ -35,7 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class Sender:
-    """Sends messages one by one to each webhook, each in a thread; the thread of `run` alone uses the database."""
+    """The background work: publishes scheduled posts, prunes, settles the search index, and sends webhooks.
+
+    Messages are sent one by one to each webhook, each in a thread; the thread of `run` alone uses the database.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Sender:
             self.save()
 
     def turn(self) -> None:
-        """Take the steps that are due. One that fails or takes long keeps no other back."""
+        """Take the steps that are due. One that fails or takes long does not hold up the others."""
         failures: dict[str, Exception] = {}
         for step, seconds in self.steps.items():
             begun = self.monotonic()
@@ -173,15 +176,25 @@ class Sender:
             with self.pace:
                 time.sleep(PACE_SECONDS)
             result = endpoint.send(message.id, message.payload, self.clock())
-            state = outcome(message.attempts, result, self.clock())
+            state, next_attempt_at = outcome(message.attempts, result, self.clock())
             if result.status == GONE:
                 log.warning("webhook %s failed for good: status %s; it is turned off", webhook_id, GONE)
-            elif state[0] == "failed":
+            elif state == "failed":
                 what = f"{message.id} after {message.attempts + 1} attempts"
                 reason = result.error or f"status {result.status}"
                 log.warning("webhook %s failed for good: %s, at last %s", webhook_id, what, reason)
-            done = webhook_id, endpoint.url, message.event_id, message.repeats, message.attempts
-            self.attempts.append(Attempt(*done, result.status, result.error, *state))
+            attempt = Attempt(
+                webhook_id=webhook_id,
+                url=endpoint.url,
+                event_id=message.event_id,
+                repeats=message.repeats,
+                attempts=message.attempts,
+                status=result.status,
+                error=result.error,
+                state=state,
+                next_attempt_at=next_attempt_at,
+            )
+            self.attempts.append(attempt)
             self.sent[webhook_id] += 1
             if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break
@@ -199,8 +212,8 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def report(error: Exception) -> None:
-    """Log a failure of the sender."""
+    """Log a failure of a step."""
     if isinstance(error, Unavailable):
-        log.warning("webhooks wait for the database: %s", error)
+        log.warning("background work waits for the database: %s", error)
     else:
-        log.error("unexpected error in the sender of webhooks", exc_info=error)
+        log.error("unexpected error in background work", exc_info=error)

@@ -117,7 +117,8 @@ def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
     values["after"] = ""
     of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
     words = [
-        patterns.words_of(index.Asked(index.wanted(q), None, "all")) | {"first": 100} for q in ("rare4711", "common")
+        patterns.words_of(index.Terms(index.sequences_of(q), None, "all")) | {"first": 100}
+        for q in ("rare4711", "common")
     ]
     with closing(engine.connections.connect()) as connection:
         connection.execute(FILL)

@@ -219,8 +219,8 @@ def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
 @pytest.mark.sqlite
 @pytest.mark.parametrize("by_title", [None, True, False])
 def test_a_search_among_published_posts_looks_for_words_of_published_posts_only(by_title):
-    looked_for = index.wanted('fog "lake sun" a* b*')
-    expression = sqlite.expression(index.Asked(looked_for, "published", "tag", by_title))
+    sequences = index.sequences_of('fog "lake sun" a* b*')
+    expression = sqlite.expression(index.Terms(sequences, "published", "tag", by_title))
     quoted = expression.split('"')[1::2]
     assert len(quoted) >= 5
     assert all(word.startswith(index.PUBLISHED) for words in quoted for word in words.split())
@@ -232,7 +232,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
     client.patch("/v1/posts/1", json={"status": "published"})
     client.patch("/v1/posts/1", json={"status": "archived"})
     for q in ("secret", "hidden", "s*", "words"):
-        words = sqlite.expression(index.Asked(index.wanted(q), "published", None))
+        words = sqlite.expression(index.Terms(index.sequences_of(q), "published", None))
         assert database.row(sqlite.SOME_IDS, words=words, limit=1) is None
 
 

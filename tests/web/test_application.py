@@ -46,6 +46,12 @@ def test_a_hook_can_answer_itself(app, client):
     assert (answer.status_code, answer.text) == (503, "Elsewhere.")
 
 
+def test_a_hook_that_comes_too_late_is_refused(app, client):
+    client.get("/v1/posts")
+    with pytest.raises(AssertionError, match="can no longer be called"):
+        app.before_request(lambda: None)
+
+
 def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app, client):
     def shout(response):
         response.set_data(response.data.upper())

@@ -63,7 +63,7 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
         ("Basic {key}", OTHER_SCHEME),
         ("{key}", OTHER_SCHEME),
         ("Bearer {key}x", UNKNOWN_KEY),
-        ("Bearer {key},Bearer {key}", "Authorization: must be given once"),
+        ("Bearer {key},Bearer {key}", "Authorization: must have one API key, and be given once"),
         ("Bearer {lower}", UNKNOWN_KEY),
         ("Bearer blog_" + "a" * 43, UNKNOWN_KEY),
         ("Bearer ü" + "a" * 43, UNKNOWN_KEY),

@@ -15,13 +15,13 @@ def clock():
 
 
 def test_hits_count_down_and_never_below_zero(clock):
-    window = FixedWindow(2, 60, clock)
+    window = FixedWindow(2, clock)
     quotas = [window.count("a") for _ in range(4)]
     assert [(quota.remaining, quota.exceeded) for quota in quotas] == [(1, False), (0, False), (0, True), (0, True)]
 
 
 def test_windows_are_aligned_to_the_minute(clock):
-    window = FixedWindow(1, 60, clock)
+    window = FixedWindow(1, clock)
     clock.now = 179.9
     assert window.count("a")[2:] == (180, 1, False)
     clock.now = 180.0
@@ -30,7 +30,7 @@ def test_windows_are_aligned_to_the_minute(clock):
 
 
 def test_a_new_window_forgets_the_old_one(clock):
-    window = FixedWindow(1, 60, clock)
+    window = FixedWindow(1, clock)
     for n in range(1000):
         window.count(n)
     clock.now += 60
@@ -39,7 +39,7 @@ def test_a_new_window_forgets_the_old_one(clock):
 
 
 def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
-    window = FixedWindow(1, 60, clock)
+    window = FixedWindow(1, clock)
     clock.now = 181.0
     assert window.count("a").remaining == 0
     for clock.now in (179.0, 121.0, 180.0):
@@ -50,7 +50,7 @@ def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
 
 
 def test_a_clock_that_is_set_back_far_starts_again(clock):
-    window = FixedWindow(1, 60, clock)
+    window = FixedWindow(1, clock)
     clock.now = 3600.0
     window.count("a")
     clock.now = 120.0
@@ -58,7 +58,7 @@ def test_a_clock_that_is_set_back_far_starts_again(clock):
 
 
 def test_a_look_counts_nothing(clock):
-    window = FixedWindow(5, 60, clock)
+    window = FixedWindow(5, clock)
     assert [window.peek().remaining for _ in range(3)] == [5, 5, 5]
     assert window.hits == {}
 
@@ -73,7 +73,7 @@ class Key:
 
 def test_it_is_exact_among_threads(clock):
     key = Key()
-    window = FixedWindow(1000, 60, clock)
+    window = FixedWindow(1000, clock)
     with ThreadPoolExecutor(8) as pool:
         quotas = list(pool.map(lambda _: window.count(key), range(1500)))
     served = [quota.remaining for quota in quotas if not quota.exceeded]

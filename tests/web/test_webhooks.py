@@ -248,7 +248,7 @@ def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, type
         (webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
         (webhooks.REMOVE_EVENT, []),
         (webhooks.FIRST_MESSAGES, []),
-        (webhooks.RETRIED_MESSAGES, []),
+        (webhooks.TIMED_MESSAGES, []),
         (webhooks.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
     ],
 )

@@ -58,6 +58,19 @@ def test_damage_counts_as_a_failed_attempt(webhook, post, send, damage, database
     assert list(database.rows(attempts)) == [("pending", 1, error)]
 
 
+@pytest.mark.sqlite
+def test_damaged_headers_of_a_webhook_stop_no_other(client, webhook, post, sender, attempts, receiver, database):
+    webhook(events=["post.created"])
+    damaged, _ = database.write(webhooks.add, receiver.url, ["post.created"], headers={"X-Key": "1"})
+    database.write(lambda tx: tx.execute(SQL("UPDATE webhook_options SET headers = '{'")))
+    post()
+    sender.turn()
+    attempts()
+    assert len(receiver.messages) == 1
+    assert client.get(f"/v1/webhooks/{damaged.id}").status_code == 200
+    assert client.delete(f"/v1/webhooks/{damaged.id}").status_code == 204
+
+
 def test_a_damaged_event_stops_no_other(webhook, post, send, receiver, damage):
     webhook(events=["post.created"])
     post(), post()

@@ -36,7 +36,7 @@ def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
     sender.turn()
     attempts()
     assert len(receiver.messages) == 1
-    assert caplog.messages == [f"webhooks wait for the database: no such table: {table}"]
+    assert caplog.messages == [f"background work waits for the database: no such table: {table}"]
 
 
 def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook, post, receiver, clock, caplog):
@@ -48,7 +48,7 @@ def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook,
     for thread in sender.sending.values():
         thread.join()
     assert len(receiver.messages) == 1
-    assert caplog.messages == ["unexpected error in the sender of webhooks"]
+    assert caplog.messages == ["unexpected error in background work"]
 
 
 @pytest.mark.sqlite
@@ -64,7 +64,7 @@ def test_results_that_cannot_be_recorded_keep_no_publication_back(
     clock.now += HOUR
     sender.turn()
     assert database.row(Post.select(Post.status)) == ("published",)
-    assert caplog.messages == ["webhooks wait for the database: no such table: delivery"]
+    assert caplog.messages == ["background work waits for the database: no such table: delivery"]
 
 
 def test_a_long_pruning_is_done_in_parts(database, webhook, post, change, receiver, clock, count):

@@ -249,19 +249,19 @@ def tag_label(tag: str) -> str:
 
 # The terms of a search
 
-Wanted = list[tuple[tuple[str, ...], bool]]  # sequences, each with whether its last word is a prefix
+Sequences = list[tuple[tuple[str, ...], bool]]  # sequences, each with whether its last word is a prefix
 
 
-class Asked(NamedTuple):
-    """The posts that a search asks for; `by_title`, if given, says whether their title alone has all words."""
+class Terms(NamedTuple):
+    """What a search asks for; `by_title`, if given, says whether their title alone has all words."""
 
-    looked_for: Wanted
+    sequences: Sequences
     status: str | None
     tag: str | None
     by_title: bool | None = None
 
 
-def wanted(q: str) -> Wanted:
+def sequences_of(q: str) -> Sequences:
     """Return the different sequences of words that a search looks for in the index."""
     found = dict.fromkeys(sequences(q))
     return [
@@ -275,21 +275,21 @@ def phrase(sequence: tuple[str, ...], mark: str) -> str:
     return " ".join(mark + word for word in sequence)
 
 
-def has(found: str, asked: Asked) -> bool:
+def has(found: str, terms: Terms) -> bool:
     """Return whether the words of a post, as SQLite has them, are those that a search asks for."""
     scope, padded = PUBLISHED if found.startswith(PUBLISHED) else "", f" {found} "
 
     def has_all(*marks: str) -> bool:
         return all(
             any(_padded(sequence, by_start, scope + mark) in padded for mark in marks)
-            for sequence, by_start in asked.looked_for
+            for sequence, by_start in terms.sequences
         )
 
-    if asked.tag and f" {scope}{tag_label(asked.tag)} " not in padded:
+    if terms.tag and f" {scope}{tag_label(terms.tag)} " not in padded:
         return False
-    if asked.by_title:
+    if terms.by_title:
         return has_all(OF_TITLE)
-    return has_all("", OF_TAG) and not (asked.by_title is False and has_all(OF_TITLE))
+    return has_all("", OF_TAG) and not (terms.by_title is False and has_all(OF_TITLE))
 
 
 @lru_cache(maxsize=256)  # asked for each post that is looked through

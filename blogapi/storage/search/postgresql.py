@@ -12,6 +12,7 @@ from typing import Any
 from peewee import SQL, Case, Expression, Node, Select, Tuple, fn
 
 from blogapi.post import STATUSES
+from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.lists import Cursor, bounded
 from blogapi.storage.models import Post, Search
@@ -31,7 +32,11 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(ADD, id=post_id, text=text, labels=index.label_words(new), published=published)
 
 
-# Searches read the words of the latest changes one by one until they are in the index.
+def settle(database: Database) -> None:
+    """Move waiting words to the index. Until they are there, searches read the words of each latest change."""
+    database.row(SETTLE)
+
+
 SETTLE = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
 # A space before and after each word
 ADD = Prepared(
@@ -44,28 +49,28 @@ ADD = Prepared(
 REMOVE = Prepared("DELETE FROM search WHERE post_id = :id")
 
 
-def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
+def newest(reader: Reader, terms: index.Terms, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit."""
-    return reader.rows(newest_query(*_filters(asked)), **values, **words_of(asked))
+    return reader.rows(newest_query(*_filters(terms)), **values, **words_of(terms))
 
 
-def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(reader: Reader, terms: index.Terms, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by `sort`. `values` has now, tag, limit and after."""
-    return reader.rows(latest_query(sort, *_filters(asked)), time=before.key, id=before.id, **values, **words_of(asked))
+    return reader.rows(latest_query(sort, *_filters(terms)), time=before.key, id=before.id, **values, **words_of(terms))
 
 
-def _filters(asked: index.Asked) -> tuple[int, bool | None, str | None, bool]:
-    return len(asked.looked_for), asked.by_title, asked.status, asked.tag is not None
+def _filters(terms: index.Terms) -> tuple[int, bool | None, str | None, bool]:
+    return len(terms.sequences), terms.by_title, terms.status, terms.tag is not None
 
 
-def words_of(asked: index.Asked) -> dict[str, Any]:
+def words_of(terms: index.Terms) -> dict[str, Any]:
     """Return the parameters of a search. Sequences have no characters that are special in a LIKE pattern."""
     sequences = {
         f"{name}{number}": f" {index.phrase(sequence, mark)}{'' if by_start else ' '}"
-        for number, (sequence, by_start) in enumerate(asked.looked_for)
+        for number, (sequence, by_start) in enumerate(terms.sequences)
         for name, mark in MARKS.items()
     }
-    return sequences | {"label": f" {index.tag_label(asked.tag or '')} ", "first": FIRST_READ}
+    return sequences | {"label": f" {index.tag_label(terms.tag or '')} ", "first": FIRST_READ}
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Any
 from peewee import JOIN, SQL, Expression
 
 from blogapi.storage import lists
+from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.lists import COLUMNS, Cursor, future_ids
 from blogapi.storage.models import Post, Recent, Search
@@ -30,6 +31,12 @@ def reindex(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, A
         tx.defer(ADD, id=post_id, words=index.marked_labels(new))
 
 
+def settle(database: Database) -> None:
+    """Move waiting words to the index."""
+    if database.row(WAITING):
+        database.write(lambda tx: tx.defer(SETTLE))
+
+
 WAITING = Prepared(Recent.select(Recent.c.post_id).limit(1))
 SETTLE, SETTLE_POST = Prepared("DELETE FROM recent"), Prepared("DELETE FROM recent WHERE post_id = :id")
 REMEMBER = Prepared(
@@ -46,12 +53,12 @@ _is_recent = Search.c.rowid.in_(Recent.select(Recent.c.post_id))
 _found = Search.select(Search.c.rowid).where(Expression(Search.c.search, "MATCH", Param("words")), ~_is_recent)
 
 
-def newest(reader: Reader, asked: index.Asked, values: dict[str, Any]) -> Iterator[tuple]:
+def newest(reader: Reader, terms: index.Terms, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the newest posts that are found. `values` has now, tag, before and limit.
 
     Costs more than a list if posts have some of the words and not the rest.
     """
-    return reader.rows(newest_query(asked.status), words=expression(asked), **values)
+    return reader.rows(newest_query(terms.status), words=expression(terms), **values)
 
 
 @cache
@@ -67,13 +74,13 @@ def newest_query(status: str | None) -> Prepared:
     return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(Post.id.desc()))
 
 
-def latest(reader: Reader, asked: index.Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(reader: Reader, terms: index.Terms, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
     """Return the rows of the latest posts that are found, by published_at or updated_at.
 
     `values` has now, tag, limit and after. The index does not have this order: the matches are sorted or, if there
     are many, found by a scan of all posts.
     """
-    words, status = expression(asked), asked.status
+    words, status = expression(terms), terms.status
     if len(list(reader.rows(SOME_IDS, words=words, limit=SORTED_POSTS))) == SORTED_POSTS:
         return lists.latest(reader, sort, status, before, values | {"words": words}, _found)
     return reader.rows(latest_query(sort, status), words=words, time=before.key, id=before.id, **values)
@@ -95,11 +102,11 @@ def latest_query(sort: str, status: str | None) -> Prepared:
     return Prepared(Post.select(key, *COLUMNS, time).where(key.in_(found)).order_by(*order))
 
 
-def recent(reader: Reader, asked: index.Asked, sort: str, now: str) -> Iterator[tuple[int, str]]:
+def recent(reader: Reader, terms: index.Terms, sort: str, now: str) -> Iterator[tuple[int, str]]:
     """Yield the ids and times of the posts that are found among those whose words are not in the index yet."""
-    for post_id, words, time, published_at in reader.rows(_recent(sort, asked.status)):
-        is_due = asked.status == "scheduled" and published_at <= now
-        if time and not is_due and index.has(words, asked):
+    for post_id, words, time, published_at in reader.rows(_recent(sort, terms.status)):
+        is_due = terms.status == "scheduled" and published_at <= now
+        if time and not is_due and index.has(words, terms):
             yield post_id, time
 
 
@@ -115,9 +122,9 @@ def _recent(sort: str, status: str | None) -> Prepared:
 SIZE = Prepared("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
 
-def expression(asked: index.Asked) -> str:
+def expression(terms: index.Terms) -> str:
     """Return the search expression for SQLite: our words in quotes, so that none has a special meaning."""
-    looked_for, status, tag, by_title = asked
+    sequences, status, tag, by_title = terms
     scopes = ["", index.PUBLISHED] if status is None else [index.PUBLISHED if status == "published" else ""]
 
     def either(sequence: tuple[str, ...], by_start: bool, *marks: str) -> str:
@@ -125,11 +132,11 @@ def expression(asked: index.Asked) -> str:
         found = (f'"{index.phrase(sequence, scope + mark)}"{star}' for scope in scopes for mark in marks)
         return f"({' OR '.join(found)})"
 
-    terms = [either(*each, *([index.OF_TITLE] if by_title else ["", index.OF_TAG])) for each in looked_for]
+    parts = [either(*each, *([index.OF_TITLE] if by_title else ["", index.OF_TAG])) for each in sequences]
     if status not in (None, "published"):
-        terms.append(f'"{index.STATUS}{status}"')
+        parts.append(f'"{index.STATUS}{status}"')
     if tag:
-        terms.append(either((index.tag_label(tag),), False, ""))
+        parts.append(either((index.tag_label(tag),), False, ""))
     if by_title is False:
-        return f"({' AND '.join(terms)}) NOT ({' AND '.join(either(*each, index.OF_TITLE) for each in looked_for)})"
-    return " AND ".join(terms)
+        return f"({' AND '.join(parts)}) NOT ({' AND '.join(either(*each, index.OF_TITLE) for each in sequences)})"
+    return " AND ".join(parts)

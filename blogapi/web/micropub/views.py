@@ -43,9 +43,8 @@ def public(request: Request, path: str) -> str:
 
 
 def url_of(request: Request, post: Fields) -> str:
-    """Return the address of a post, by BLOGAPI_POST_URL."""
-    template = request.service.config.post_url or public(request, "/v1/posts/{id}")
-    return template.replace("{slug}", post["slug"]).replace("{id}", post["id"])
+    """Return the address of a post: on the site, or else in the API."""
+    return request.service.config.url_on_site(post) or public(request, f"/v1/posts/{post['id']}")
 
 
 def ref_of(request: Request, url: Any) -> PostRef:

@@ -154,11 +154,6 @@ def known_tags() -> list[str]:
     return []
 
 
-def url_on_site(post: Mapping[str, str]) -> str:
-    """Return the address of a post on the site, or nothing if BLOGAPI_POST_URL is not set."""
-    return request.service.config.post_url.replace("{slug}", post["slug"]).replace("{id}", post["id"])
-
-
 def asked() -> dict[str, str]:
     """Return the query of the request, without what is empty and without the trail of `paging`."""
     return {name: value for name, value in request.args.items() if value and name != "newer"}
@@ -246,7 +241,7 @@ def unknown(path: str = "") -> None:
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
     functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
-    functions |= {"own_image": own_image, "url_of": url_on_site, "known_tags": known_tags}
+    functions |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
     return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 

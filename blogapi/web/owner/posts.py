@@ -276,7 +276,7 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
 
 @blueprint.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, the latest deleted first."""
+    """Show the posts in the trash, most recently deleted first."""
     page = revisions.trash(request.database, TRASHED_POSTS, **trash_query.load(asked()))
     return render_template("owner/trash.html", page=page, **paging(page.before))
 

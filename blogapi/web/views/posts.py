@@ -18,7 +18,15 @@ from blogapi.web import schemas
 from blogapi.web.access import READERS, in_scope
 from blogapi.web.operations import Answer, operation
 from blogapi.web.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
-from blogapi.web.responses import POSTS, created, file_response, json_response, list_response, no_content, post_response
+from blogapi.web.responses import (
+    POSTS,
+    created,
+    json_response,
+    list_response,
+    no_content,
+    post_or_file_response,
+    post_response,
+)
 from blogapi.web.schemas import TagSchema, page_size, parameters
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
@@ -51,11 +59,12 @@ def list_posts(request: Request) -> Response:
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists.PostPage:
     """Return a page of a list. A search that may take long runs in a thread, so that other requests are answered."""
-    asked = lists.ListQuery(**query)
-    find = search.page if asked.q else lists.page
-    if asked.q and not search.is_quick(db, asked):
-        return db.read_in_thread(client, find, asked)
-    return find(db, asked)
+    wanted = lists.ListQuery(**query)
+    if not wanted.q:
+        return lists.page(db, wanted)
+    if search.is_quick(db, wanted):
+        return search.page(db, wanted)
+    return db.read_in_thread(client, search.page, wanted)
 
 
 @operation(
@@ -88,7 +97,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     find = posts.find_published if request.published_only else posts.find
     document = find(request.database, post)
     precondition(request)(document)
-    return file_response(request, document)
+    return post_or_file_response(request, document)
 
 
 @operation(
@@ -103,7 +112,7 @@ def change_post(request: Request, post: PostRef) -> Response:
 
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
-    changes = load_body(request, lambda: posts.must_exist(request.database, post))
+    changes = load_body(request, lambda: posts.id_of(request.database, post))
     document = request.database.write(posts.change, post, changes, request.author, precondition(request))
     return post_response(request, document)
 
@@ -125,7 +134,8 @@ def put_post(request: Request, post: str) -> Response:
     if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
     body, check = parse_body(request), precondition(request)
-    same = posts.find_same(request.database, post, body)  # so it is valid: this is the path of most files of a folder
+    # What equals a stored post is valid. Most files of a folder that is sent again do.
+    same = posts.find_same(request.database, post, body)
     if same:
         check(same)
         return post_response(request, same)
@@ -167,7 +177,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
     """
-    post_id = posts.must_exist(request.database, post)
+    post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
     content = kept_json(page.posts, lambda each: {"revision": str(each.version), "replaced_at": each.until})
     return list_response(request, content, page.before, path=f"{POSTS}{post_id}/revisions")
@@ -180,7 +190,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Get a post as it was before a change, as JSON or as a Markdown file."""
-    return file_response(request, revisions.find(request.database, post, revision))
+    return post_or_file_response(request, revisions.find(request.database, post, revision))
 
 
 @operation("POST /v1/posts/<id:post>/revisions/<id:revision>/restore", CHANGED, request_headers=("If-Match",))
@@ -200,7 +210,7 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
     scopes=READERS,
 )
 def list_trash(request: Request) -> Response:
-    """List the posts in the trash, the latest deleted first.
+    """List the posts in the trash, most recently deleted first.
 
     A deleted post is kept for 30 days.
     """
@@ -214,7 +224,7 @@ def list_trash(request: Request) -> Response:
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
-    return file_response(request, revisions.find_in_trash(request.database, post))
+    return post_or_file_response(request, revisions.find_in_trash(request.database, post))
 
 
 @operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
