@@ -32,16 +32,6 @@ def test_posts_are_created_in_the_order_of_their_dates_and_updated_now(run, fold
     assert all(post["updated_at"] > "2026" for post in made.values())
 
 
-def test_an_existing_post_becomes_what_the_file_says(run, folder, storage):
-    run("import", folder(a="---\ndate: 2020-01-01\ntags: [x]\nexcerpt: E\n---\nA"))
-    (before,) = stored(storage).values()
-    top = folder(a="---\ndate: 2020-01-01\ntitle: New\n---\nA")
-    assert run("import", top)[1] == ["made 0, changed 1, unchanged 0, refused 0"]
-    (after,) = stored(storage).values()
-    del before["excerpt"]
-    assert after == before | {"title": "New", "tags": [], "updated_at": after["updated_at"]}
-
-
 def test_webhooks_are_told_of_an_import_only_on_request(run, folder, storage):
     storage.write(webhooks.add, "http://127.0.0.1:1/", ["post.created", "post.updated", "post.published"])
     for options, slug in (((), "silent"), (("--events",), "told")):

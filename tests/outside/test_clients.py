@@ -8,8 +8,6 @@ import subprocess
 import sys
 
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator, validate_url
-from openapi_spec_validator.readers import read_from_filename
 
 from tests.service import BIN, CHECKOUT, Server, eventually, unmeasured
 
@@ -82,12 +80,6 @@ def every_operation_is_done(service):
         for method in item
     ]
     return lambda: all(re.search(request, service.log) for request in requests)
-
-
-def test_openapi_spec_validator_reads_it_from_a_file_and_from_its_address(service, folder):
-    document, _ = read_from_filename(str(folder / "openapi.json"))
-    OpenAPIV31SpecValidator(document).validate()
-    validate_url(f"http://127.0.0.1:{service.port}/openapi.json")
 
 
 def test_spectral_finds_nothing(npm):

@@ -101,14 +101,6 @@ def test_an_unknown_query_of_the_list_is_refused(owner, query):
     assert (page.status, page.all("main a")) == (400, ["Back to the first page"])
 
 
-def test_a_damaged_post_hides_no_other(owner, post, damage):
-    post(title="Gone")
-    post(title="Here")
-    damage("post", "document", "no document")
-    page = view(owner, "/settings/posts")
-    assert (page.status, page.titles) == (200, ["Here"])
-
-
 def test_a_damaged_post_in_the_trash_can_be_deleted(owner, client, post, damage):
     post()
     client.delete("/v1/posts/1")

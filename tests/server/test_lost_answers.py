@@ -159,13 +159,3 @@ def test_several_that_start_at_once_set_the_database_up_once(postgresql_server):
     with ThreadPoolExecutor(6) as pool:
         created = list(pool.map(lambda engine: engine.open(), engines))
     assert sorted(created) == [False] * 5 + [True]
-
-
-def test_a_database_of_another_program_is_left_alone(postgresql_server):
-    with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE theirs")
-    with psycopg.connect(postgresql_server.url("theirs"), autocommit=True) as connection:
-        connection.execute("CREATE TABLE post (a text)")
-        with pytest.raises(Unavailable, match="it belongs to another program"):
-            engine_for(postgresql_server.url("theirs")).open()
-        assert connection.execute("SELECT * FROM post").fetchall() == []

@@ -1,6 +1,5 @@
 """The history of posts: revisions, the trash, what becomes of them in time, and how much is kept."""
 
-import json
 import re
 
 import pytest
@@ -48,32 +47,6 @@ def kept(database):
 # Revisions
 
 
-def test_a_change_keeps_what_the_post_was(database, add, change, load, clock):
-    post_id = add(excerpt="short")
-    before = load(post_id)
-    clock.now += 60
-    change(post_id, by="second", content="two", excerpt=None)
-    (revision,) = revisions.page(database, post_id, 100).posts
-    assert revision[:4] == (post_id, 1, "2026-11-20T12:01:00Z", "second")
-    assert json.loads(revision.post) == {name: value for name, value in before.items() if name != "content"}
-    assert documents.load(revisions.find(database, post_id, 1)) == before
-    assert revisions.find(database, before["slug"], 1) == documents.dump(before).encode()
-
-
-def test_a_change_that_changes_nothing_keeps_nothing(add, change, kept):
-    post_id = add()
-    change(post_id, title="A")
-    assert kept(post_id) == []
-
-
-def test_without_an_author_nothing_is_kept(database, add, change, delete, kept):
-    post_id = add()
-    change(post_id, by="", content="two")
-    assert kept(post_id) == []
-    delete(post_id, by="")  # no history is kept
-    assert revisions.trash(database, 100).posts == []
-
-
 def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, clock):
     post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
     clock.now += 60
@@ -92,32 +65,7 @@ def test_fifty_versions_are_kept_and_the_oldest_goes_first(database, add, change
         revisions.find(database, post_id, 10)
 
 
-@pytest.mark.parametrize("version", [0, 2, 2**63 - 1])
-def test_a_revision_that_is_not_there_is_not_found(database, add, change, version):
-    post_id = add()
-    change(post_id, title="B")
-    for missing in ((post_id, version), (99, 1)):
-        with pytest.raises(NotFound):
-            revisions.find(database, *missing)
-    with pytest.raises(NotFound):
-        database.write(revisions.restore, post_id, version, "first")
-
-
 # The trash
-
-
-def test_a_deleted_post_comes_back_as_it_was(database, add, change, delete, load, kept, clock):
-    post_id = add(published_at="2020-01-01T00:00:00Z")
-    before = change(post_id, status="published")
-    delete(post_id)
-    assert revisions.find_in_trash(database, post_id) == documents.dump(before).encode()
-    clock.now += 60
-    database.write(revisions.restore_deleted, post_id, "first")
-    assert load(post_id) == before | {"updated_at": "2026-11-20T12:01:00Z"}
-    assert revisions.trash(database, 100).posts == []
-    assert kept(post_id) == [(1, "first")]
-    with pytest.raises(NotFound):
-        database.write(revisions.restore_deleted, post_id, "first")
 
 
 def test_a_restored_post_gets_another_slug_if_its_own_is_taken(database, add, delete, load):

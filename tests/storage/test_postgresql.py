@@ -153,11 +153,6 @@ def test_the_words_of_changes_move_to_the_index(postgresql, connection):
     assert len(search.page(postgresql, lists.ListQuery(9, q="fog")).posts) == 2
 
 
-def test_a_tag_with_a_null_character_is_not_found(client):
-    assert client.get("/v1/posts?tag=a%00b").json == []
-    assert client.delete("/v1/tags/a%00b").status_code == 404
-
-
 # Round trips
 
 

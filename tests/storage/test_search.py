@@ -83,13 +83,6 @@ def test_results_by_date_are_in_the_order_of_the_list(client, clock, post, monke
         assert all(len(page) == 2 for page in pages[:-1])
 
 
-@pytest.mark.usefixtures("some")
-def test_the_link_keeps_the_search(client):
-    answer = client.get("/v1/posts", query_string={"q": "LAK* &", "limit": 1})
-    assert answer.headers["Link"] == '</v1/posts?limit=1&q=LAK%2A%20%26&before=2>; rel="next"'
-    assert [len(page) for page in walk(client, "/v1/posts?limit=1&q=LAK%2A%20%26")] == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("q", "wrong"),
     [

@@ -17,7 +17,6 @@ from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Post
 from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
-from tests.web.test_list import walk
 
 
 def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
@@ -32,23 +31,6 @@ def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
     assert (found("beta"), found("red"), found("two"), found("gamma four five")) == ("", "", "", "1")
     client.delete("/v1/posts/1")
     assert (found("gamma"), found("one")) == ("", "2")
-
-
-def test_a_deleted_post_leaves_nothing_in_the_index(client, post, config):
-    post(title="Straße 東京", content="Words", tags=["é"], excerpt="x")
-    client.patch("/v1/posts/1", json={"tags": ["a", "b"]})
-    client.delete("/v1/posts/1")
-    assert sound_posts(config.database) == {}
-
-
-def test_a_renamed_tag_is_found_by_its_new_name(client, found, post, config):
-    for title in ("One", "Two"):
-        post(title=title, tags=["Old name", "Kept"])
-    client.patch("/v1/tags/old%20name", json={"name": "New name"})
-    assert (found("old"), found("new name kept two"), found("one", tag="new name")) == ("", "2", "1")
-    client.delete("/v1/tags/new%20name")
-    assert (found("new"), found("kept")) == ("", "21")
-    sound_posts(config.database)
 
 
 def test_a_post_that_was_refused_is_not_found(client, found, post):
@@ -84,12 +66,6 @@ def test_a_damaged_post_that_was_deleted_takes_no_place_on_a_page(client, found,
     assert client.delete("/v1/posts/3").status_code == 204
     assert found("word", limit="2") == "21"
     assert client.get("/v1/posts?q=word&limit=2").headers.get("Link") is None
-
-
-def test_large_posts_end_a_page(client, post):
-    for number in range(6):
-        post(title=f"word {number}", content="x" * 1_000_000)
-    assert [len(page) for page in walk(client, "/v1/posts?q=word")] == [5, 1]
 
 
 @pytest.mark.sqlite

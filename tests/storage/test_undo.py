@@ -1,8 +1,5 @@
 """Undo: every post becomes again what it was at a time."""
 
-import sqlite3
-import threading
-
 import pytest
 
 from blogapi.clock import rfc3339
@@ -231,14 +228,6 @@ def test_a_slug_stays_taken_by_a_post_that_is_left(blog, database, reason):
     assert [revisions.page(database, post_id, 50) for post_id in (mine, theirs)] == kept
 
 
-def test_a_post_with_more_changes_than_are_kept_is_left_and_named(blog):
-    post_id = blog.add()
-    blog.later()
-    for number in range(51):
-        blog.change(post_id, content=f"{number}")
-    assert blog.undo() == {post_id: ("left", "more was changed since than is kept")}
-
-
 def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     blog.later()
     post_id = blog.add()
@@ -265,18 +254,6 @@ def test_a_post_that_has_come_due_stays_published_when_it_is_changed_back(blog, 
     post = sound_posts(config.database)[str(post_id)]
     assert (post["title"], post["tags"]) == ("A", ["a"])
     assert (post["status"], post["published_at"]) == ("published", "2026-11-20T12:20:00Z")
-
-
-@pytest.mark.slow
-def test_an_undo_waits_for_another_program(blog, config):
-    blog.later()
-    created = blog.add(by="bad")
-    other = sqlite3.connect(config.database, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    ended = threading.Timer(4.5, other.close)
-    ended.start()
-    assert blog.undo() == {created: DELETED}
-    ended.join()
 
 
 # Tags

@@ -104,12 +104,3 @@ def test_an_application_that_is_no_longer_used_is_freed(tmp_path):
     del app
     gc.collect()
     assert reference() is None
-
-
-def test_a_view_that_is_a_coroutine_needs_what_flask_needs_for_it(app, client, caplog):
-    @app.get("/greeting")
-    async def greet():
-        return "Hello"
-
-    assert client.get("/greeting").status_code == 500
-    assert "Install Flask with the 'async' extra" in caplog.text

@@ -29,13 +29,6 @@ def test_a_post_is_changed_by_its_slug(client, post):
     assert client.get("/v1/posts/by-slug/two").json == answer.json
 
 
-def test_a_post_is_deleted_by_its_slug(client, post):
-    post(title="One")
-    assert client.delete("/v1/posts/by-slug/one").status_code == 204
-    assert client.delete("/v1/posts/by-slug/one").status_code == 404
-    assert client.get("/v1/posts").json == []
-
-
 @pytest.mark.parametrize("slug", ["b", "1", "A", "a-", "a--b", "a b", "%C3%A4", "a" * 101, "a%0A", "by-slug"])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_an_unknown_or_impossible_slug_is_404(client, post, slug, method):
@@ -111,17 +104,6 @@ def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [("PUT", "1", "DELETE, GET, HEAD, PATCH"), ("POST", "by-slug/a", "DELETE, GET, HEAD, PATCH, PUT")],
-)
-def test_another_method_is_405(client, put, method, path, allowed):
-    put()
-    answer = client.open(f"/v1/posts/{path}", method=method, json={"title": "A", "content": "B"})
-    assert message(answer, 405)
-    assert answer.headers["Allow"] == allowed
-
-
-@pytest.mark.parametrize(
     ("asked", "after"),
     [
         ({}, ("draft", None)),
@@ -178,13 +160,6 @@ def test_a_field_that_is_left_out_is_not_the_same(full, put, field):
 def test_an_unknown_field_is_refused_even_if_nothing_else_changes(full, unknown):
     full()
     assert message(full(**unknown)).startswith(f'"{next(iter(unknown))}": unknown field')
-
-
-def test_put_of_something_else_is_an_update_and_perhaps_a_publication(full, put, types):
-    put()
-    full()
-    full(title="B")
-    assert types() == ["post.created", "post.updated", "post.published", "post.updated"]
 
 
 def test_another_spelling_or_order_of_tags_is_a_change(full):

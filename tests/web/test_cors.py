@@ -145,13 +145,6 @@ def server(tmp_path_factory):
         yield service
 
 
-def test_a_page_can_do_all_that_it_asks_for(server):
-    status, headers, body = server.request("OPTIONS", "/v1/posts", Authorization="", **PREFLIGHT)
-    assert (status, headers["Access-Control-Allow-Origin"], body) == (204, PAGE, None)
-    status, headers, _ = server.request("POST", "/v1/posts", {"title": "A", "content": "B"}, Origin=PAGE)
-    assert (status, by_cors(headers)) == (201, READABLE)
-
-
 @pytest.mark.parametrize(
     ("fields", "status"),
     [

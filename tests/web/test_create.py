@@ -184,13 +184,6 @@ def test_a_taken_slug_gets_the_next_free_number(post):
     assert [post()["slug"] for _ in range(4)] == ["a-title", "a-title-2", "a-title-4", "a-title-5"]
 
 
-def test_a_slug_given_and_taken_is_refused(client, post):
-    taken = post(slug="mine")
-    answer = client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "mine"})
-    assert message(answer) == "slug: already taken by another post"
-    assert client.get("/v1/posts").json == [taken]
-
-
 def test_the_look_ups_for_a_slug_grow_with_the_logarithm(post, database, statements):
     slugs = ["a-title", *(f"a-title-{number}" for number in range(2, 1001))]
     rows = [{"slug": slug, "status": "draft", "document": "{}"} for slug in slugs]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from blogapi.storage import posts, tags, webhooks
-from blogapi.storage.models import Delivery, Event
+from blogapi.storage import posts, tags
+from blogapi.storage.models import Event
 from tests.conftest import NOON
 from tests.web.conftest import LATER, NOW, WEBHOOK
 
@@ -31,13 +31,6 @@ def test_a_draft_is_created_and_the_payload_lacks_its_content(subscribe, post, r
     created = post(tags=["a"], excerpt="b")
     created.pop("content")
     assert recorded() == [event("post.created", post=created)]
-
-
-def test_a_post_created_as_published_is_two_events(subscribe, post, types, recorded):
-    subscribe()
-    post(status="published")
-    assert types() == ["post.created", "post.published"]
-    assert [payload["data"]["post"]["status"] for _, payload in recorded()] == ["published"] * 2
 
 
 def test_a_change_is_an_update_and_sometimes_a_publication(client, subscribe, post, types, recorded):
@@ -106,15 +99,6 @@ def test_a_rename_that_changes_nothing_is_no_event(client, subscribe, post, reco
     assert recorded() == [event("tag.updated", tag={"name": "a", "posts": 2}, previous_name="a")]
 
 
-def test_webhooks_get_events_of_tags_only_if_they_want_them(client, subscribe, post, count):
-    post(tags=["a"])
-    subscribe(events=["tag.updated"]), subscribe(events=["tag.deleted"]), subscribe(events=["post.updated", "ping"])
-    client.patch("/v1/tags/a", json={"name": "b"})
-    client.delete("/v1/tags/b")
-    listed = [client.get(f"/v1/webhooks/{number}/deliveries").json for number in (1, 2, 3)]
-    assert [[delivery["event"] for delivery in each] for each in listed] == [["tag.updated"], ["tag.deleted"], []]
-
-
 def test_refused_and_repeated_requests_record_nothing(client, subscribe, post, types):
     post(slug="taken", tags=["a", "b"])
     subscribe(), subscribe(events=["tag.deleted"])
@@ -126,20 +110,6 @@ def test_refused_and_repeated_requests_record_nothing(client, subscribe, post, t
     once = {"headers": {"Idempotency-Key": "k"}, "json": {"title": "A", "content": "B"}}
     assert [client.post("/v1/posts", **once).json["id"] for _ in range(2)] == ["2", "2"]
     assert types() == ["post.created"]
-
-
-def test_what_is_rolled_back_after_it_was_recorded_is_no_event(subscribe, database, types, count):
-    subscribe()
-
-    def fail(tx):
-        webhooks.record(tx, {"post": {"id": "1"}}, "post.created")
-        assert tx.row(Event.select(Event.type)) == ("post.created",)
-        raise ValueError("rolled back")
-
-    with pytest.raises(ValueError, match="rolled back"):
-        database.write(fail)
-    assert types() == []
-    assert count(Delivery) == 0
 
 
 def test_an_event_is_recorded_for_the_active_webhooks_that_want_it(client, subscribe, post, count):

@@ -45,12 +45,6 @@ def test_a_revision_is_a_markdown_file_that_puts_it_back(client, changed):
     assert client.get("/v1/posts/1").json == changed | {"updated_at": TIMES[2]}
 
 
-def test_an_etag_answers_304(client, changed):
-    for path in ("/v1/posts/1/revisions", "/v1/posts/1/revisions/1", "/v1/trash"):
-        tag = client.get(path).headers["ETag"]
-        assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
-
-
 def test_restoring_gives_back_the_words_and_keeps_slug_status_and_dates(client, changed, clock):
     client.patch("/v1/posts/1", json={"slug": "other", "status": "published"})
     clock.now = NOON + 300

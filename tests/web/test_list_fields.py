@@ -5,8 +5,6 @@ import pytest
 from blogapi.post import FIELDS
 from blogapi.storage import documents, lists
 from blogapi.storage.models import Post
-from tests.conftest import message
-from tests.web.conftest import LATER
 from tests.web.test_list import walk
 
 ALWAYS = ("id", "title", "status")
@@ -30,28 +28,6 @@ def test_every_choice_of_fields_gives_these_as_they_are_in_their_order(client):
         expected = [{name: post[name] for name in FIELDS if name in {*names, *ALWAYS} & post.keys()} for post in whole]
         answer = client.get(f"/v1/posts?fields={','.join(reversed(names))}")
         assert answer.text == "[" + ",".join(map(documents.dump, expected)) + "]\n"
-
-
-@pytest.mark.usefixtures("dated")
-def test_the_link_keeps_fields_and_sort(client):
-    path = "/v1/posts?sort=published_at&fields=title,id&limit=5"
-    link = "/v1/posts?limit=5&sort=published_at&fields=id%2Ctitle%2Cstatus&before=2021-01-01T00%3A00%3A00Z_9"
-    assert client.get(path).headers["Link"] == f'<{link}>; rel="next"'
-    assert walk(client, path) == [["2", "5", "1", "4", "9"], ["8", "7", "6", "3"]]
-
-
-def test_a_due_post_is_published_in_its_fields(client, post, change, clock):
-    post()
-    change(1, status="scheduled", published_at=LATER)
-    clock.now += 3600
-    found = client.get("/v1/posts?fields=status,published_at,updated_at").json
-    always = {"id": "1", "title": "A title", "status": "published"}
-    assert found == [always | {"published_at": LATER, "updated_at": LATER}]
-
-
-def test_fields_are_for_lists_only(client, post):
-    post()
-    assert message(client.get("/v1/posts/1?fields=id")) == '"fields": unknown parameter; there are none'
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", '{"id":"1"}', "[]"])

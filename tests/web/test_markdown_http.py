@@ -78,11 +78,6 @@ def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, sen
     assert client.get("/v1/posts").json == [MADE]
 
 
-def test_a_byte_order_mark_is_dropped(send):
-    assert send(b"\xef\xbb\xbf" + FILE).json == MADE
-    assert send(b"\xef\xbb\xbf# Title\n").json["content"] == "# Title\n"
-
-
 @pytest.mark.parametrize(
     ("data", "wrong"),
     [
@@ -117,13 +112,6 @@ def test_a_bad_file_is_refused_with_the_line_and_what_would_be_right(send, post,
     assert (message(send(data)), count(Post)) == (wrong, 1)
 
 
-def test_an_idempotency_key_holds_for_a_file(client, send):
-    answers = [send(Idempotency_Key="k") for _ in range(2)]
-    assert [answer.json for answer in answers] == [MADE, MADE]
-    assert message(send(b"# Other", Idempotency_Key="k")).startswith("Idempotency-Key: was used for another body")
-    assert client.get("/v1/posts").json == [MADE]
-
-
 def test_put_takes_a_file_and_a_second_time_changes_nothing(client):
     def put(data=FILE):
         return client.put("/v1/posts/by-slug/hello-world", data=data, content_type="text/markdown")
@@ -134,12 +122,6 @@ def test_put_takes_a_file_and_a_second_time_changes_nothing(client):
     replaced = MADE | {"title": "Hello", "content": "# Hello", "tags": []}
     assert put(b"# Hello").json == {name: replaced[name] for name in replaced.keys() - {"excerpt", "cover_image"}}
     assert message(put(b"---\nslug: other\n---\n# Hello")) == "slug: must match the path, or be left out (line 2)"
-
-
-def test_put_schedules_by_a_file(client):
-    data = b"---\ntitle: A\nstatus: scheduled\ndate: 2030-01-01\n---\nB"
-    answer = client.put("/v1/posts/by-slug/a", data=data, content_type="text/markdown")
-    assert (answer.json["status"], answer.json["published_at"]) == ("scheduled", "2030-01-01T00:00:00Z")
 
 
 # Asked for
@@ -154,15 +136,6 @@ def test_a_post_is_given_as_a_markdown_file(send, get):
     assert answer.headers["Vary"] == "Accept"
     assert answer.headers["ETag"] == f'"{xxh3_128_hexdigest(answer.data)}"'
     assert "X-RateLimit-Limit" in answer.headers
-
-
-def test_it_is_given_by_its_slug_and_to_head_as_well(send, get):
-    send()
-    whole, head = get(), get(method="HEAD")
-    assert get(path="/v1/posts/by-slug/hello-world").data == whole.data
-    for name in ("Content-Type", "Content-Length", "Content-Disposition", "Vary", "ETag"):
-        assert head.headers[name] == whole.headers[name]
-    assert head.data == b""
 
 
 @pytest.mark.parametrize(
@@ -236,11 +209,3 @@ def test_if_match_holds_with_the_etag_of_either(client, send, get, method, accep
 def test_errors_and_lists_are_always_json(client, get):
     assert message(get(), 404) == "no such post"
     assert get(path="/v1/posts").json == []
-
-
-def test_the_file_that_was_got_is_taken_back(client, send, get):
-    tag = send().headers["ETag"]
-    answer = client.put("/v1/posts/by-slug/hello-world", data=get().data, content_type="text/markdown")
-    assert (answer.status_code, answer.headers["ETag"]) == (200, tag)
-    again = client.post("/v1/posts", data=get().data.replace(b"slug: hello-world\n", b""), content_type="text/markdown")
-    assert again.json == MADE | {"id": "2", "slug": "hello-world-2"}

@@ -146,10 +146,6 @@ def test_parameters_are_as_generators_need_them(operations):
         assert all("example" in each for each in operation["parameters"] if each["in"] == "path")
 
 
-def test_programs_that_run_in_a_page_may_read_it(stranger):
-    assert stranger.get("/openapi.json").headers["Access-Control-Allow-Origin"] == "*"
-
-
 def test_it_names_no_program(description):
     assert "curl" not in json.dumps(description)
 

@@ -186,12 +186,6 @@ def test_a_delivery_that_is_not_there_is_404(client, subscribe, post):
             assert message(client.post(f"/v1/webhooks/{path}"), 404) == "no such delivery"
 
 
-def test_a_query_is_refused(client, subscribe):
-    subscribe()
-    assert message(client.get("/v1/webhooks?limit=1")) == '"limit": unknown parameter; there are none'
-    assert message(client.delete("/v1/webhooks/1?x=1")) == '"x": unknown parameter; there are none'
-
-
 # Deliveries
 
 
