@@ -22,7 +22,7 @@ EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<label>[^\[\]\n]*)
 FLAGS = re.MULTILINE | re.IGNORECASE
 CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{EMBED}|{BEFORE}{ADDRESS}", FLAGS)
 IS_RELATIVE = re.compile(f"{RELATIVE}.", re.IGNORECASE)
-HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?([^/?#:]+)", re.IGNORECASE)
+HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
 # Constructs that work on one site only.
 NOT_PORTABLE = {

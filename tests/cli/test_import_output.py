@@ -225,3 +225,8 @@ def test_an_empty_path_is_refused(run, arguments, tmp_path, monkeypatch):
     status, output, error = run(*arguments)
     assert (status, output) == (2, [])
     assert error[-1].endswith("': must not be empty")
+
+
+def test_the_host_of_an_image_can_be_an_ipv6_address(run, folder):
+    _, output, _ = run("import", folder(a="![](https://[2001:db8::1]:8080/a.png)"))
+    assert "On other hosts: 1 image ([2001:db8::1] 1)." in output
