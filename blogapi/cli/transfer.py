@@ -35,6 +35,14 @@ def given_path(value: str) -> Path:
     return Path(value)
 
 
+def given_folder(value: str) -> Path:
+    """Return the path of a folder."""
+    folder = given_path(value)
+    if not folder.is_dir():
+        raise click.BadParameter("must be a folder")
+    return folder
+
+
 def url(value: str) -> str:
     """Return the URL of a site."""
     if value and not re.fullmatch(URL, value):
@@ -64,7 +72,7 @@ def utc(value: str) -> str:
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
-@click.option("--static", metavar="DIR", type=given_path, help="Where images are whose addresses begin at the root.")
+@click.option("--static", metavar="DIR", type=given_folder, help="Where images are whose addresses begin at the root.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", help="Names of values to leave out of params.")
 @click.option("--permalink", metavar="PATTERN", default="", callback=pattern, help="How the old site formed addresses.")

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from blogapi.transfer.content import IS_RELATIVE, with_images
 
 PAUSE_SECONDS = 0.01  # between two transactions
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
 # The addresses in an export: of a service, or, if they need no server, relative ones
 EXPORTED = re.compile(
@@ -27,20 +28,25 @@ EXPORTED = re.compile(
 SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
 
 
+def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Return the real paths of those that are folders, each with a slash at its end."""
+    return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
+
+
 class LocalImages:
-    """The images in the folders of an import, and in those of its files.
+    """The images in the folders of an import, and in those of its Markdown files.
 
     `static` is the folder of a site's root, for addresses that begin there. `url` is that of the service, all of whose
     images, in the `database`, may have `max_bytes`.
     """
 
-    def __init__(self, database: Database, paths: Iterable[Path], static: Path | None, url: str, max_bytes: int):
+    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, url: str, max_bytes: int):
         self.database = database
         self.url = url
         self.max_bytes = max_bytes
         self.static = static
-        folders = [path if path.is_dir() else path.parent for path in (*paths, *filter(None, [static]))]
-        self.roots = tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
+        parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
+        self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.counts = Counter(new=0, known=0, missing=0)
         self.refused: dict[str, str] = {}  # the reasons, by the files
         self._addresses: dict[str, str] = {}  # of the files that were read; empty if one is refused

@@ -17,9 +17,8 @@ from blogapi.post import URL, is_slug
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.html import markdown_of
-from blogapi.transfer.images import LocalImages
+from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, real_folders
 
-EXTENSIONS = (".md", ".markdown", ".mdx")
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
     ".xml": wordpress.read_posts,
@@ -103,7 +102,7 @@ class Sources:
         self.hosts: Counter[str] = Counter()  # of the images that are elsewhere
         self.files: set[str] = set()
         paths = list(paths)
-        self.roots = tuple(os.path.join(os.path.realpath(path if path.is_dir() else path.parent), "") for path in paths)
+        self.roots = real_folders(paths)
         found = [self._spool(item) for path in paths for item in self._find(path)]
         self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
 
@@ -173,7 +172,7 @@ class Sources:
             try:
                 entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
                 below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
-                files = [entry for entry in entries if entry.suffix.lower() in EXTENSIONS and not entry.is_dir()]
+                files = [entry for entry in entries if entry.suffix.lower() in MARKDOWN_SUFFIXES and not entry.is_dir()]
             except OSError as error:
                 yield _failure(folder, error)
                 continue
@@ -192,7 +191,7 @@ class Sources:
             return
         self.files.add(resolved)
         try:
-            readable = (*EXTENSIONS, *EXPORTS)
+            readable = (*MARKDOWN_SUFFIXES, *EXPORTS)
             if path.exists() and not (path.is_file() and path.suffix.lower() in readable):  # A pipe might never end.
                 raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(readable)}")
             if path.suffix.lower() in EXPORTS:

@@ -119,6 +119,24 @@ def test_no_file_outside_of_the_folders_is_read(run, storage, write, tmp_path):
     assert (status, output[1], stored(storage)["a"]["content"]) == (0, "images: new 0, known 0, missing 5", content)
 
 
+def test_neither_a_path_that_is_missing_nor_an_export_opens_the_folder_around_it(run, storage, write):
+    row = {"id": 1, "title": "B", "slug": "b", "feature_image": "__GHOST_URL__/content/images/../../loaf.jpg"}
+    row |= {"html": "<p>B</p>"}
+    top = write({"loaf.jpg": LOAF, "ghost.json": json.dumps({"data": {"posts": [row]}}), "content/images/x.gif": COVER})
+    write({"in/a.md": "![](../loaf.jpg)", "secret.md": "Secret"})
+    (top / "in/linked.md").symlink_to(top / "secret.md")
+    run("import", top / "in", top / "typo.md", top / "ghost.json", "--static", top / "content/images")
+    assert stored(storage).keys() == {"a", "b"}
+    assert names(storage) == []
+
+
+def test_a_static_folder_that_is_missing_is_refused(run, storage, write):
+    top = write({"in/a.md": "![](../loaf.jpg)", "loaf.jpg": LOAF})
+    status, _, error = run("import", top / "in", "--static", top / "typo")
+    assert (status, error[-1]) == (2, "Error: Invalid value for '--static': must be a folder")
+    assert stored(storage) == {}
+
+
 def test_an_image_may_be_in_another_folder_that_is_given(run, storage, write):
     top = write({"posts/a.md": "![A](../assets/loaf.jpg)", "assets/loaf.jpg": LOAF})
     run("import", top / "posts", "--static", top / "assets")
