@@ -96,6 +96,8 @@ def import_posts(
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """
     config = Config.from_environ(os.environ)
+    if redirects and not dry_run:
+        redirects.write("")  # opens it: an error comes before anything is stored
     report, author = Report(dry_run), "import" if config.history_enabled else ""
     with opened() as database, TemporaryFile() as spool:
         found = LocalImages(database, paths, static, config.url, config.images_mb * 1024**2)

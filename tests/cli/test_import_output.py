@@ -219,6 +219,13 @@ def test_a_value_that_an_option_cannot_have_is_refused(run, folder, option, valu
     assert error[-1].startswith(f"Error: Invalid value for '{option}': {message}")
 
 
+def test_redirects_that_cannot_be_written_stop_the_import_before_it_begins(run, storage, folder, tmp_path):
+    status, output, error = run("import", folder(a="A"), "--redirects", tmp_path / "none" / "redirects")
+    assert (status, output) == (1, [])
+    assert "No such file or directory" in error[-1]
+    assert stored(storage) == {}
+
+
 @pytest.mark.parametrize("arguments", [("import", ""), ("import", ".", ""), ("export", "")])
 def test_an_empty_path_is_refused(run, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
