@@ -38,8 +38,9 @@ def visitor(app):
 
 
 def said(answer):
-    """All that an answer says, but for what counts the requests."""
-    headers = [(name, value) for name, value in answer.headers if name != "X-RateLimit-Remaining"]
+    """All that an answer says, but for what counts the requests: PostgreSQL's minutes are those of its own clock."""
+    counts = "X-RateLimit-Remaining", "X-RateLimit-Reset"
+    headers = [(name, value) for name, value in answer.headers if name not in counts]
     return answer.status_code, headers, answer.data
 
 
