@@ -108,14 +108,15 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 def _known(row: tuple) -> KnownWebhook:
     webhook_id, url, events, active, created_at, headers, after_seconds, body = row
-    parsed: list[list[str]] = []
-    for text in (events, headers or "{}"):
-        parsed.append([])
-        with suppress(TypeError, ValueError):  # A damaged webhook is listed, so that it can be deleted.
-            parsed[-1] = [*json.loads(text)]
-    names, header_names = parsed
-    options = header_names, after_seconds or 0, body or EVENT_BODY
-    return KnownWebhook(webhook_id, url, names, bool(active), created_at, *options)
+    options = _names(headers or "{}"), after_seconds or 0, body or EVENT_BODY
+    return KnownWebhook(webhook_id, url, _names(events), bool(active), created_at, *options)
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in JSON; none of a damaged webhook, which is listed, so that it can be deleted."""
+    with suppress(TypeError, ValueError):
+        return [*json.loads(text)]
+    return []
 
 
 def add(

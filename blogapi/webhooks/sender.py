@@ -177,12 +177,8 @@ class Sender:
                 time.sleep(PACE_SECONDS)
             result = endpoint.send(message.id, message.payload, self.clock())
             state, next_attempt_at = outcome(message.attempts, result, self.clock())
-            if result.status == GONE:
-                log.warning("webhook %s failed for good: status %s; it is turned off", webhook_id, GONE)
-            elif state == "failed":
-                what = f"{message.id} after {message.attempts + 1} attempts"
-                reason = result.error or f"status {result.status}"
-                log.warning("webhook %s failed for good: %s, at last %s", webhook_id, what, reason)
+            if state == "failed":
+                log.warning("webhook %s failed for good: %s", webhook_id, why_failed(message, result))
             attempt = Attempt(
                 webhook_id=webhook_id,
                 url=endpoint.url,
@@ -209,6 +205,13 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
         return "failed", None
     seconds = RETRIES[attempts] * random.uniform(1, 1 + JITTER)
     return "pending", rfc3339(math.ceil(now + max(seconds, min(result.retry_after, DAY))))
+
+
+def why_failed(message: Message, result: AttemptResult) -> str:
+    """Say what will not be tried again, and why."""
+    if result.status == GONE:
+        return f"status {GONE}; it is turned off"
+    return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"
 
 
 def report(error: Exception) -> None:
