@@ -308,7 +308,7 @@ class PostInputSchema(StrictSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change of a post (RFC 7396): what is left out stays, null clears excerpt, tags, cover_image and params."""
+    """A change of a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params."""
 
     example = {"status": "archived"}
     status = choice(STATUSES, "Any status may follow any other.")

@@ -26,7 +26,7 @@ class ImageFile(NamedTuple):
     pieces: list[bytes | range]  # new bytes, or the positions of bytes in the file
 
     def parts(self, file: BinaryIO, size: int) -> Iterator[bytes]:
-        """Yield what is kept in parts of `size` bytes; the last one may be shorter."""
+        """Yield the bytes that are kept, in parts of `size` bytes; the last one may be shorter."""
         part = bytearray()
         for piece in self.pieces:
             position = 0
@@ -46,7 +46,7 @@ class ImageFile(NamedTuple):
 
 
 class Reader:
-    """Reads a file by position, and notes what is kept of it."""
+    """Reads a file by position, and notes which parts are kept."""
 
     def __init__(self, file: BinaryIO):
         self.file = file

@@ -164,7 +164,7 @@ class HttpRequest(message.Request):
             raise
 
     def parse_head(self) -> None:
-        """Parse what clients repeat byte for byte once; gunicorn parses what is long, or not complete."""
+        """Parse heads that clients repeat byte for byte only once; gunicorn parses long or incomplete ones."""
         data = self.unreader.read()
         if not data:
             raise StopIteration

@@ -17,7 +17,7 @@ from blogapi.storage.loop import run_in_thread
 BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
 LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
 GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
-PATIENT_SECONDS = 60.0  # how long a step of `write_each` waits for others that write
+PATIENT_SECONDS = 60.0  # how long a step of `write_each` waits for other writers
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
 
 P = ParamSpec("P")
@@ -37,7 +37,7 @@ class Database(Reader):
         self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result once that is on disk.
+        """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result when that is on disk.
 
         Nothing is kept if it raises. One that turns out to be slow is run again in a thread.
         """
@@ -76,7 +76,7 @@ class Database(Reader):
     ) -> Iterator[T]:
         """Write items in transactions that take no more of them after `seconds`, with a pause after each transaction.
 
-        Each result is yielded once it is on disk. Waits PATIENT_SECONDS for others that write, then raises Unavailable.
+        Each result is yielded when it is on disk. Waits PATIENT_SECONDS for other writers, then raises Unavailable.
         """
         done = 0
 
@@ -102,7 +102,7 @@ class Database(Reader):
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation that reads in a thread, a few at a time: others get their share of the processor.
+        """Run an operation that reads in a thread, a few at a time, so that others get their share of the processor.
 
         Only one of each client reads or waits, so that no client waits for all requests of another. Ends after
         BUSY_SECONDS, or with the request, and raises Unavailable.
@@ -124,7 +124,7 @@ class Database(Reader):
                 goes_on.clear()
 
     def in_background(self, function: Callable[[], T]) -> T:
-        """Return the result of a function that needs no database, and takes long; others are answered meanwhile.
+        """Return the result of a slow function that needs no database, while other requests are answered.
 
         One runs at a time: two would share one processor, take twice the memory, and hold requests up twice as long.
         """

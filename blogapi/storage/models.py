@@ -6,7 +6,7 @@ from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
-AUTHORS = ("settings", "import", "undo")  # in the history, of changes that no key made
+AUTHORS = ("settings", "import", "undo")  # in the history, for changes without a key
 MAX_ID = 2**63 - 1
 
 

@@ -18,7 +18,7 @@ from blogapi.storage.publication import is_due
 from blogapi.storage.search import index
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
-PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, as others wait for it
+PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
 
@@ -65,7 +65,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 
 
 def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises NotFound for any other, just as for one that never existed.
+    """Return the document of a published post. Raises NotFound for any other, as for one that never existed.
 
     Nothing of any other post is read: the time it takes would reveal that it exists.
     """

@@ -21,7 +21,7 @@ from blogapi.text import fold
 
 BY = "undo"
 STEP_SECONDS = 0.010  # in one transaction
-PAUSE_SECONDS = 0.025  # in which others write
+PAUSE_SECONDS = 0.025  # for other clients to write
 MAX_CHAIN = 10  # posts that wait for each other's slugs
 WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
 
@@ -66,7 +66,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     """
 
     def pause() -> None:
-        database.engine.shrink()  # or the next write of a server would, and keep others waiting
+        database.engine.shrink()  # or the next write of a server would, while other clients wait
         time.sleep(PAUSE_SECONDS)
 
     waiting = _changed_since(database, since)
@@ -85,7 +85,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
-    """Undo what an author did to a tag, folded, in every post at a given time; return the number of posts.
+    """Undo an author's change of a tag, folded, at a given time, in every post; return the number of posts.
 
     Posts that were changed since are left.
     """
@@ -104,7 +104,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of posts that were changed since a time or are in the trash since, the latest change first."""
+    """Return the ids of posts that were changed since a time or are in the trash since, most recently changed first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(
         Revision.state == "deleted", Revision.until >= since
@@ -216,7 +216,7 @@ def _slug_for(
 
 
 def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth: int = MAX_CHAIN) -> bool:
-    """Return whether the undo takes a slug from the post that has it, perhaps once others have left theirs."""
+    """Return whether the undo frees a slug that another post has, perhaps after other posts have left theirs."""
     holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
     if holder is None or depth == 0:
         return True

@@ -23,7 +23,7 @@ MAX_DEPTH = 400  # elements within each other
 TOO_DEEP = "its HTML is nested too deeply"
 NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 
-# Elements in which WordPress makes no paragraphs of bare lines, and those that it leaves alone altogether.
+# Elements in which WordPress creates no paragraphs from bare lines, and those that it leaves alone altogether.
 BLOCK = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>",

@@ -1,4 +1,4 @@
-"""The report of an import: its counts, and what is left to do."""
+"""The report of an import: its counts, and the work that remains."""
 
 import sys
 from collections import Counter, defaultdict
@@ -36,7 +36,7 @@ SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 
 
 class Report:
-    """The counts of an import, and what is left to do."""
+    """The counts of an import, and the work that remains."""
 
     def __init__(self, dry_run: bool):
         self.dry_run = dry_run
@@ -60,7 +60,7 @@ class Report:
             click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
 
     def print(self, left_out: Mapping[str, int], images: Mapping[str, int], hosts: Mapping[str, int]) -> None:
-        """Print the counts, with those of images, of hosts of other images, and of what is not imported."""
+        """Print the counts, also of images, of hosts of other images, and of parts that are not imported."""
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
         if any(images.values()):

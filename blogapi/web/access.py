@@ -79,7 +79,7 @@ def key_required(check: Callable) -> Callable:
 
 
 def why_refused(authorization: str) -> str:
-    """Return what is wrong with an Authorization header that has no valid key."""
+    """Return why an Authorization header has no valid key."""
     scheme, _, key = authorization.partition(" ")
     if not scheme:
         return "missing; must be 'Bearer' and an API key"

@@ -60,7 +60,7 @@ class Request(flask.Request):
     """A request, with its key, its loaded query and other state that later stages need."""
 
     key: KnownKey | None = None  # its valid API key
-    quota: Quota | None = None  # what is left of that key's limit
+    quota: Quota | None = None  # the rest of that key's limit
     session = ""  # the token of its valid session of the owner's page
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""

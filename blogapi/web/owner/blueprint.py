@@ -108,7 +108,7 @@ def load_form() -> MultiDict[str, str]:
 
 
 def form_token(action: str) -> str:
-    """Return the token of the form for `action` in this session; no other form has it."""
+    """Return the token of the form for `action` in this session, unique to that form."""
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
 
 
@@ -155,7 +155,7 @@ def known_tags() -> list[str]:
 
 
 def asked() -> dict[str, str]:
-    """Return the query of the request, without what is empty and without the trail of `paging`."""
+    """Return the query of the request, without empty values and without the trail of `paging`."""
     return {name: value for name, value in request.args.items() if value and name != "newer"}
 
 

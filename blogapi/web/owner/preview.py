@@ -27,7 +27,7 @@ markdown.use(footnote_plugin).use(tasklists_plugin)
 
 @blueprint.post(PREVIEW)
 def preview_form() -> Response:
-    """Show what is typed in the form of a post."""
+    """Show the text in the form of a post."""
     return show(g.form)
 
 
@@ -50,7 +50,7 @@ def preview_deleted(post_id: int) -> Response:
 
 
 def show(post: Any) -> Response:
-    """Render a post in a thread, so that others are answered meanwhile."""
+    """Render a post in a thread, while other requests are answered."""
     content = post.get("content", "")
     html = request.database.in_background(partial(markdown.render, content[:MAX_CHARACTERS]))
     values = {"title": post.get("title", ""), "cover": post.get("cover_image", ""), "content": Markup(html)}

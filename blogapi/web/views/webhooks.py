@@ -96,7 +96,7 @@ class WebhookInputSchema(StrictSchema):
 
 
 class WebhookChangeSchema(WebhookInputSchema):
-    """A change of a webhook (RFC 7396): what is left out stays."""
+    """A change of a webhook (RFC 7396): fields that are left out stay."""
 
     example = {"active": False}
     active = Flag(**about("Whether anything is sent. A receiver that answers 410 turns its webhook off."))
