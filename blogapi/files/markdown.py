@@ -242,9 +242,10 @@ def _address(value: Any) -> str:
 
 
 def _params(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) and value != "":
+    value = typed(value)
+    if not isinstance(value, dict) and value not in (None, ""):
         raise ValueError("must be names with values")
-    return typed(value or {})
+    return value or {}
 
 
 def _status(if_true: str, if_false: str, value: Any) -> str:
