@@ -13,24 +13,26 @@ MANY = 2**31  # bytes: more than any chunk can have
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
+PALETTE = 3  # a type of colour
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # bits, by the type of colour
 
 
 def read_png(reader: Reader) -> Size:
     """Keep the chunks that show the picture."""
     reader.keep(0, 8)
-    header, has_pixels, position, kind = b"", False, 8, b""
+    header, has_pixels, has_palette, position, kind = b"", False, False, 8, b""
     while kind != b"IEND":
         length, kind = unpack_from(">I4s", reader.read(position, 8))
         end = position + 12 + length
         reader.require(end)
         if (kind == b"IHDR") is bool(header):
             raise InvalidImage("it does not begin with its one header")
-        if length > PNG_KEPT.get(kind, MANY):
-            raise InvalidImage("it has a part that is too long")
+        if length > PNG_KEPT.get(kind, MANY) or (kind == b"IHDR" and length != PNG_KEPT[kind]):
+            raise InvalidImage("it has a part of a wrong length")
         header = header or reader.read(position + 8, 10)
         check_sum(reader, position + 4, end - 4)
         has_pixels |= kind == b"IDAT" and length > 0
+        has_palette |= kind == b"PLTE" and length > 0
         if kind in PNG_KEPT:
             reader.keep(position, end)
         elif kind[:1].isupper():
@@ -41,6 +43,8 @@ def read_png(reader: Reader) -> Size:
     width, height, depth, color = unpack_from(">IIBB", header)
     if depth not in DEPTHS.get(color, ()):
         raise InvalidImage("it has an unknown type of colour")
+    if color == PALETTE and not has_palette:
+        raise InvalidImage("it has no palette")
     return width, height
 
 
@@ -160,8 +164,10 @@ def keep_frame(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Si
     head = reader.read(start + 8, 16)
     at = len(reader.pieces)
     reader.add(b"")
-    for _, size in keep_chunks(reader, start + 24, end, in_frame=True):
-        yield b"ANMF", size
+    sizes = [size for kind, size in keep_chunks(reader, start + 24, end, in_frame=True) if kind in PICTURES]
+    if len(sizes) != 1:
+        raise InvalidImage("it has a frame without a picture, or with several")
+    yield b"ANMF", sizes[0]
     length = 16 + sum(map(len, reader.pieces[at:]))
     reader.pieces[at] = b"ANMF" + pack("<I", length) + head
 
