@@ -8,7 +8,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
 );
 
-INSERT INTO blogapi VALUES (2, '');
+INSERT INTO blogapi VALUES (3, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (
@@ -192,6 +192,19 @@ CREATE TABLE image_part (
 );
 
 ALTER TABLE image_part ALTER content SET STORAGE EXTERNAL;  -- not compressed, so that a piece is read without the rest
+
+CREATE TABLE upload (
+    name text COLLATE "C" NOT NULL PRIMARY KEY
+);
+
+INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image);
+
+CREATE TABLE image_total (
+    id bigint NOT NULL PRIMARY KEY CHECK (id = 1),
+    bytes bigint NOT NULL
+);
+
+INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
 -- The words of all posts as storage/search/index.py makes them, with a space before and after each.
 CREATE TABLE search (

@@ -4,7 +4,7 @@
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -188,6 +188,21 @@ CREATE TABLE image_part (
     content BLOB NOT NULL,  -- 256 KiB; the last part may be shorter
     PRIMARY KEY (upload, number)
 ) STRICT;
+
+-- The uploads that have not ended, and deleted images whose parts are left: pruning reads no others.
+CREATE TABLE upload (
+    name TEXT NOT NULL PRIMARY KEY
+) STRICT;
+
+INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image);
+
+-- The bytes of all images, in one row, or in none.
+CREATE TABLE image_total (
+    id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
 -- The words of posts, as storage/search/index.py forms them, without texts and their lengths.
 CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');

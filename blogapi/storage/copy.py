@@ -17,11 +17,15 @@ from blogapi.storage.search import index
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 2  # as in both schemas
+VERSION = 3  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
 ADDED = {
-    2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session")
+    2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
+    3: ("upload", "image_total"),
 }
+DERIVED = re.compile(
+    "^INSERT INTO (upload|image_total) ", re.MULTILINE
+)  # the statements of a schema that fill tables from others
 # The tables that a version dropped: only sessions, which end, were in this one.
 DROPPED = {2: ("session",)}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
@@ -57,10 +61,22 @@ def check_version(version: int, is_released: bool) -> None:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
 
 
+def check_tables(found: set[str], version: int) -> None:
+    """Raise Unavailable if a table is missing that a database of this version has."""
+    added = {name for number, names in ADDED.items() if number > version for name in names}
+    if missing := {model._meta.table_name for model in BaseModel.__subclasses__()} - found - added:
+        raise Unavailable(f"it says that its version is {version}, but it has no table {min(missing)}")
+
+
+def derived(schema: str) -> Iterator[str]:
+    """Yield the statements that fill tables from others."""
+    return filter(DERIVED.search, schema.split("\n\n"))
+
+
 def upgrade(schema: str, version: int) -> Iterator[str]:
     """Yield the statements of a schema that bring a database of an older version to this one."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
-    statement = re.compile(rf"^(CREATE (TABLE|INDEX)|ALTER TABLE) ({added}) ", re.MULTILINE)
+    statement = re.compile(rf"^(CREATE (TABLE|INDEX)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE)
     for number, names in DROPPED.items():
         yield from (f"DROP TABLE IF EXISTS {name}" for name in names if number > version)
     yield from filter(statement.search, schema.split("\n\n")) if added else ()
@@ -79,6 +95,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     if application_id == APPLICATION_ID and version:
         query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
+        check_tables({name for (name,) in connection.execute(SqliteContents.TABLES)}, version)
         if version == VERSION and index.is_made(connection):
             return False
         if not create:
@@ -144,6 +161,8 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
             set_up(connection, create=True)
             connection.execute("BEGIN")
             yield connection
+            for statement in derived((SCHEMAS / "schema.sql").read_text()):
+                connection.execute(statement)
             index.make(connection)
             connection.execute("COMMIT")
     except OSError as error:
@@ -211,6 +230,7 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
         connection.execute(schema)
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version, is_released=not found or ("post_tag", "name") in found)
+    check_tables({table for table, _ in connection.execute(query)}, version)
     if version < VERSION:
         if not create:
             raise Unavailable(OLDER)
@@ -222,6 +242,13 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
             raise Unavailable(OTHER_PYTHON)
         index_postgresql(connection)
     return not found
+
+
+def derive_postgresql(connection: Any) -> None:
+    """Fill the tables that others determine, in the open transaction."""
+    for statement in derived((SCHEMAS / "schema.postgresql.sql").read_text()):
+        connection.execute(statement)
+    index_postgresql(connection)
 
 
 def index_postgresql(connection: Any) -> None:

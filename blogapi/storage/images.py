@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -21,6 +22,7 @@ from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
 PART_BYTES = 256 * 1024  # written in a transaction
 PIECE_BYTES = 64 * 1024  # read at a time
 DELETED_PARTS = 16  # in a transaction
+POLL_SECONDS = 0.001  # between two transactions; after sleep(0), gevent would not poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # after which the parts of an upload that has not ended are deleted
 PAGE = 1000  # images read at a time
 NAMED = 3  # of the posts that show an image
@@ -127,7 +129,15 @@ def every(reader: Reader) -> Iterator[StoredImage]:
 
 def total_bytes(reader: Reader) -> int:
     """Return the number of bytes of all images."""
-    return int(reader.row(Image.select(fn.coalesce(fn.sum(Image.bytes), 0)))[0])
+    found = reader.row(TOTAL)
+    return found[0] if found else 0
+
+
+TOTAL = Prepared("SELECT bytes FROM image_total")
+ADD_TO_TOTAL = Prepared(
+    "INSERT INTO image_total VALUES (1, :bytes) "
+    "ON CONFLICT (id) DO UPDATE SET bytes = image_total.bytes + excluded.bytes"
+)
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
@@ -171,6 +181,7 @@ def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes])
     try:
         for number, part in enumerate(parts):
             write(add_part, image.upload, number, part)
+            time.sleep(POLL_SECONDS)
         stored = write(add, image)
         return stored
     finally:
@@ -185,9 +196,13 @@ def new_upload(reader: Reader) -> str:
 
 def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
     """Write a part of an upload."""
+    if number == 0:
+        tx.execute(BEGIN_UPLOAD, name=upload)
     tx.execute(ADD_PART, upload=upload, number=number, content=content)
 
 
+BEGIN_UPLOAD = Prepared("INSERT INTO upload (name) VALUES (:name)")
+END_UPLOAD = Prepared("DELETE FROM upload WHERE name = :name")
 ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
 
 
@@ -200,6 +215,8 @@ def add(tx: Transaction, image: StoredImage) -> StoredImage:
         raise Unavailable("the upload took longer than a day, or the clock is wrong")
     image = image._replace(created_at=tx.now)
     tx.execute(Image.insert(image._asdict()))
+    tx.execute(END_UPLOAD, name=image.upload)
+    tx.execute(ADD_TO_TOTAL, bytes=image.bytes)
     return image
 
 
@@ -264,14 +281,18 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):
         raise still_shown([Use(*row)])
     tx.execute(Image.delete().where(Image.id == image_id))
+    tx.execute(BEGIN_UPLOAD, name=image.upload)
+    tx.execute(ADD_TO_TOTAL, bytes=-image.bytes)
     return image.upload
 
 
 def delete_parts(tx: Transaction, upload: str) -> int:
     """Delete some parts of an upload; return how many: none if an image has it, whose commit seemed to fail."""
-    if tx.row(Image.select(Image.id).where(Image.upload == upload)):
+    if not tx.row(UPLOAD, name=upload):
         return 0
     numbers = [number for (number,) in tx.rows(PART_NUMBERS, upload=upload)]
+    if len(numbers) < DELETED_PARTS:
+        tx.execute(END_UPLOAD, name=upload)
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
 
 
@@ -279,7 +300,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
     """Delete the parts of an upload, some at a time. What cannot be deleted now is deleted with old uploads."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
-            pass
+            time.sleep(POLL_SECONDS)
 
 
 PART_NUMBERS = Prepared(
@@ -289,9 +310,9 @@ PART_NUMBERS = Prepared(
 
 def prune(tx: Transaction) -> int:
     """Delete some parts that belong to no image, of an upload that is a day old; return how many."""
-    is_old = ImagePart.upload < earlier(tx.now, UPLOAD_TIME)
-    found = tx.row(ImagePart.select(ImagePart.upload).where(is_old, ImagePart.upload.not_in(_uploads)).limit(1))
+    found = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, found[0]) if found else 0
 
 
-_uploads = Image.select(Image.upload)
+UPLOAD = Prepared("SELECT name FROM upload WHERE name = :name")
+OLD_UPLOAD = Prepared("SELECT name FROM upload WHERE name < :time ORDER BY name LIMIT 1")

@@ -22,7 +22,7 @@ from blogapi.storage.connections import (
     PostgresConnection,
     reason,
 )
-from blogapi.storage.copy import copy, index_postgresql, set_up_postgresql
+from blogapi.storage.copy import copy, derive_postgresql, set_up_postgresql
 from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
@@ -170,7 +170,7 @@ class Postgresql(Engine):
             if not was_empty:
                 raise Unavailable("it is not empty")
             yield connection
-            index_postgresql(connection)
+            derive_postgresql(connection)
             connection.execute("ANALYZE")
 
     @contextmanager

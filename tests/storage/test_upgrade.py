@@ -88,7 +88,9 @@ def test_a_database_of_postgresql_is_upgraded(url):
     indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
     with psycopg.connect(url, autocommit=True) as connection:
         before = [connection.execute(query).fetchall() for query in (columns, indexes)]
-        connection.execute("DROP TABLE image, image_part, retagging, webhook_options, owner_session")
+        connection.execute(
+            "DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session"
+        )
         connection.execute("UPDATE blogapi SET version = 1")
         with pytest.raises(Unavailable, match=OLDER):
             engine_for(url).open(create=False)
@@ -97,3 +99,23 @@ def test_a_database_of_postgresql_is_upgraded(url):
         engine.close()
         assert [len(connection.execute(query).fetchall()) for query in (columns, indexes)] == [*map(len, before)]
         assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)
+
+
+def test_an_upgrade_counts_the_images_and_the_uploads_that_did_not_end(tmp_path):
+    paths = [tmp_path / "old.db", tmp_path / "copy.db"]
+    paths[0].write_bytes(gzip.decompress((SAMPLES / "blog-2.db.gz").read_bytes()))
+    copy(engine_for(paths[0]), engine_for(paths[1]))
+    engine_for(paths[0]).open()
+    for path in paths:
+        ((upload, size),) = query(path, "SELECT upload, bytes FROM image")
+        (unfinished,) = query(path, f"SELECT DISTINCT upload FROM image_part WHERE upload <> '{upload}'")
+        assert query(path, "SELECT bytes FROM image_total") == [(size,)]
+        assert query(path, "SELECT name FROM upload") == [unfinished]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_file_whose_version_is_not_that_of_its_tables_is_refused(old, version):
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(Unavailable, match=f"its version is {version}, but it has no table image"):
+        engine_for(old).open()
