@@ -22,7 +22,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
 from blogapi.storage.engine import Statement
-from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable, Unreachable
 from blogapi.storage.loop import Loop, run_in_thread
 
 PREPARED = 500  # statements, after which a connection is replaced
@@ -162,7 +162,11 @@ class PostgresConnection(psycopg.Connection):
                 return NoRow(reason(error))
             case psycopg.errors.LockNotAvailable():
                 return Busy()
-        return Unavailable(reason(error), RETRY_SECONDS if self.closed or error.sqlstate in PASSING_STATES else None)
+            case psycopg.errors.DiskFull():
+                return DiskFull(reason(error))
+        if self.closed:
+            return Unreachable(reason(error))
+        return Unavailable(reason(error), RETRY_SECONDS if error.sqlstate in PASSING_STATES else None)
 
     # For copies
 
@@ -204,7 +208,7 @@ class Connections:
         try:
             connection = run_in_thread(self._loop, self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:
-            raise Unavailable(reason(error), RETRY_SECONDS) from error
+            raise Unreachable(reason(error)) from error
         connection.wait_for_socket = self._loop.wait_for_socket
         return connection
 

@@ -52,6 +52,8 @@ class Unavailable(Exception):
     failed, and its result is unknown.
     """
 
+    reason = ""  # for the client, if it is known
+
     def __init__(self, cause: object, retry_after: int | None = None, maybe_changed: bool = False):
         super().__init__(str(cause))
         self.retry_after = retry_after
@@ -63,6 +65,24 @@ class Busy(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("database is locked", RETRY_SECONDS)
+
+
+class DiskFull(Unavailable):
+    """The disk has no room for a change."""
+
+    reason = "the disk is full"
+
+    def __init__(self, cause: object = reason):
+        super().__init__(cause, RETRY_SECONDS)
+
+
+class Unreachable(Unavailable):
+    """The server of the database cannot be reached."""
+
+    reason = "the database cannot be reached"
+
+    def __init__(self, cause: object):
+        super().__init__(cause, RETRY_SECONDS)
 
 
 class Damaged(Unavailable):

@@ -14,7 +14,7 @@ from peewee import SQL, SqliteDatabase
 
 from blogapi.storage.copy import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
 from blogapi.storage.engine import Compiler, Engine, Query, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, NotUnique, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 
@@ -196,7 +196,9 @@ class Sqlite(Engine):
         """Return the exception to raise for an error of SQLite, which becomes its cause."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
-        failure = Unavailable(str(error) or "out of memory", RETRY_SECONDS if _code(error) in PASSING_CODES else None)
+        code, cause = _code(error), str(error) or "out of memory"
+        is_full = code == sqlite3.SQLITE_FULL
+        failure = DiskFull(cause) if is_full else Unavailable(cause, RETRY_SECONDS if code in PASSING_CODES else None)
         if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise its transaction does that
             failure.__cause__ = error
             self.recover(failure)
@@ -219,7 +221,7 @@ class Sqlite(Engine):
     def check(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
         self._check_files()
         if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
-            raise Unavailable("the disk is full")
+            raise DiskFull
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
         if self.write_failed:  # Another write, which changes nothing, shows whether the next ones would fail.
             write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
@@ -323,6 +325,8 @@ class SqliteTransaction(Transaction):
         except ERRORS as error:
             self.engine.write_failed = True
             # If the disk wrote all of it but failed to sync, SQLite may find it when it opens the file.
+            if _code(error) == sqlite3.SQLITE_FULL:
+                raise DiskFull(error) from error
             unknown = _code(error) == sqlite3.SQLITE_IOERR and error.sqlite_errorcode != sqlite3.SQLITE_IOERR_WRITE
             raise Unavailable(error, maybe_changed=unknown) from error
         self.engine.write_failed = False

@@ -114,10 +114,9 @@ def unavailable(error: errors.Unavailable) -> Response:
     current_request().info.cause = str(error)
     if error.maybe_changed:
         message = "the commit failed and may have been carried out: check before you try again"
-    elif error.retry_after:
-        message = "the database is busy; nothing was changed"
     else:
-        message = "the database is not available; nothing was changed"
+        reason = error.reason or f"the database is {'busy' if error.retry_after else 'not available'}"
+        message = f"{reason}; nothing was changed"
     return error_response(exceptions.ServiceUnavailable(message, retry_after=error.retry_after))
 
 
