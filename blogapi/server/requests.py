@@ -221,8 +221,10 @@ class HttpRequest(message.Request):
             if not self.body_begun:
                 self._begin_body()
             data = self.reader.read(size)  # gunicorn's own `body` would copy it three times.
-            if self.info.max_body_bytes:  # The application keeps no more than this piece.
+            if self.info.max_body_bytes:
                 self.connection.release()
+                if self.info.kept_bytes > KEPT_BYTES:
+                    reserve(self.connection, self.info.kept_bytes)
             return data
         except TimeoutError:
             raise RequestTimeout("body: did not arrive in time") from None

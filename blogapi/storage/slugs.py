@@ -4,6 +4,7 @@ import re
 
 from slugify import slugify
 
+from blogapi.post import MAX_TITLE
 from blogapi.storage.engine import Prepared, Reader, Transaction
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import Post
@@ -45,7 +46,8 @@ NEXT_ID_AND_IS_TAKEN = Prepared(
 
 
 def slug_of(title: str) -> str:
-    """Return a slug for a title."""
+    """Return a slug for a title, or for any other text: what is longer than a title is cut before it is read."""
+    title = title[:MAX_TITLE]
     if title.isascii() and len(title) <= SLUG_OPTIONS["max_length"] and not DIGITS_AND_COMMA.search(title):
         slug = "-".join(title.translate(ASCII_SLUG).split())  # as slugify, in a twentieth of the time
     else:

@@ -3,7 +3,7 @@
 import re
 from html import escape, unescape
 
-from bs4 import BeautifulSoup, Comment, Tag
+from bs4 import BeautifulSoup, Comment, NavigableString, Tag
 from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
@@ -19,8 +19,15 @@ MARKUP_OR_BRACKET = re.compile(rf"[\[\]]|{MARKUP.pattern}")
 LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
 BLANKS = re.compile("[ \t]{2,}")
+MAX_HTML = 4_000_000  # characters
+MAX_ELEMENTS = 100_000  # converted, they take five seconds; as many columns of cells that span several
 MAX_DEPTH = 400  # elements within each other
+MAX_MEAN_DEPTH = 40  # of the text: each element converts all that is in it once more
+MAX_GROWTH = 4  # times as long as the HTML, and the mark-up of a small table
 TOO_DEEP = "its HTML is nested too deeply"
+ELEMENT = re.compile("<[A-Za-z]")
+START = re.compile("[0-9]{1,9}")  # of a numbered list, as CommonMark has it
+LINE = re.compile("^(?=.)", re.MULTILINE)
 NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 
 # Elements in which WordPress creates no paragraphs from bare lines, and those that it leaves alone altogether.
@@ -74,22 +81,35 @@ class Converter(MarkdownConverter):
         title = f' title="{escape(element["title"])}"' if element.get("title") else ""
         return f"<{element.name}{title}>{text}</{element.name}>"
 
+    def convert_li(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """Convert an item, numbered by `_prepare`: markdownify counts all items before it."""
+        mark = f"{element['value']}. " if element.parent.name == "ol" else "- "
+        text = LINE.sub(" " * len(mark), text.strip())
+        return f"{mark}{text[len(mark) :]}\n" if text else "\n"
+
     convert_abbr = convert_sub = convert_sup = convert_mark
     convert_aside = convert_figure = MarkdownConverter.convert_div
 
 
-def markdown_of(html: str) -> str:
-    """Convert HTML to Markdown. Raise MarkdownError if it cannot be."""
+def markdown_of(html: str, max_elements: int = MAX_ELEMENTS) -> str:
+    """Convert HTML to Markdown in linear time. Raise MarkdownError if it is too large, too deep or malformed."""
+    if len(html) > MAX_HTML:
+        raise MarkdownError(f"its HTML must have at most {MAX_HTML:,} characters")
+    if len(ELEMENT.findall(html)) > max_elements:
+        raise MarkdownError(f"its HTML must have at most {max_elements:,} elements")
     try:
         # Within an element Beautiful Soup takes nothing for the name of a file.
         soup = BeautifulSoup(f"<div>{html}</div>", "html.parser")
-        _check_depth(soup)
+        _check_depth(soup, len(html))
+        _check_columns(soup, max_elements)
         _prepare(soup)
         text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
     except RecursionError:
         raise MarkdownError(TOO_DEEP) from None
     except (ParserRejectedMarkup, ValueError):  # ValueError: for example of <ol start="²">
         raise MarkdownError("its HTML is malformed") from None
+    if len(text) > MAX_GROWTH * len(html) + 100:
+        raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
     return f"{text}\n" if text else ""
 
 
@@ -98,13 +118,23 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
-def _check_depth(soup: BeautifulSoup) -> None:
+def _check_depth(soup: BeautifulSoup, size: int) -> None:
     """Raise MarkdownError for HTML that would take quadratic time."""
     depths = {id(soup): 0}
+    left = MAX_MEAN_DEPTH * size
     for element in soup.descendants:
-        depths[id(element)] = depths[id(element.parent)] + 1
-        if depths[id(element)] > MAX_DEPTH:
+        depths[id(element)] = depth = depths[id(element.parent)] + 1
+        if isinstance(element, NavigableString):
+            left -= depth * len(element)
+        if depth > MAX_DEPTH or left < 0:
             raise MarkdownError(TOO_DEEP)
+
+
+def _check_columns(soup: BeautifulSoup, max_columns: int) -> None:
+    """Raise MarkdownError for tables that are wider than their cells, by too many columns in all."""
+    spans = [element["colspan"] for element in soup.find_all(["td", "th"], colspan=True)]
+    if sum(min(1000, int(span[:4])) for span in spans if span.isdecimal()) > max_columns:
+        raise MarkdownError(f"its tables must have at most {max_columns:,} columns")
 
 
 def _prepare(soup: BeautifulSoup) -> None:
@@ -117,6 +147,10 @@ def _prepare(soup: BeautifulSoup) -> None:
             block.append(" ")
         block.name, block.attrs = "span", {}  # A link in Markdown is within one paragraph; unwrap() is quadratic.
         inline.add(id(block))
+    for numbered in soup.find_all("ol"):
+        first = int(start) if START.fullmatch(start := numbered.get("start", "")) else 1
+        for number, item in enumerate(numbered.find_all("li", recursive=False), first):
+            item["value"] = number
     soup.smooth()
     for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
         if not text.find_parent("pre"):

@@ -54,6 +54,7 @@ class RequestInfo:
     endpoint: str | None = None  # of its view
     cause = ""  # of an error
     max_body_bytes = 0  # if the body is read in pieces; 0 if it is read at once
+    kept_bytes = 0  # of these pieces, in memory
 
 
 class Request(flask.Request):

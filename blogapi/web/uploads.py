@@ -14,8 +14,7 @@ from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, Multip
 
 from blogapi.images import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.storage import images
-from blogapi.storage.database import Database
-from blogapi.storage.errors import Unavailable
+from blogapi.storage.errors import DiskFull, Unavailable
 from blogapi.storage.images import PART_BYTES, StoredImage
 from blogapi.web.request import Request, Unsupported, body_length
 
@@ -24,6 +23,7 @@ FORM_BYTES = 64 * 1024  # of a form besides its file
 MAX_PARTS = 8  # of a form
 FORM = "multipart/form-data"
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
+MAX_NAME = 60  # characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
 
@@ -40,9 +40,10 @@ def store(
     folder = request.database.engine.folder
     with request.service.uploads.place(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
         try:
-            sent_name, others = receive(request, file)
+            sent_name, others = receive(request, file, has_fields=check is not None)
         except OSError as error:
-            raise Unavailable(f"cannot write an upload: {error.strerror}") from error
+            cause = f"cannot write an upload: {error.strerror}"
+            raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
         if check:
             check(others)
         return keep(request, file, sent_name or name)
@@ -51,7 +52,7 @@ def store(
 def keep(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, bool]:
     """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
     database, limit = request.database, request.service.config.images_mb
-    image, kept = identified(database, file, name)
+    image, kept = identified(request, file, name)
     if known := images.find_any(database, image.id):
         return known, False
     if images.total_bytes(database) + image.bytes > limit * 1024**2:
@@ -62,17 +63,17 @@ def keep(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, bool
     return stored, stored.upload == image.upload
 
 
-def identified(database: Database, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
+def identified(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     """Return the image that a file has, and what is kept of the file. Raises an HTTPException."""
     try:
-        return database.in_background(partial(images.identify, file, name))
+        return request.database.in_background(request.digest, partial(images.identify, file, name))
     except InvalidImage as error:
         raise BadRequest(f"file: {error}") from None
     except UnsupportedImage as error:
         raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
 
 
-def receive(request: Request, target: BinaryIO) -> tuple[str, dict[str, str]]:
+def receive(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, dict[str, str]]:
     """Write the file in the body to `target`; return its name, "" if it has none, and the other fields.
 
     Raises an HTTPException.
@@ -81,14 +82,14 @@ def receive(request: Request, target: BinaryIO) -> tuple[str, dict[str, str]]:
     if mimetype != FORM and not mimetype.startswith("image/") and mimetype:
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
     if mimetype == FORM:
-        return receive_form(request, target)
+        return receive_form(request, target, has_fields)
     for piece in pieces(request, MAX_BYTES):
         save(piece, target)
     return "", {}
 
 
-def receive_form(request: Request, target: BinaryIO) -> tuple[str, dict[str, str]]:
-    """Write the part `file` of a form to `target`; return its name, and the other fields."""
+def receive_form(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, dict[str, str]]:
+    """Write the part `file` of a form to `target`; return its name, and the other fields, if it may have some."""
     decoder = MultipartDecoder(
         request.mimetype_params.get("boundary", "").encode(), max_form_memory_size=2 * READ_BYTES, max_parts=MAX_PARTS
     )
@@ -99,6 +100,10 @@ def receive_form(request: Request, target: BinaryIO) -> tuple[str, dict[str, str
             part = event.name
             if part == "file" and name is not None:
                 raise BadRequest("file: must be given once")
+            if part != "file" and (isinstance(event, File) or not has_fields):
+                raise BadRequest(
+                    f"{part[:MAX_NAME]}: unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
+                )
             name = getattr(event, "filename", "") if part == "file" else name
         elif isinstance(event, Data) and part == "file":
             save(event.data, target)

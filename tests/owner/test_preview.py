@@ -25,7 +25,10 @@ def preview(owner, **fields):
         ("![a](https://b.example/c.png)", '<img src="https://b.example/c.png" alt="a" />'),
         ("|a|\n|-|\n|b|", "<td>b</td>"),
         ("a[^1]\n\n[^1]: b", '<section class="footnotes">'),
-        ("- [x] a", 'type="checkbox"'),
+        ("- [x] a", '<input class="task-list-item-checkbox" checked="checked" disabled="disabled" type="checkbox"> a'),
+        ("- [ ] **a**", 'disabled="disabled" type="checkbox"> <strong>a</strong>'),
+        ("- [ ]a", "<li>[ ]a</li>"),
+        (f"{'|a' * 200}|\n{'|-' * 200}|\n" + "b\n" * 99 + "\nc", "too large for the preview.)</p>\n<p>c</p>"),
     ],
 )
 def test_markdown_is_shown_and_html_is_text(owner, content, html):

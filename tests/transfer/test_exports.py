@@ -208,7 +208,6 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
         ({"html": "<![<!["}, "its HTML is malformed"),
         ({"slug": "", "html": "<b>" * 5000}, "its HTML is nested too deeply"),
         ({"html": f"&#{'1' * 5000};"}, "its HTML is malformed"),
-        ({"html": '<ol start="²"><li>a</li></ol>'}, "its HTML is malformed"),
         ({"mobiledoc": "[]"}, "its fields are not those of a post"),
         ({"mobiledoc": "{"}, "its fields are not those of a post"),
         ({"created_at": {"a": 1}}, "its fields are not those of a post"),
@@ -237,6 +236,9 @@ def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, ghost
         "<pre></pre" * 12_000,
         "<![" * 40_000,
         "a" + " " * 40_000 + "b",
+        "<ol>" + "<li>a</li>" * 10_000,
+        "<table><tr>" + "<td colspan=1000>a" * 40_000,
+        "<blockquote>" * 399 + "a<br>" * 20_000,
     ],
 )
 def test_hostile_html_is_read_quickly(text):
@@ -322,7 +324,6 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("C:\\new \\*", "C:\\new \\\\\\*\n"),
         ("[my_code a=\"*b*\"]*c*[/my_code]", "[my_code a=\"*b*\"]\\*c\\*[/my_code]\n"),
         ('<a href="/a b(c)">d</a><img src="/e f.png" alt="g">', "[d](/a%20b%28c%29)![g](/e%20f.png)\n"),
-        ("<ul><li>a<ul><li>b</li></ul></li></ul><ol start=3><li>c</li></ol>", "- a\n  - b\n\n3. c\n"),
         ("<pre>a\n\n  b_*</pre>", "```\na\n\n  b_*\n```\n"),
         ('<pre class="language-js">```</pre>', "````js\n```\n````\n"),
         ('<pre><code class="x lang-c++">a</code></pre>', "```c++\na\n```\n"),

@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 
 from blogapi.files.front_matter import MarkdownError, rfc3339_of
 from blogapi.files.markdown import heading
-from blogapi.post import MAX_TITLE, URL
+from blogapi.post import MAX_CONTENT, MAX_TITLE, MAX_URL, URL
 from blogapi.storage.errors import Rejected
 from blogapi.storage.slugs import slug_of
 from blogapi.text import CONTROL_OR_BREAK, fold, is_visible
@@ -32,7 +32,8 @@ KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 CUT_TITLE = 80  # characters of a title that is the first line of the content
 MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters in which a title is looked for
-MAX_HTML = 100_000  # characters: parsed, they take up to 50 MB
+MAX_HTML, MAX_ELEMENTS = 100_000, 2_500  # characters, and elements in them: these take 0.2 s
+MAX_VALUES = 100  # of a property
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
@@ -87,7 +88,7 @@ def _converted(name: str, value: Any) -> str:
 
 
 def as_markdown(value: Any) -> Any:
-    """Return a content in Markdown, if it is HTML: this may take a second. Raises ValidationError."""
+    """Return a content in Markdown, if it is HTML: this may take 0.2 s. Raises ValidationError."""
     if not isinstance(value, dict) or "html" not in value:
         return value
     html = text(value["html"], "content.html")
@@ -96,7 +97,7 @@ def as_markdown(value: Any) -> Any:
     if len(html) > MAX_HTML:
         raise ValidationError(f"must have at most {MAX_HTML:,} characters; send Markdown instead", "content.html")
     try:
-        return markdown_of(html)
+        return markdown_of(html, MAX_ELEMENTS)
     except MarkdownError as error:
         raise ValidationError(error.reason, "content.html") from None
 
@@ -110,10 +111,13 @@ def single(properties: Properties, name: str) -> Any:
 
 
 def text(value: Any, name: str) -> str:
-    """Return a value as text, which may be the `value` of an object."""
+    """Return a value as text, which may be the `value` of an object. Raises ValidationError."""
     value = value.get("value") if isinstance(value, dict) else value
     if not isinstance(value, str):
         raise ValidationError("must be text", name)
+    longest = MAX_CONTENT if name.startswith("content") else MAX_URL
+    if len(value) > longest:
+        raise ValidationError(f"must have at most {longest:,} characters", name)
     return value
 
 
@@ -123,6 +127,7 @@ def post_of(message: Message, images: list[str], now: str) -> dict[str, Any]:
     Raises ValidationError.
     """
     properties = message.properties
+    check_size(properties)
     fields = {name: value for name, value in fields_of(properties).items() if value}
     shown = photos(properties, images)
     if not fields.get("content") and not shown:
@@ -145,7 +150,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
     for value in properties.get("photo", []):
         alt = value.get("alt") if isinstance(value, dict) else ""
         if url := text(value, "photo"):
-            found.append((url, alt if isinstance(alt, str) else ""))
+            found.append((url, text(alt, "photo.alt") if isinstance(alt, str) else ""))
     found += [(url, "") for url in images]
     alts = [text(value, "mp-photo-alt") for value in properties.get("mp-photo-alt", [])]
     markdown = []
@@ -220,7 +225,16 @@ def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[
         raise ValidationError("must be objects of properties; `delete` can be a list of names", "replace, add, delete")
     if not all(isinstance(values, list) for part in parts for values in part.values()):
         raise ValidationError("must have a list of values for each property", "replace, add, delete")
+    for properties in (replaced, added, deleted):
+        check_size(properties)
     return replaced, added, deleted
+
+
+def check_size(properties: Mapping[str, list[Any] | None]) -> None:
+    """Raise ValidationError if a property has too many values."""
+    for name, values in properties.items():
+        if values and len(values) > MAX_VALUES:
+            raise ValidationError(f"must have at most {MAX_VALUES} values", name)
 
 
 def as_property(post: Mapping[str, Any], name: str) -> Any:

@@ -106,7 +106,7 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
     tokens = [value for name, _, value in pairs if unquoted(name[:MAX_TOKEN_BYTES]) == b"access_token"]
     authorize_writer(request, [text_of(unquoted(token[:MAX_TOKEN_BYTES])) for token in tokens])
     return request.database.in_background(
-        lambda: [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
+        request.digest, lambda: [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
     )
 
 
@@ -190,3 +190,4 @@ class Form:
             limit = MAX_FORM_BYTES if self.request.key else MAX_STRANGER_BYTES
             raise RequestEntityTooLarge(f"body: must have at most {limit:,} bytes besides its files")
         self.fields[-1][1].extend(data)
+        self.request.info.kept_bytes += len(data)

@@ -162,7 +162,8 @@ def convert_content(request: Request, properties: Any) -> None:
     """Convert the content in HTML, if properties have one, in a thread and outside of a transaction."""
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
-        properties["content"] = request.database.in_background(partial(list, map(entry.as_markdown, values)))
+        value = entry.single(properties, "content")
+        properties["content"] = [request.database.in_background(request.digest, partial(entry.as_markdown, value))]
 
 
 def created(request: Request, post: Fields, **more: Any) -> Response:
