@@ -4,12 +4,12 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
+from typing import IO, Any
 
 from blogapi.files.front_matter import MarkdownError
 from blogapi.files.markdown import MAX_FILE_BYTES, parse, render
@@ -25,9 +25,62 @@ IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
 ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAGES}/({IMAGE_FILE})\b".encode())
 
 
+class Folder:
+    """An open folder: its path may lead elsewhere later. Links in it are not followed. Raises OSError."""
+
+    def __init__(self, path: Path, opened: ExitStack, parent: "Folder | None" = None):
+        self.path = path
+        self.opened = opened
+        self.folders: dict[str, Folder] = {}
+        flags = os.O_DIRECTORY | os.O_NOFOLLOW if parent else os.O_DIRECTORY
+        try:
+            self.file = os.open(path.name if parent else path, flags, dir_fd=parent and parent.file)
+        except NotADirectoryError as error:
+            raise OSError(error.errno, f"{path} must be a folder, and not a link") from error
+        opened.callback(os.close, self.file)
+
+    def below(self, name: str, create: bool = False) -> "Folder":
+        """Return a folder in this one, opened once."""
+        if name not in self.folders:
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=self.file)
+            self.folders[name] = Folder(self.path / name, self.opened, self)
+        return self.folders[name]
+
+    def state(self, name: str) -> os.stat_result:
+        """Return the state of a file, or of a link."""
+        return os.stat(name, dir_fd=self.file, follow_symlinks=False)
+
+    def open(self, name: str, mode: str) -> IO[bytes]:
+        """Open a file that is no link."""
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe would wait for its other end.
+        return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
+
+    def replace(self, name: str, pieces: Iterable[bytes], when: str) -> str:
+        """Replace a file atomically, with a time."""
+        part, seconds = f".{name}.part", datetime.fromisoformat(when).timestamp()
+        self.remove(part)  # of an export that was killed
+        try:
+            with self.open(part, "xb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.utime(file.fileno(), (seconds, seconds))
+            os.replace(part, name, src_dir_fd=self.file, dst_dir_fd=self.file)
+        finally:
+            self.remove(part)
+        return "written"
+
+    def remove(self, name: str) -> str:
+        """Remove a file or link, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.file)
+        return "deleted"
+
+
 def export(
     posts: Iterable[Mapping[str, Any]],
-    folder: Path,
+    path: Path,
     database: Reader | None = None,
     *,
     delete: bool = False,
@@ -41,32 +94,42 @@ def export(
     files of posts that are gone: regular files SLUG.md whose front matter has that slug and all that an export writes;
     and images that no post shows any more. If it is `flat`, names in `params` are at the top level.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"cannot create the folder {folder}: {error.strerror}") from error
     results: dict[Path, str] = {}
-    for post in posts:
-        data = render(post, flat=flat)
-        for name in {name.decode() for name in ADDRESS.findall(data)} if database else ():
-            results |= _write_image(folder / IMAGES / name, database, results)
-        if standalone:
-            data = ADDRESS.sub(partial(_relative, folder, results), data)
-        path = folder / f"{post['slug']}.md"
-        results[path] = _attempt("write", _write, path, data, post.get("published_at") or post["created_at"])
-    if delete:
-        for remove, parent in ((_remove, folder), (_remove_image, folder / IMAGES)):
-            left = [path for path in sorted(parent.iterdir()) if path not in results] if parent.is_dir() else []
-            results |= {path: _attempt("remove", remove, path) for path in left}
+    with ExitStack() as opened:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            folder = Folder(path, opened)
+        except OSError as error:
+            raise OSError(f"cannot create the folder {path}: {error.strerror}") from error
+        for post in posts:
+            data = render(post, flat=flat)
+            for name in {name.decode() for name in ADDRESS.findall(data)} if database else ():
+                results |= _write_image(folder, name, database, results)
+            if standalone:
+                data = ADDRESS.sub(partial(_relative, path, results), data)
+            name = f"{post['slug']}.md"
+            results[path / name] = _attempt("write", path / name, _write, folder, name, data, post)
+        if delete:
+            results |= _remove_all(folder, _remove, results)
+            with suppress(OSError):  # none, or a link
+                results |= _remove_all(folder.below(IMAGES), _remove_image, results)
     return results
 
 
-def _write_image(path: Path, database: Reader, results: Mapping[Path, str]) -> dict[Path, str]:
+def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: Any) -> str:
+    try:
+        return function(*arguments)
+    except OSError as error:
+        return f"cannot {verb} {path}: {error.strerror}"
+
+
+def _write_image(folder: Folder, name: str, database: Reader, results: Mapping[Path, str]) -> dict[Path, str]:
     """Write an image, if there is one and it was not written before; return the result."""
+    path = folder.path / IMAGES / name
     image = images.find_any(database, path.stem) if path not in results else None
-    if not image or not image.path.endswith(path.name):
+    if not image or not image.path.endswith(name):
         return {}
-    return {path: _attempt("write", _write_pieces, path, image, database)}
+    return {path: _attempt("write", path, _write_pieces, folder, name, image, database)}
 
 
 def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes]) -> bytes:
@@ -74,63 +137,47 @@ def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes])
     return f"{IMAGES}/{name}".encode() if folder / IMAGES / name in results else match[0]
 
 
-def _attempt(verb: str, function: Callable[..., str], path: Path, *arguments: Any) -> str:
-    try:
-        return function(path, *arguments)
-    except OSError as error:
-        return f"cannot {verb} {path}: {error.strerror}"
-
-
-def _write(path: Path, data: bytes, when: str) -> str:
+def _write(folder: Folder, name: str, data: bytes, post: Mapping[str, Any]) -> str:
     """Replace a file, unless it is a regular one with the same bytes."""
     with suppress(OSError):
-        state = path.lstat()
-        if S_ISREG(state.st_mode) and state.st_size == len(data) and path.read_bytes() == data:
-            return "unchanged"
-    return _replace(path, [data], when)
+        state = folder.state(name)
+        if S_ISREG(state.st_mode) and state.st_size == len(data):
+            with folder.open(name, "rb") as file:
+                if file.read(len(data) + 1) == data:
+                    return "unchanged"
+    return folder.replace(name, [data], post.get("published_at") or post["created_at"])
 
 
-def _write_pieces(path: Path, image: StoredImage, database: Reader) -> str:
+def _write_pieces(folder: Folder, name: str, image: StoredImage, database: Reader) -> str:
     """Replace the file of an image, unless it is a regular one with the same bytes: the id is their hash."""
-    path.parent.mkdir(exist_ok=True)
+    below = folder.below(IMAGES, create=True)
     with suppress(OSError):
-        if S_ISREG(path.lstat().st_mode):
-            with path.open("rb") as file:
+        if S_ISREG(below.state(name).st_mode):
+            with below.open(name, "rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id):
                     return "unchanged"
-    return _replace(path, images.read(database, image, 0, image.bytes), image.created_at)
+    return below.replace(name, images.read(database, image, 0, image.bytes), image.created_at)
 
 
-def _replace(path: Path, pieces: Iterable[bytes], when: str) -> str:
-    """Replace a file atomically, with a time. A link is not followed."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)  # of an export that was killed
-    seconds = datetime.fromisoformat(when).timestamp()
-    try:
-        with part.open("xb") as file:
-            file.writelines(pieces)
-        os.utime(part, (seconds, seconds))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return "written"
+def _remove_all(folder: Folder, remove: Callable[[Folder, str], str], results: Mapping[Path, str]) -> dict[Path, str]:
+    """Remove the files that are left over from earlier exports; return what came of each."""
+    left = [name for name in sorted(os.listdir(folder.file)) if folder.path / name not in results]
+    return {folder.path / name: _attempt("remove", folder.path / name, remove, folder, name) for name in left}
 
 
-def _remove(path: Path) -> str:
+def _remove(folder: Folder, name: str) -> str:
     """Remove an exported file; keep any other."""
-    slug, state = path.name.removesuffix(".md"), path.lstat()
-    if path.suffix == ".md" and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
-        with suppress(MarkdownError):
-            file = parse(path.read_bytes())
+    slug, state = name.removesuffix(".md"), folder.state(name)
+    if name.endswith(".md") and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
+        with suppress(MarkdownError), folder.open(name, "rb") as opened:
+            file = parse(opened.read(MAX_FILE_BYTES))
             if file.is_exported and file.fields.get("slug") == slug:
-                path.unlink()
-                return "deleted"
+                return folder.remove(name)
     return "kept"
 
 
-def _remove_image(path: Path) -> str:
+def _remove_image(folder: Folder, name: str) -> str:
     """Remove an image; keep any other file."""
-    if re.fullmatch(IMAGE_FILE, path.name) and S_ISREG(path.lstat().st_mode):
-        path.unlink()
-        return "deleted"
+    if re.fullmatch(IMAGE_FILE, name) and S_ISREG(folder.state(name).st_mode):
+        return folder.remove(name)
     return "kept"

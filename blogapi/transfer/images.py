@@ -1,13 +1,16 @@
 """The images of an import: the files to which the addresses in its posts lead, and how they are stored."""
 
+import errno
 import os
 import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from stat import S_ISREG
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from blogapi.images import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
@@ -31,6 +34,16 @@ SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
 def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
     """Return the real paths of those that are folders, each with a slash at its end."""
     return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
+
+
+@contextmanager
+def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
+    """Open a regular file that is in one of some folders, even if a link replaces it meanwhile. Raises OSError."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
+        real, state = os.path.realpath(path), os.fstat(file.fileno())
+        if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
+            raise OSError(errno.EPERM, "it is not a file in the folders that were given")
+        yield file
 
 
 class LocalImages:
@@ -104,7 +117,7 @@ class LocalImages:
         if file not in self._addresses:
             self._addresses[file] = ""
             try:
-                with open(file, "rb") as opened:
+                with open_below(file, self.roots) as opened:
                     if os.path.getsize(file) > MAX_BYTES:
                         raise InvalidImage(f"must have at most {MAX_BYTES // 1024**2} MiB")
                     self._addresses[file] = self.url + images.identify(opened, file)[0].path
@@ -122,7 +135,7 @@ class LocalImages:
         """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
         if file in self._stored:
             return
-        with open(file, "rb") as opened:
+        with open_below(file, self.roots) as opened:
             image, kept = images.identify(opened, file)
             is_known = self.is_stored(image.id)
             total = images.total_bytes(self.database) + sum(self._foreseen.values())

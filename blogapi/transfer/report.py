@@ -1,5 +1,6 @@
 """The report of an import: its counts, and the work that remains."""
 
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from blogapi.transfer.importer import Checked
 from blogapi.transfer.sources import Item
 
 EXAMPLES = 3
+UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 # What an import notes, in the order in which it is printed: how its line begins, and what there is to do or to know.
 NOTES = {
@@ -100,8 +102,10 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def redirects_of(item: Item) -> Iterator[str]:
-    """Yield a line for each old address of a post that is not its slug."""
-    for path in dict.fromkeys(quote(unquote(path)).strip("/") for path in item.old_paths):
+    """Yield a line for each old address of a post that is not its slug; names that are not UTF-8 keep their bytes."""
+    bytes_kept = "surrogateescape"
+    paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
+    for path in dict.fromkeys(quote(path, errors=bytes_kept).strip("/") for path in paths):
         if path not in ("", item.fields["slug"]):
             yield f"/{path} /{item.fields['slug']}\n"
 

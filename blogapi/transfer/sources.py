@@ -17,7 +17,7 @@ from blogapi.post import URL, is_slug
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.html import markdown_of
-from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, real_folders
+from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
 
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
@@ -165,7 +165,7 @@ class Sources:
     def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all below a folder, those of each folder in the order of their names."""
         if not path.is_dir():
-            yield from self._read(path, path.absolute().parent)
+            yield from self._read(path, path.absolute().parent, ("/",))
             return
         folders = [path]
         for folder in folders:
@@ -183,10 +183,10 @@ class Sources:
                 elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
                     self.left_out["symbolic link that leads elsewhere"] += 1
                 else:
-                    yield from self._read(file, path)
+                    yield from self._read(file, path, self.roots)
 
-    def _read(self, path: Path, top: Path) -> Iterator[Item | Failure]:
-        """Read a file, once however many paths lead to it."""
+    def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
+        """Read a file in one of the folders `roots`, once however many paths lead to it."""
         if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
@@ -200,7 +200,9 @@ class Sources:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
             else:
                 is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-                yield self._item_of_file(parse(path.read_bytes(), divides_tags=is_jekyll), path, top, is_jekyll)
+                with open_below(path, roots) as file:
+                    data = file.read(MAX_FILE_BYTES)
+                yield self._item_of_file(parse(data, divides_tags=is_jekyll), path, top, is_jekyll)
         except (OSError, MarkdownError) as error:
             yield _failure(path, error)
 

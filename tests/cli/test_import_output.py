@@ -178,6 +178,16 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     assert redirects.read_text() == "/a_ /a\n/b_ /b\n/c_ /c\n/d_ /d\n"
 
 
+def test_redirects_of_names_that_are_not_utf_8_are_percent_encoded(run, tmp_path):
+    top = os.fsencode(tmp_path / "blog") + b"/K\xe4se/_posts"
+    os.makedirs(top)
+    for name in (b"2020-01-01-a.md", b"2020-01-02-b.md"):
+        with open(top + b"/" + name, "wb") as file:
+            file.write(b"---\ntitle: A\n---\nB")
+    assert run("import", "--redirects", tmp_path / "redirects", tmp_path / "blog")[0] == 0
+    assert (tmp_path / "redirects").read_text() == ("/K%E4se/2020/01/01/a.html /a\n/K%E4se/2020/01/02/b.html /b\n")
+
+
 def test_slugs_that_several_files_would_have_are_in_the_redirects(run, folder, tmp_path):
     top = folder(**{"de/about": "A", "en/about": "B", "other": "C"})
     redirects = tmp_path / "redirects"

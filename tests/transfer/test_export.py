@@ -7,6 +7,7 @@ import pytest
 from blogapi.files.markdown import render
 from blogapi.transfer.folder import export
 from tests.blogs import run_without_rights
+from tests.images.pictures import png
 
 POSTS = [
     {"id": "1", "title": "A", "slug": "a", "status": "draft", "content": "One", "created_at": "2020-01-02T03:04:05Z"},
@@ -68,6 +69,20 @@ def test_a_link_is_replaced_and_not_followed(folder, tmp_path):
     assert (tmp_path / "precious").read_bytes() == b"kept"
     assert [path.is_symlink() for path in sorted(folder.iterdir())] == [False, False]
     assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
+
+
+def test_nothing_is_written_or_deleted_through_a_link_to_another_folder(folder, tmp_path, app, client):
+    url = client.post("/v1/images?name=a.png", data=png(), content_type="image/png").json["url"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    precious = elsewhere / f"{'0' * 32}.png"
+    precious.write_bytes(b"kept")
+    folder.mkdir(parents=True)
+    (folder / "images").symlink_to(elsewhere)
+    posts = [POSTS[0] | {"content": f"![]({url})"}]
+    written, _, deleted, failed = exported(posts, folder, app.extensions["blogapi"].database, delete=True)
+    assert (written, deleted, [*elsewhere.iterdir()]) == (1, 0, [precious])
+    assert failed.endswith(f": {folder}/images must be a folder, and not a link")
 
 
 def test_a_pipe_in_the_place_of_a_file_is_replaced(folder):
