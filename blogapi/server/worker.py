@@ -34,6 +34,7 @@ TURN_SECONDS = 0.002  # for requests, before the loop polls the sockets again
 ANSWER_SECONDS = 10.0  # for a database on another machine
 BACKGROUND_THREADS = 8  # more than search at a time
 NICE = 10  # of these threads: with two processors, searches would take most of a list's
+SWITCH_SECONDS = 0.0005  # until a busy thread must let the loop run: a request asks for that some ten times
 THREADS = 256  # while some wait for a slow name server, others must be free
 
 Waiting = OrderedDict[str, deque[greenlet]]
@@ -93,6 +94,7 @@ class Worker(GeventWorker):
         self.sender, self.handler = self.wsgi.extensions["sender"], self.wsgi.extensions["handler"]
         gc.freeze()  # Loaded modules stay: the collector can ignore them.
         gc.enable()
+        sys.setswitchinterval(SWITCH_SECONDS)
         servers = []
         for sock in self.sockets:
             if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Its connections inherit it.
