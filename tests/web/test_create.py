@@ -7,7 +7,7 @@ import pytest
 
 from blogapi.post import SCHEDULING
 from blogapi.storage.models import Post
-from tests.conftest import message
+from tests.conftest import message, without_id
 from tests.web.conftest import FIELDS_ARE, NOW
 
 TITLE = "title: must be one line without control characters or unpaired surrogates"
@@ -285,3 +285,15 @@ def test_a_body_of_4_mib_is_read_and_one_byte_more_is_413(client):
     for content_type in ("application/json", "text/markdown"):
         answer = client.post("/v1/posts", data=body.ljust(4 * 2**20 + 1), content_type=content_type)
         assert message(answer, 413) == "body: must be at most 4,194,304 bytes"
+
+
+@pytest.mark.sqlite
+def test_a_full_disk_is_503_and_says_so(client, database):
+    pragma = database.engine.connection.execute
+    ((pages,),) = pragma("PRAGMA page_count")
+    pragma(f"PRAGMA max_page_count = {pages}")
+    answer = client.post("/v1/posts", json={"title": "A", "content": "B" * 60_000})
+    assert without_id(message(answer, 503)) == "the disk is full; nothing was changed"
+    assert answer.headers["Retry-After"] == "1"
+    pragma("PRAGMA max_page_count = 1000000")
+    assert client.post("/v1/posts", json={"title": "A", "content": "B" * 60_000}).status_code == 201

@@ -10,7 +10,7 @@ from werkzeug import exceptions
 from werkzeug.datastructures import Range
 
 from blogapi.images import EXTENSIONS
-from blogapi.post import StrictSchema, Text, Time, about, length, matching
+from blogapi.post import TEXT, StrictSchema, Text, Time, about, length, matching
 from blogapi.storage import images
 from blogapi.storage.documents import dump, etag
 from blogapi.storage.errors import NotFound
@@ -49,7 +49,9 @@ class ImageSchema(StrictSchema):
     }
     id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
     url = fields.String(required=True, **about("Its public address, for the content of a post; it never changes."))
-    name = fields.String(required=True, **about("The name of the file."))
+    name = fields.String(
+        required=True, **about("The name of the file, without its folder, control characters and double quotes.")
+    )
     type = fields.String(required=True, **about("Its media type.", examples=list(EXTENSIONS)))
     bytes = fields.Integer(required=True, **about("How many bytes it has, without its metadata."))
     width = fields.Integer(required=True, **about("In pixels, as displayed."))
@@ -88,7 +90,9 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     "POST /v1/images",
     Answer(200, "The image, which was there already.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
-    query=parameters(name=Text(length(1, 255), **about("The name of the file, if the body is the image itself."))),
+    query=parameters(
+        name=Text(length(1, 255), **about("The name of the file, if the body is the image itself.", pattern=TEXT))
+    ),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
 )
