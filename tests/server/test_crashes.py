@@ -85,13 +85,13 @@ def test_a_lock_that_is_gone_in_time_costs_only_time(service):
     assert seconds > 0.4
 
 
-def fill(service):
-    """Create posts until one is refused; return the ids acknowledged."""
+def fill(service, reason):
+    """Create posts until one is refused for this reason; return the ids acknowledged."""
     acknowledged = set()
     while True:
         status, _, body = service.request("POST", "/v1/posts", POST)
         if status != 201:
-            assert (status, without_id(body["message"])) == (503, "the database is not available; nothing was changed")
+            assert (status, without_id(body["message"])) == (503, f"{reason}; nothing was changed")
             return acknowledged
         acknowledged.add(body["id"])
 
@@ -104,7 +104,7 @@ def limit_files(service, size):
 
 def test_a_disk_that_takes_no_more_costs_only_the_writes(service):
     limit_files(service, 300_000)
-    acknowledged = fill(service)
+    acknowledged = fill(service, "the database is not available")
     assert ids(service) == acknowledged
     limit_files(service, resource.RLIM_INFINITY)
     assert write(service)[0] == 201
@@ -115,7 +115,7 @@ def test_a_full_disk_costs_only_the_writes(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
     with Server(small_disk / "blog.db") as service:
-        acknowledged = fill(service)
+        acknowledged = fill(service, "the disk is full")
         assert ids(service) == acknowledged
         assert write(service)[0] == 503
         ballast.unlink()
