@@ -23,9 +23,8 @@ ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
 }
-DERIVED = re.compile(
-    "^INSERT INTO (upload|image_total) ", re.MULTILINE
-)  # the statements of a schema that fill tables from others
+# The statements of a schema that fill tables from others
+DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
 # The tables that a version dropped: only sessions, which end, were in this one.
 DROPPED = {2: ("session",)}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
