@@ -288,6 +288,7 @@ def test_a_body_of_4_mib_is_read_and_one_byte_more_is_413(client):
 
 
 @pytest.mark.sqlite
+@pytest.mark.in_process  # Another server has a connection for each thread.
 def test_a_full_disk_is_503_and_says_so(client, database):
     pragma = database.engine.connection.execute
     ((pages,),) = pragma("PRAGMA page_count")
