@@ -49,6 +49,12 @@ def test_a_long_content_is_cut(owner):
     assert len(answer.text) < 210_000
 
 
+def test_a_content_of_many_brackets_is_cut(owner):
+    answer = preview(owner, content="![" * 20_000)
+    assert ("The rest is not shown" in answer.text, "![" * 19_999 in answer.text) == (False, True)
+    assert "The rest is not shown" in preview(owner, content="![" * 20_001).text
+
+
 def test_posts_versions_and_the_trash_have_previews(owner, client, post):
     post(content="*one*")
     client.patch("/v1/posts/1", json={"content": "*two*"})
