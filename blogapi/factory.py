@@ -1,17 +1,14 @@
-"""The WSGI application, a leaner Flask, and its factory."""
+"""The WSGI application and its factory."""
 
 import os
 import time
-from collections.abc import Callable
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
-from flask import Flask, Response, appcontext_tearing_down, request_finished, request_started, request_tearing_down
-from flask.ctx import RequestContext
-from flask.globals import request_ctx
-from flask.sessions import NullSession
-from werkzeug.exceptions import HTTPException
-from werkzeug.routing import MapAdapter, Rule
+from flask import Flask
+from flask.sessions import NullSession, SessionInterface
+from werkzeug.routing import Map, MapAdapter, Rule
 
 from blogapi.config import Config
 from blogapi.storage.loop import BLOCKING, Loop
@@ -19,81 +16,57 @@ from blogapi.web.access import guard
 from blogapi.web.errors import HANDLERS
 from blogapi.web.micropub import blueprint as micropub
 from blogapi.web.owner import blueprint as owner
-from blogapi.web.request import Request, current_request
+from blogapi.web.request import Request
 from blogapi.web.service import EXTENSION, Service
 from blogapi.web.views import blueprint
 
-NULL_SESSION = NullSession()  # raises an error on any write
+
+class Routes(MapAdapter):
+    """The routes for a request, remembered: finding one takes as long as finding a post.
+
+    None depends on Host, which Werkzeug would check.
+    """
+
+    def __init__(self, url_map: Map, path: str, method: str):
+        super().__init__(url_map, "localhost", "/", "", "http", path, method)
+
+    def match(self, *_: Any, **__: Any) -> tuple[Rule, dict[str, Any]]:
+        rule, arguments = find_route(self.map, self.path_info, self.default_method)
+        return rule, {**arguments}
 
 
-@lru_cache(maxsize=256)  # Finding a route takes as long as finding a post.
-def find_route(routes: MapAdapter, path: str, method: str) -> tuple[Rule, dict[str, Any]]:
+@lru_cache(maxsize=256)
+def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, dict[str, Any]]:
     """Return the route of a path and a method, and its arguments; raise the HTTPException of a router."""
-    return routes.match(path, method, return_rule=True)
+    return url_map.bind("localhost").match(path, method, return_rule=True)
 
 
-class Context(RequestContext):
-    """The context of a request. Routes are remembered by path and method."""
+class NoSessions(SessionInterface):
+    """Sessions that cannot be written: those of the owner's page are our own."""
 
-    def match_request(self) -> None:
-        request = self.request
-        try:
-            request.url_rule, arguments = find_route(self.url_adapter, request.path, request.method)
-            request.info.endpoint = request.url_rule.endpoint
-            request.view_args = {**arguments}
-        except HTTPException as error:
-            request.routing_exception = error
+    null_session = NullSession()
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        return self.null_session
 
 
 class Application(Flask):
-    """Flask without sessions, with the guard before every request. Unused hooks and signals cost nothing."""
+    """Flask with our requests and routes."""
 
-    @cached_property
-    def routes(self) -> MapAdapter:
-        """The routes. None depends on Host, which Werkzeug would check."""
-        return self.url_map.bind("localhost")
+    request_class = Request
+    session_interface = NoSessions()
 
-    @cached_property
-    def hooked(self) -> set[str | None]:
-        """The blueprints that have hooks, and None if the application has some."""
-        return {*self.url_value_preprocessors, *self.before_request_funcs, *self.after_request_funcs}
+    def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
+        config = self.extensions[EXTENSION].config
+        if config.prefix:
+            environ["PATH_INFO"] = config.without_prefix(environ["PATH_INFO"])
+        return super().wsgi_app(environ, start_response)
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        return request and self.routes
-
-    def request_context(self, environ: dict[str, Any]) -> Context:
-        """Return the context of a request, which knows the service."""
-        service = self.extensions[EXTENSION]
-        if service.config.prefix:
-            environ["PATH_INFO"] = service.config.without_prefix(environ["PATH_INFO"])
-        return Context(self, environ, Request(environ, service), NULL_SESSION)
-
-    def full_dispatch_request(self) -> Response:
-        """Answer the current request. Flask does it if there are hooks or receivers of its signals."""
-        self._got_first_request = True  # Flask refuses hooks from now on.
-        is_hooked = not self.hooked.isdisjoint((None, *current_request().blueprints))
-        if is_hooked or request_started.receivers or request_finished.receivers:
-            return super().full_dispatch_request()
-        try:
-            answer = guard() or self.dispatch_request()
-        except Exception as error:
-            answer = self.handle_user_exception(error)
-        if isinstance(answer, Response) and not request_ctx._after_request_functions:
-            return answer
-        return self.finalize_request(answer)
-
-    def preprocess_request(self) -> Any:
-        return guard() or super().preprocess_request()
-
-    def do_teardown_request(self, *error: BaseException | None) -> None:
-        if self.teardown_request_funcs or request_tearing_down.receivers:
-            super().do_teardown_request(*error)
-
-    def do_teardown_appcontext(self, *error: BaseException | None) -> None:
-        if self.teardown_appcontext_funcs or appcontext_tearing_down.receivers:
-            super().do_teardown_appcontext(*error)
+        return request and Routes(self.url_map, request.path, request.method)
 
 
+blueprint.before_app_request(guard)
 blueprint.register_blueprint(micropub)
 blueprint.register_blueprint(owner)
 

@@ -48,6 +48,7 @@ FORBIDDEN = {
 def guard() -> Response | None:
     """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
     request = current_request()
+    request.info.endpoint = request.endpoint
     if request.method == "OPTIONS" and is_preflight(request):
         return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.

@@ -63,7 +63,7 @@ def meant_path(request: Request) -> str:
     for resource in get_close_matches(first[:20].lower(), RESOURCES, n=1, cutoff=0.75):
         path = "/".join(["/v1", resource, *others])
         try:
-            if path != request.path and current_app.routes.match(path, request.method):
+            if path != request.path and current_app.url_map.bind("localhost").match(path, request.method):
                 return path
         except exceptions.HTTPException:
             pass

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -25,7 +25,7 @@ from blogapi.storage.idempotency import IdempotencyKey
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 from blogapi.web.limiter import Quota
-from blogapi.web.service import Service
+from blogapi.web.service import EXTENSION, Service
 
 JSON, MARKDOWN = "application/json", "text/markdown"
 POST_TYPES = (JSON, MARKDOWN)  # of a post
@@ -36,8 +36,6 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
-# Attributes that Werkzeug sets in `__init__`, which is called late
-PARSED = ("scheme", "server", "root_path", "query_string", "headers", "remote_addr", "shallow")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
 IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
@@ -67,25 +65,15 @@ class Request(flask.Request):
     body = b""
     file: MarkdownFile | None = None  # the Markdown file in the body
 
-    def __init__(self, environ: dict[str, Any], service: Service):
-        self.environ = environ
-        self.service = service
-        self.method = environ["REQUEST_METHOD"]
-        path = environ["PATH_INFO"].lstrip("/")
-        self.path = f"/{path if path.isascii() else path.encode('latin-1').decode(errors='replace')}"
-        self.info: RequestInfo = environ.get(INFO) or RequestInfo()
+    @cached_property
+    def service(self) -> Service:
+        """The parts of the service."""
+        return flask.current_app.extensions[EXTENSION]
 
-    def __getattr__(self, name: str) -> Any:
-        """Let Werkzeug parse the rest when something of it is first needed: few requests need it."""
-        if name not in PARSED or name in self.__dict__:
-            return super().__getattribute__(name)  # raises the AttributeError, also one from inside a property
-        super().__init__(self.environ)
-        return getattr(self, name)
-
-    def close(self) -> None:
-        """Close the files of a form, if one was parsed."""
-        if "files" in self.__dict__:
-            super().close()
+    @cached_property
+    def info(self) -> RequestInfo:
+        """What the server learns of the request."""
+        return self.environ.get(INFO) or RequestInfo()
 
     @property
     def digest(self) -> bytes:

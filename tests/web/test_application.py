@@ -1,4 +1,4 @@
-"""The application is Flask with less work for each request: what others add to it goes on working."""
+"""The application is Flask: what others add to it works."""
 
 import gc
 import weakref
