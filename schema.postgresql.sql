@@ -8,7 +8,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
 );
 
-INSERT INTO blogapi VALUES (3, '');
+INSERT INTO blogapi VALUES (4, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (
@@ -100,20 +100,9 @@ CREATE TABLE post_tag (
     PRIMARY KEY (tag, status, post_id)
 );
 
-CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
+CREATE INDEX post_tag_by_time ON post_tag (status, tag, published_at, post_id) WHERE published_at IS NOT NULL;
 
 CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
-
-CREATE TABLE tag (
-    tag text COLLATE "C" NOT NULL,
-    status text COLLATE "C" NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    newest bigint NOT NULL,
-    posts bigint NOT NULL,
-    PRIMARY KEY (tag, status)
-);
-
-CREATE INDEX tag_status ON tag (status, tag);
 
 CREATE TABLE schedule (
     post_id bigint NOT NULL PRIMARY KEY,

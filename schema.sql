@@ -4,7 +4,7 @@
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -89,22 +89,11 @@ CREATE TABLE post_tag (
     PRIMARY KEY (tag, status, post_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX post_tag_published ON post_tag (tag, status, published_at, post_id) WHERE published_at IS NOT NULL;
+-- For lists, and for the numbers of published posts with a tag
+CREATE INDEX post_tag_by_time ON post_tag (status, tag, published_at, post_id) WHERE published_at IS NOT NULL;
 
 -- Finds the tags of posts that are due; only scheduled posts have rows in it.
 CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
-
--- The tags of posts with a status. The count of a tag with any status is the sum of at most four rows.
-CREATE TABLE tag (
-    tag TEXT NOT NULL,  -- folded, as in post_tag
-    status TEXT NOT NULL,
-    name TEXT NOT NULL,  -- the spelling in the newest of these posts
-    newest INTEGER NOT NULL,  -- that post
-    posts INTEGER NOT NULL,  -- their number: counting them could take seconds
-    PRIMARY KEY (tag, status)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX tag_status ON tag (status, tag);
 
 CREATE TABLE schedule (
     post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled

@@ -17,16 +17,17 @@ from blogapi.storage.search import index
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 3  # as in both schemas
+VERSION = 4  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
+    4: ("post_tag_by_time",),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
-# The tables that a version dropped: only sessions, which end, were in this one.
-DROPPED = {2: ("session",)}
+# What a version dropped: copies of what other tables have, and sessions, which end
+DROPPED = {2: ("TABLE session",), 4: ("TABLE tag", "INDEX post_tag_published")}
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
@@ -77,7 +78,7 @@ def upgrade(schema: str, version: int) -> Iterator[str]:
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
     statement = re.compile(rf"^(CREATE (TABLE|INDEX)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE)
     for number, names in DROPPED.items():
-        yield from (f"DROP TABLE IF EXISTS {name}" for name in names if number > version)
+        yield from (f"DROP {name.replace(' ', ' IF EXISTS ')}" for name in names if number > version)
     yield from filter(statement.search, schema.split("\n\n")) if added else ()
 
 

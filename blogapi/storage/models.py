@@ -98,19 +98,6 @@ class PostTag(BaseModel):
         primary_key = CompositeKey("tag", "status", "post_id")
 
 
-class Tag(BaseModel):
-    """A tag of the posts with a status, and how many they are, as counting them would take seconds."""
-
-    tag = TextField()
-    status = TextField()
-    name = TextField()
-    newest = IntegerField()
-    posts = IntegerField()
-
-    class Meta:
-        primary_key = CompositeKey("tag", "status")
-
-
 class Image(BaseModel):
     """An image, without its bytes."""
 

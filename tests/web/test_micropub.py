@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from blogapi.storage.models import Image, Tag
+from blogapi.storage.models import Image, PostTag
 from tests.images.pictures import jpeg, png
 from tests.service import add_key
 from tests.web.conftest import with_key
@@ -380,9 +380,9 @@ def test_categories_can_be_filtered(client, post):
 
 
 def test_categories_are_filtered_in_all_pages(client, post, database):
-    row = {"status": "draft", "newest": 1, "posts": 1}
+    row = {"status": "draft", "post_id": 1}
     rows = [row | {"tag": f"{number:04}", "name": f"{number:04}"} for number in range(1100)]
-    database.write(lambda tx: tx.execute(Tag.insert_many(rows)))
+    database.write(lambda tx: tx.execute(PostTag.insert_many(rows)))
     found = ["0109", *map(str, range(1090, 1100))]
     assert query(client, q="category", filter="109").json == {"categories": found}
 

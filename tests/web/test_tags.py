@@ -5,7 +5,7 @@ from urllib.parse import quote, unquote_to_bytes
 import pytest
 
 from blogapi.storage import posts
-from blogapi.storage.models import PostTag, Schedule, Tag
+from blogapi.storage.models import PostTag, Schedule
 from tests.conftest import message
 from tests.web.conftest import LATER, answers, listed
 
@@ -70,9 +70,9 @@ def test_a_tag_is_read_by_its_name(client, post):
 
 
 def test_at_most_1000_tags_are_listed_at_once(client, database):
-    row = {"status": "draft", "newest": 1, "posts": 1}
+    row = {"status": "draft", "post_id": 1}
     rows = [row | {"tag": f"{number:04}", "name": f"{number:04}"} for number in range(1001)]
-    database.write(lambda tx: tx.execute(Tag.insert_many(rows)))
+    database.write(lambda tx: tx.execute(PostTag.insert_many(rows)))
     for query in ("", "limit=5000", "status=draft"):
         answer = client.get(f"/v1/tags?{query}")
         assert [tag["name"] for tag in answer.json] == [f"{number:04}" for number in range(1000)]

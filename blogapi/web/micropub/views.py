@@ -93,8 +93,6 @@ def config_of(request: Request) -> Fields:
 def categories(request: Request) -> Fields:
     """Return the tags, or those that contain a text."""
     status, wanted = "published" if request.published_only else None, fold(request.args.get("filter", ""))
-    if not wanted:
-        return {"categories": tags_with(request.database, wanted, status)}
     return {"categories": request.database.read_in_thread(request.digest, tags_with, wanted, status)}
 
 

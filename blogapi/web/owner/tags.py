@@ -18,7 +18,8 @@ tag_change = TagChangeSchema()
 @blueprint.get("/tags")
 def show_tags(**shown: Any) -> str:
     """Show the tags by name, with the number of posts."""
-    page = tags.page(request.database, TAGS, fold(request.args.get("after", "")))
+    after = fold(request.args.get("after", ""))
+    page = request.database.read_in_thread(request.digest, tags.page, TAGS, after)
     return render_template("owner/tags.html", page=page, **shown)
 
 

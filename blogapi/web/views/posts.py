@@ -270,7 +270,9 @@ def list_tags(request: Request) -> Response:
     A page has at most `limit` tags. `Link` leads to the next page.
     """
     query = in_scope(request)
-    page = tags.TagPage([], None) if query is None else tags.page(request.database, **query)
+    page = (
+        tags.TagPage([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
+    )
     content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
     return list_response(request, content, page.last, "after")
 
