@@ -2,26 +2,24 @@
 
 import errno
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from multipart import MultipartSegment
 from werkzeug import exceptions
 from werkzeug.exceptions import BadRequest
-from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, MultipartDecoder, NeedData
 
 from blogapi.images import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.storage import images
 from blogapi.storage.errors import DiskFull, Unavailable
 from blogapi.storage.images import PART_BYTES, StoredImage
-from blogapi.web.request import Request, Unsupported, body_length
+from blogapi.web.forms import FORM, Form, Write, pieces
+from blogapi.web.request import Request, Unsupported
 
-READ_BYTES = 64 * 1024
 FORM_BYTES = 64 * 1024  # of a form besides its file
 MAX_PARTS = 8  # of a form
-FORM = "multipart/form-data"
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 MAX_NAME = 60  # characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
@@ -81,55 +79,38 @@ def receive(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, 
     mimetype = request.mimetype
     if mimetype != FORM and not mimetype.startswith("image/") and mimetype:
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
-    if mimetype == FORM:
-        return receive_form(request, target, has_fields)
-    for piece in pieces(request, MAX_BYTES):
-        save(piece, target)
-    return "", {}
-
-
-def receive_form(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, dict[str, str]]:
-    """Write the part `file` of a form to `target`; return its name, and the other fields, if it may have some."""
-    decoder = MultipartDecoder(
-        request.mimetype_params.get("boundary", "").encode(), max_form_memory_size=2 * READ_BYTES, max_parts=MAX_PARTS
-    )
-    name, part = None, ""
-    others: dict[str, bytes] = defaultdict(bytes)
-    for event in events(decoder, pieces(request, MAX_BYTES + FORM_BYTES)):
-        if isinstance(event, File | Field):
-            part = event.name
-            if part == "file" and name is not None:
-                raise BadRequest("file: must be given once")
-            if part != "file" and (isinstance(event, File) or not has_fields):
-                raise BadRequest(
-                    f"{part[:MAX_NAME]}: unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
-                )
-            name = getattr(event, "filename", "") if part == "file" else name
-        elif isinstance(event, Data) and part == "file":
-            save(event.data, target)
-        elif isinstance(event, Data):
-            others[part] += event.data
-            if sum(map(len, others.values())) > FORM_BYTES:
-                raise exceptions.RequestEntityTooLarge(f"body: must have at most {FORM_BYTES:,} bytes besides the file")
-    if name is None:
+    if mimetype != FORM:
+        for piece in pieces(request, MAX_BYTES, TOO_LARGE):
+            save(piece, target)
+        return "", {}
+    form = UploadForm(request, target, has_fields)
+    form.read()
+    if form.name is None:
         raise BadRequest("file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it")
-    return name, {field: value.decode(errors="replace") for field, value in others.items()}
+    return form.name, dict(form.texts())
 
 
-def events(decoder: MultipartDecoder, data: Iterator[bytes]) -> Iterator[Event]:
-    """Yield the events of a form. Raises BadRequest if it is malformed."""
-    for piece in data:
-        yield from _next_events(decoder, piece)
-    yield from _next_events(decoder, None)
+class UploadForm(Form):
+    """A form with the part `file`, which is written to `target`, and other fields, if it may have some."""
 
+    too_large = TOO_LARGE
+    name: str | None = None  # of the file, once it has begun; "" if it has none
 
-def _next_events(decoder: MultipartDecoder, piece: bytes | None) -> Iterator[Event]:
-    try:
-        decoder.receive_data(piece)
-        while not isinstance(event := decoder.next_event(), NeedData | Epilogue):
-            yield event
-    except (ValueError, exceptions.RequestEntityTooLarge):
-        raise BadRequest(f"body: must be {FORM} that ends with its boundary, as curl -F sends it") from None
+    def __init__(self, request: Request, target: BinaryIO, has_fields: bool):
+        super().__init__(request, MAX_BYTES + FORM_BYTES, FORM_BYTES, MAX_PARTS)
+        self.target = target
+        self.has_fields = has_fields
+
+    def begin(self, part: MultipartSegment) -> Write:
+        if part.name == "file" and self.name is not None:
+            raise BadRequest("file: must be given once")
+        if part.name == "file":
+            self.name = part.filename or ""
+            return partial(save, target=self.target)
+        if part.filename is not None or not self.has_fields:
+            reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
+            raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
+        return super().begin(part)
 
 
 def save(piece: bytes, target: BinaryIO) -> None:
@@ -138,18 +119,3 @@ def save(piece: bytes, target: BinaryIO) -> None:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
     if target.write(piece) != len(piece):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def pieces(request: Request, max_bytes: int) -> Iterator[bytes]:
-    """Yield the body in pieces; raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
-    request.info.max_body_bytes = max_bytes
-    length, read, source = body_length(request), 0, request.environ["wsgi.input"]
-    if length > max_bytes:
-        raise exceptions.RequestEntityTooLarge(TOO_LARGE)
-    while piece := source.read(READ_BYTES if length < 0 else min(READ_BYTES, length - read)):
-        read += len(piece)
-        if read > max_bytes:
-            raise exceptions.RequestEntityTooLarge(TOO_LARGE)
-        yield piece
-    if read < length:
-        raise BadRequest("body: shorter than its Content-Length")

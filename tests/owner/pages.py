@@ -1,7 +1,7 @@
 """The owner's page as its tests use it: pages are read, and their forms are sent as a browser sends them."""
 
 from bs4 import BeautifulSoup
-from werkzeug.test import encode_multipart
+from urllib3.filepost import encode_multipart_formdata
 
 from blogapi.storage import keys
 
@@ -75,9 +75,14 @@ class Page:
 
 def send(client, action, fields):
     """Send fields as a browser sends a form, with CRLF for each line break."""
-    values = {name: value.replace("\n", "\r\n") if isinstance(value, str) else value for name, value in fields.items()}
-    boundary, body = encode_multipart(values)
-    return client.post(action, data=body, content_type=f"multipart/form-data; boundary={boundary}")
+    lists = {name: value if isinstance(value, list) else [value] for name, value in fields.items()}
+    body, content_type = encode_multipart_formdata([(name, sent(value)) for name in lists for value in lists[name]])
+    return client.post(action, data=body, content_type=content_type)
+
+
+def sent(value):
+    """A text as a browser sends it; a file is its name and content."""
+    return value.replace("\n", "\r\n") if isinstance(value, str) else value
 
 
 def follow(client, answer):

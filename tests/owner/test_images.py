@@ -1,9 +1,6 @@
 """Images on the owner's page: uploads, the list, an image with its uses, and deletion."""
 
-from io import BytesIO
-
 import pytest
-from werkzeug.datastructures import FileStorage
 
 from blogapi.storage import images
 from blogapi.storage.models import Image, ImagePart
@@ -15,7 +12,7 @@ URL = "http://127.0.0.1:8000"
 
 def upload(owner, content, name="loaf.jpg", page="/settings/images"):
     action, fields = view(owner, page).form("Upload")
-    answer = send(owner, action, fields | {"file": FileStorage(BytesIO(content), name)})
+    answer = send(owner, action, fields | {"file": (name, content)})
     return answer, follow(owner, answer)
 
 
@@ -54,8 +51,8 @@ def test_a_file_that_is_no_image_is_refused_with_the_reason(owner, count, conten
 def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, count):
     other = view(owner, "/settings/keys").form("Create key")[1]["form_token"]
     for client, token in ((owner, ""), (owner, other), (stranger, "")):
-        data = {"form_token": token, "file": (BytesIO(png()), "a.png")}
-        assert client.post("/settings/images/upload", data=data).status_code == 403
+        data = {"form_token": token, "file": ("a.png", png())}
+        assert send(client, "/settings/images/upload", data).status_code == 403
     assert (count(Image), count(ImagePart)) == (0, 0)
 
 

@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 
 from blogapi.storage.models import Image, PostTag
+from blogapi.web.forms import READ_BYTES
 from tests.images.pictures import jpeg, png
 from tests.service import add_key
 from tests.web.conftest import with_key
@@ -552,6 +553,12 @@ def test_a_form_takes_little_memory_while_it_is_read(client):
         assert tracemalloc.get_traced_memory()[1] < 16 * len(body)
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("rest", range(-3, 7))
+def test_a_form_is_read_wherever_its_pieces_end(create, rest):
+    length = READ_BYTES + rest - len(form(content="")["data"])
+    assert len(create(**form(content="a" * length))[0]["content"]) == length
 
 
 def test_a_field_for_a_file_may_be_left_empty(create):

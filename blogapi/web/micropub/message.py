@@ -9,14 +9,15 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from werkzeug.exceptions import BadRequest, Forbidden, RequestEntityTooLarge
-from werkzeug.sansio.multipart import Data, Field, File, MultipartDecoder
+from multipart import MultipartSegment
+from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.images import MAX_BYTES
 from blogapi.storage.models import FULL
 from blogapi.web.access import FORBIDDEN, authorize
+from blogapi.web.forms import FORM, Form, Write, text_of
 from blogapi.web.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
-from blogapi.web.uploads import FORM, READ_BYTES, events, pieces, save
+from blogapi.web.uploads import TOO_LARGE, save
 
 URLENCODED = "application/x-www-form-urlencoded"
 MAX_STRANGER_BYTES = 1024 * 1024  # of a form before its key is known
@@ -115,79 +116,42 @@ def unquoted(data: bytes) -> bytes:
     return b"".join(unquote_to_bytes(part[0]) for part in PARTS.finditer(data))
 
 
-def text_of(data: bytes) -> str:
-    """Return the text of a field. Raises BadRequest."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise BadRequest("body: must be UTF-8") from None
-
-
 def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]], list[Upload]]:
     """Read a form with files, whose `access_token`, if it has one, comes before them."""
-    boundary = request.mimetype_params.get("boundary", "").encode()
-    decoder = MultipartDecoder(boundary, max_form_memory_size=2 * READ_BYTES, max_parts=MAX_FIELDS)
-    form = Form(request, opened)
-    for event in events(decoder, pieces(request, MAX_FILES * MAX_BYTES + MAX_FORM_BYTES)):
-        if isinstance(event, File):
-            form.begin_file(event)
-        elif isinstance(event, Field):
-            form.begin_field(event)
-        elif isinstance(event, Data):
-            form.add(event.data)
+    form = MessageForm(request, opened)
+    if "HTTP_AUTHORIZATION" in request.environ:
+        form.authorize()
+    form.read()
     form.authorize()
     # For a field without a file, a browser sends an empty one.
     return form.texts(), [each for each in form.files if each.name or each.file.tell()]
 
 
-class Form:
-    """The parts of a form so far; the last one can still grow."""
+class MessageForm(Form):
+    """A form with files, which need a key; without one, its fields must be short."""
+
+    too_large = TOO_LARGE
 
     def __init__(self, request: Request, opened: ExitStack):
-        self.request = request
+        super().__init__(request, MAX_FILES * MAX_BYTES + MAX_FORM_BYTES, MAX_STRANGER_BYTES, MAX_FIELDS)
         self.opened = opened
         self.new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
-        self.fields: list[tuple[str, bytearray]] = []
         self.files: list[Upload] = []
-        self.left = MAX_STRANGER_BYTES  # that the fields may still have
-        self.file: BinaryIO | None = None  # the part that grows, if it is a file
-        if "HTTP_AUTHORIZATION" in request.environ:
-            self.authorize()
-
-    def texts(self) -> list[tuple[str, str]]:
-        """Return the names and values of the fields. Raises BadRequest."""
-        return [(name, text_of(bytes(value))) for name, value in self.fields]
 
     def authorize(self) -> None:
         """Authorize the key, in the header or in a field. Then the fields may be larger."""
-        if not self.request.key:
-            self.left += MAX_FORM_BYTES - MAX_STRANGER_BYTES
         authorize_writer(self.request, [value for name, value in self.texts() if name == "access_token"])
+        self.max_field_bytes = MAX_FORM_BYTES
 
-    def begin_file(self, event: File) -> None:
-        """Begin a file, for which a key is needed."""
+    def begin(self, part: MultipartSegment) -> Write:
+        if part.filename is None:
+            return super().begin(part)
         if not self.request.key:
             self.authorize()
         if len(self.files) == MAX_FILES:
             raise BadRequest(f"body: must have at most {MAX_FILES} files")
         if not self.files:
             self.opened.enter_context(self.request.service.uploads.place(self.request.digest))
-        self.file = self.opened.enter_context(self.new_file())
-        self.files.append(Upload(event.name.removesuffix("[]"), event.filename, self.file))
-
-    def begin_field(self, event: Field) -> None:
-        """Begin a field."""
-        self.file = None
-        self.fields.append((event.name, bytearray()))
-
-    def add(self, data: bytes) -> None:
-        """Add a piece to the last part. Raises RequestEntityTooLarge, OSError."""
-        if self.file:
-            save(data, self.file)
-            return
-        self.left -= len(data)
-        if self.left < 0:
-            limit = MAX_FORM_BYTES if self.request.key else MAX_STRANGER_BYTES
-            raise RequestEntityTooLarge(f"body: must have at most {limit:,} bytes besides its files")
-        self.fields[-1][1].extend(data)
-        self.request.info.kept_bytes += len(data)
+        file = self.opened.enter_context(self.new_file())
+        self.files.append(Upload(part.name.removesuffix("[]"), part.filename, file))
+        return partial(save, target=file)
