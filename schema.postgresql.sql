@@ -1,8 +1,6 @@
 -- The whole database on PostgreSQL: what schema.sql is on SQLite. A test holds both against the models.
 -- COLLATE "C": the order is that of the bytes, as on SQLite, whatever the database's own collation is.
 
-CREATE EXTENSION IF NOT EXISTS pg_trgm;  -- for the search
-
 CREATE TABLE blogapi (  -- marks the database as ours
     version integer NOT NULL,
     unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
@@ -195,17 +193,34 @@ CREATE TABLE image_total (
 
 INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
--- The words of all posts as storage/search/index.py makes them, with a space before and after each.
+-- The words of all posts, with a space before and after each.
 CREATE TABLE search (
     post_id bigint NOT NULL PRIMARY KEY,
-    text text COLLATE "C",
-    labels text COLLATE "C",
-    published boolean NOT NULL
+    published boolean NOT NULL,
+    title text COLLATE "C" NOT NULL,
+    text text COLLATE "C" NOT NULL,  -- with the title
+    labels text COLLATE "C" NOT NULL
 );
 
--- Two indexes: a search among published posts reads nothing of any other.
-CREATE INDEX search_published ON search USING gin (text gin_trgm_ops, labels gin_trgm_ops) WHERE published;
+-- Two indexes: a search among published posts reads nothing of any other. A tsvector holds at most a megabyte.
+CREATE INDEX search_published ON search USING gin (
+    array_to_tsvector(string_to_array(btrim(title), ' ')),
+    array_to_tsvector(string_to_array(btrim(text), ' ')),
+    array_to_tsvector(string_to_array(btrim(labels), ' '))
+) WHERE published AND octet_length(text) <= 1000000;
 
-CREATE INDEX search_others ON search USING gin (text gin_trgm_ops, labels gin_trgm_ops) WHERE NOT published;
+CREATE INDEX search_others ON search USING gin (
+    array_to_tsvector(string_to_array(btrim(title), ' ')),
+    array_to_tsvector(string_to_array(btrim(text), ' ')),
+    array_to_tsvector(string_to_array(btrim(labels), ' '))
+) WHERE NOT published AND octet_length(text) <= 1000000;
+
+CREATE INDEX search_large ON search (published, post_id) WHERE octet_length(text) > 1000000;
+
+CREATE TABLE search_pending (
+    published boolean NOT NULL,
+    post_id bigint NOT NULL,
+    PRIMARY KEY (published, post_id)
+);
 
 ANALYZE;

@@ -193,37 +193,22 @@ CREATE TABLE image_total (
 
 INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
--- The words of posts, as storage/search/index.py forms them, without texts and their lengths.
-CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
+-- The words of posts, in a table for published posts and one for all others, as time must tell nothing of these.
+CREATE VIRTUAL TABLE search_published USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
 
-INSERT INTO search (search, rank) VALUES ('automerge', 8);  -- merges rewrite a post half as often
+CREATE VIRTUAL TABLE search_others USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
 
--- Words that wait for a few seconds: writing them to the index post by post would take half of the time of a creation.
-CREATE TABLE recent (
-    post_id INTEGER NOT NULL PRIMARY KEY,
-    size INTEGER NOT NULL,  -- of both texts
-    removed TEXT NOT NULL,  -- the words that the index has of the post
-    added TEXT NOT NULL  -- those that it has now
-) STRICT;
+-- By itself, FTS5 would merge for up to 60 ms during a write.
+INSERT INTO search_published (search_published, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
 
--- Counting them takes as long as adding one, so they are counted for every eighth post, and for long ones.
-CREATE TRIGGER recent_full AFTER INSERT ON recent
-WHEN (NEW.post_id % 8 = 0 OR NEW.size > 8192) AND (SELECT count(*) > 256 OR sum(size) > 262144 FROM recent)
-BEGIN
-    DELETE FROM recent;
-END;
+INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
 
--- Updates need a trigger of their own. They add no row, so it does not count.
-CREATE TRIGGER recent_long AFTER UPDATE ON recent WHEN (SELECT sum(size) > 262144 FROM recent)
-BEGIN
-    DELETE FROM recent;
-END;
-
-CREATE TRIGGER recent_deleted AFTER DELETE ON recent
-BEGIN
-    INSERT INTO search (search, rowid, words) SELECT 'delete', OLD.post_id, OLD.removed WHERE OLD.removed <> '';
-    INSERT INTO search (rowid, words) SELECT OLD.post_id, OLD.added WHERE OLD.added <> '';
-END;
+-- The posts whose words have changed since they were indexed.
+CREATE TABLE search_pending (
+    published INTEGER NOT NULL,  -- whether the post is published, or was
+    post_id INTEGER NOT NULL,
+    PRIMARY KEY (published, post_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_made (
     unicode TEXT NOT NULL  -- the version of Unicode by which the words were indexed; no row until then

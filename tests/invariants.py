@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psycopg
 
+from blogapi.storage import search
 from blogapi.storage.history import MAX_REVISIONS
 from blogapi.storage.models import MAX_ID
-from blogapi.storage.search import index
 from blogapi.text import fold
 
 
@@ -37,12 +37,7 @@ def sound_posts(database):
         if is_file:  # The greatest id of a post is in the table, unless that one was deleted.
             last_ids["post"] = max(last_ids["post"], *posts, 0)
         ids_are_known(rows, last_ids)
-        if is_file:
-            index_is_true(rows, posts)
-        else:
-            mark = f"CASE WHEN published THEN '{index.PUBLISHED}' ELSE '' END"
-            as_sqlite = f"regexp_replace(text || labels, '(?<= )(?=[^ ])', {mark}, 'g')"
-            words_are_true(dict(rows(f"SELECT post_id, {as_sqlite} FROM search")), posts)
+        index_is_true(rows, posts, is_file)
     return {post["id"]: post for post in posts.values()}
 
 
@@ -109,27 +104,19 @@ def ids_are_known(rows, last):
     assert (rows("SELECT min(post_id) FROM idempotency")[0][0] or 1) >= 1
 
 
-def index_is_true(rows, posts):
-    """The index of the search has the words of each post in their sequence, and nothing of any other."""
-    rows("CREATE VIRTUAL TABLE temp.place USING fts5vocab(main, search, instance)")
-    found = {}
-    for number, word in rows('SELECT doc, term FROM temp.place ORDER BY doc, "offset"'):
-        found.setdefault(number, []).append(word)
-    for number, removed, added in rows("SELECT post_id, removed, added FROM recent"):  # They wait for the index.
-        assert by_kind(found.pop(number, [])) == by_kind(removed.split())
-        found |= {number: [added]} if added else {}
-    words_are_true({number: " ".join(words) for number, words in found.items()}, posts)
-
-
-def words_are_true(found, posts):
-    expected = {number: by_kind(index.all_words(post).split()) for number, post in posts.items()}
-    assert {number: by_kind(words.split()) for number, words in found.items()} == expected
-
-
-def by_kind(words):
-    """Return words in sequence: those of the text, those of the labels, and what has no sequence."""
-    kinds = ([], [], [])
-    for word in words:
-        is_label = word.removeprefix(index.PUBLISHED)[0] in index.OF_TAG + index.STATUS + index.TAG
-        kinds[2 if index.START in word or index.TAG in word else is_label].append(word)
-    return kinds[0], kinds[1], sorted(kinds[2])
+def index_is_true(rows, posts, is_file):
+    """The index of the search has the words of each post, apart if it is published, unless the post is noted."""
+    columns = "rowid, title, text, labels" if is_file else "post_id, title, text, labels"
+    published = rows(f"SELECT {columns} FROM {'search_published' if is_file else 'search WHERE published'}")
+    others = rows(f"SELECT {columns} FROM {'search_others' if is_file else 'search WHERE NOT published'}")
+    found = {number: (True, *texts) for number, *texts in published}
+    found |= {number: (False, *texts) for number, *texts in others}
+    assert len(found) == len(published) + len(others)
+    noted = {number for _, number in rows("SELECT published, post_id FROM search_pending")}
+    due = {number for number, post in posts.items() if post["status"] == "scheduled"}  # It may be indexed as published.
+    for number in (posts.keys() | found.keys()) - noted:
+        title, text, labels = search.indexed(posts[number])
+        is_published, *texts = found[number]
+        assert is_published == (posts[number]["status"] == "published") or number in due
+        expected = (title, text if is_file else f"{title} {text}", labels)
+        assert [sorted(words.split()) for words in texts] == [sorted(words.split()) for words in expected]

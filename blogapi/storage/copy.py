@@ -6,14 +6,13 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from blogapi.storage import documents
-from blogapi.storage.errors import Damaged, Unavailable
+from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.search import index
+from blogapi.words import UNICODE
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
@@ -22,12 +21,14 @@ VERSION = 4  # as in both schemas
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
-    4: ("post_tag_by_time",),
+    4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
 # What a version dropped: copies of what other tables have, and sessions, which end
-DROPPED = {2: ("TABLE session",), 4: ("TABLE tag", "INDEX post_tag_published")}
+DROPPED = {2: ("TABLE session",), 4: ("TABLE tag", "INDEX post_tag_published", "TABLE search", "TABLE recent")}
+# The words of all posts are indexed again, while the service runs.
+NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
@@ -76,7 +77,7 @@ def derived(schema: str) -> Iterator[str]:
 def upgrade(schema: str, version: int) -> Iterator[str]:
     """Yield the statements of a schema that bring a database of an older version to this one."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
-    statement = re.compile(rf"^(CREATE (TABLE|INDEX)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE)
+    statement = re.compile(rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE)
     for number, names in DROPPED.items():
         yield from (f"DROP {name.replace(' ', ' IF EXISTS ')}" for name in names if number > version)
     yield from filter(statement.search, schema.split("\n\n")) if added else ()
@@ -96,7 +97,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
         check_tables({name for (name,) in connection.execute(SqliteContents.TABLES)}, version)
-        if version == VERSION and index.is_made(connection):
+        if version == VERSION and is_indexed(connection):
             return False
         if not create:
             raise Unavailable(OTHER_PYTHON if version == VERSION else OLDER)
@@ -112,9 +113,16 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         for statement in schema.split("\n\n") if is_empty else upgrade(schema, version):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
-        if not index.is_made(connection):
-            index.make(connection)
+        if version < VERSION or not is_indexed(connection):
+            connection.execute(NOTE_ALL)
+            connection.execute("DELETE FROM search_made")
+            connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))
     return is_empty
+
+
+def is_indexed(connection: sqlite3.Connection) -> bool:
+    """Return whether this program would write the same words to the index of the search."""
+    return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)
 
 
 class SqliteContents(sqlite3.Connection):
@@ -163,7 +171,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
             yield connection
             for statement in derived((SCHEMAS / "schema.sql").read_text()):
                 connection.execute(statement)
-            index.make(connection)
+            connection.execute(NOTE_ALL)
             connection.execute("COMMIT")
     except OSError as error:
         raise OSError(f"cannot write the database {path}: {error.strerror}") from error
@@ -237,10 +245,11 @@ def set_up_postgresql(connection: Any, create: bool) -> bool:
         for statement in upgrade(schema, version):
             connection.execute(statement)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
-    if unicode != index.UNICODE:
+    if version < VERSION or unicode != UNICODE:
         if not create:
             raise Unavailable(OTHER_PYTHON)
-        index_postgresql(connection)
+        connection.execute(NOTE_ALL)
+        connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
     return not found
 
 
@@ -248,16 +257,4 @@ def derive_postgresql(connection: Any) -> None:
     """Fill the tables that others determine, in the open transaction."""
     for statement in derived((SCHEMAS / "schema.postgresql.sql").read_text()):
         connection.execute(statement)
-    index_postgresql(connection)
-
-
-def index_postgresql(connection: Any) -> None:
-    """Index the words of all posts again, in the open transaction; damaged posts are left out."""
-    connection.execute("DELETE FROM search")
-    for post_id, document in connection.rows("SELECT id, convert_to(document, 'UTF8') FROM post"):
-        with suppress(Damaged):
-            post = documents.load(document)
-            text, labels = f" {index.text_words(post)} ", f" {index.label_words(post)} "
-            published = post["status"] == "published"
-            connection.execute("INSERT INTO search VALUES (%s, %s, %s, %s)", [post_id, text, labels, published])
-    connection.execute("UPDATE blogapi SET unicode = %s", [index.UNICODE])
+    connection.execute(NOTE_ALL)

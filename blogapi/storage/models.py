@@ -1,6 +1,6 @@
 """The tables as Peewee models; schema.sql defines them."""
 
-from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, Table, TextField
+from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
 
 from blogapi.storage.engine import AsBytes, Prepared
 
@@ -120,10 +120,6 @@ class ImagePart(BaseModel):
 
     class Meta:
         primary_key = CompositeKey("upload", "number")
-
-
-Search = Table("search")  # no model: each engine has its own columns, which FTS5 hides
-Recent = Table("recent")  # no model: a copy of a database indexes all posts again
 
 
 class Schedule(BaseModel):

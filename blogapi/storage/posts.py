@@ -15,7 +15,6 @@ from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post
 from blogapi.storage.publication import is_due
-from blogapi.storage.search import index
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
@@ -82,7 +81,6 @@ def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
-        index.check_size(tx, old, new)
         _update(tx, old, new, shown.decode())
         webhooks.record(tx, {"post": new}, "post.published")
     return StoredPost(post_id, shown, version)
@@ -115,7 +113,6 @@ def add(
     It is created now unless `created_at` is given. Raises Rejected.
     """
     published = publication.published_at({}, fields, tx.now)  # first: an id that was asked for is used up
-    index.check_size(tx, {}, fields)
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -129,7 +126,7 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
     tags.attach(tx, post)
     publication.reschedule(tx, post_id, {}, post)
-    search.reindex(tx, post_id, {}, post)
+    search.note(tx, post_id, {}, post)
     if with_events:
         _record(tx, "post.created", post)
     return StoredPost(post_id, document.encode(), version)
@@ -250,7 +247,6 @@ def replace(
     if new["slug"] != old["slug"] and slugs.is_taken(tx, new["slug"]):
         raise SlugTaken
     new = new | {"updated_at": tx.now}
-    index.check_size(tx, old, new)
     document = documents.dump(new)
     history.keep(tx, post.id, post.version, author, "replaced")
     _update(tx, old, new, document, author)
@@ -271,7 +267,7 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: st
         tags.detach(tx, old)
         tags.attach(tx, new)
     publication.reschedule(tx, post_id, old, new)
-    search.reindex(tx, post_id, old, new)
+    search.note(tx, post_id, old, new)
 
 
 @cache
@@ -295,7 +291,6 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
     except Damaged:
         _delete_damaged(tx, _find(tx, ref)[0])
         return
-    index.check_size(tx, old, {})
     if permanent:
         history.forget(tx, post.id)
     else:
@@ -303,7 +298,7 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
     tx.defer(DELETE, id=post.id)
     tags.detach(tx, old)
     publication.reschedule(tx, post.id, old, {})
-    search.reindex(tx, post.id, old, {})
+    search.note(tx, post.id, old, {})
     webhooks.record(tx, {"post": old}, "post.deleted")
 
 

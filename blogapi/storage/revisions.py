@@ -13,7 +13,6 @@ from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.lists import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
 from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
 from blogapi.storage.posts import Check, Fields, PostRef, accept
-from blogapi.storage.search import index
 
 RESTORED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # the fields that `restore` restores
 
@@ -122,7 +121,6 @@ def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
     post = unscheduled(post, tx.now) | {"slug": slugs.find_free(tx, post["slug"]), "updated_at": tx.now}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
-    index.check_size(tx, {}, post)
     (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
     created = posts.insert(tx, documents.in_order(post), author, version + 1)
     tx.execute(Revision.update(state="restored").where(in_trash))

@@ -169,7 +169,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
                 history.keep_tags(tx, post_id, author, json.dumps(documents.tags(document)[0], ensure_ascii=False))
                 tx.execute(SET_DOCUMENT, id=post_id, document=changed, updated_at=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
-                search.reindex(tx, post_id, old, new)
+                search.note(tx, post_id, old, new)
                 tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
                 tx.execute_many(RESPELL, [tag | {"status": status, "post_id": post_id} for tag in tags])
                 any_changed = True

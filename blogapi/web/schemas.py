@@ -12,8 +12,8 @@ from blogapi import post as rules
 from blogapi.post import ID, Line, PostSchema, StrictSchema, Text, Time, about, choice, length, matching
 from blogapi.storage.lists import Cursor
 from blogapi.storage.models import MAX_ID
-from blogapi.storage.search.index import words
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
+from blogapi.words import words
 
 MAX_PAGE_SIZE = 1000  # posts, or tags
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"

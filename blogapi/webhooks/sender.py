@@ -25,7 +25,7 @@ POLL_SECONDS = 0.1  # between two looks at the outbox
 PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
 BATCH = 10  # messages read at once for a webhook
 BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
-SETTLE_SECONDS = 2.0  # after which words are in the search index: until then, each search scans them
+SETTLE_SECONDS = 1.0  # after which words are in the search index, unless a search was faster
 STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
 FAULT_SECONDS = 2.0  # after which a step that failed is taken again
 EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
@@ -154,8 +154,9 @@ class Sender:
             self.repeat(history.prune, self.config.keep_days)
 
     def settle(self) -> None:
-        """Move new words to the search index."""
-        search.settle(self.database)
+        """Index new words for the search."""
+        if left := search.settle(self.database, seconds=STEP_SECONDS):
+            log.info("%s posts wait for the search index", left)
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
         """Run an operation until it finds no more rows, others in between; return the number of rows."""

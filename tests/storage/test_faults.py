@@ -98,6 +98,7 @@ def test_after_a_failed_sync_the_answer_says_that_the_commit_is_in_doubt(tmp_pat
 def test_a_query_that_fails_half_way_is_503_and_the_next_one_is_well(service):
     for _ in range(200):
         create(service)
+    service.request("GET", "/v1/posts?q=fog")  # The index of the search is complete: nothing else is read.
     service.stop()
     sound = service.database.read_bytes()
     service.start()

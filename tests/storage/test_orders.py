@@ -1,6 +1,7 @@
 """The orders of lists and searches that are not by creation: by relevance, within a period, by latest change."""
 
 import random
+from functools import partial
 
 import pytest
 
@@ -8,6 +9,8 @@ from blogapi.post import STATUSES
 from blogapi.storage import documents, lists, posts, search
 from blogapi.storage.lists import Cursor
 from tests.conftest import NOON
+
+FIND = partial(search.find, client="tests")
 
 
 def walk(page, database, **query):
@@ -38,7 +41,7 @@ def lakes(post):
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
 def test_posts_whose_title_has_all_words_come_first_and_each_newest_first(database, limit):
     def found(q, **filters):
-        return walk(search.page, database, q=q, sort="relevance", limit=limit, **filters)
+        return walk(FIND, database, q=q, sort="relevance", limit=limit, **filters)
 
     assert found("fog lake") == ["Fog over the lake", "Fog, and the Lakes", "Lake", "Wind"]
     assert found("fog* lake*") == ["Fog, and the Lakes", "The foggy lake", "Fog over the lake", "Lake", "Wind"]
@@ -57,7 +60,7 @@ def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
 
     def found(sort, q):
-        return walk(search.page, database, q=q, sort=sort, limit=2, status="published")
+        return walk(FIND, database, q=q, sort=sort, limit=2, status="published")
 
     assert found("relevance", "fog lake") == ["Lake", "Wind"]
     clock.now = NOON + 60
@@ -84,7 +87,7 @@ def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, dat
     for number in range(1, 25):
         client.patch(f"/v1/posts/{number}", json={"status": draw.choice(STATUSES)})
     filters = {name: value for name, value in (("status", status), ("tag", tag), ("q", q)) if value}
-    page = search.page if q else lists.page
+    page = FIND if q else lists.page
     posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
     for after, before in (("12:10:00", "12:20:00"), ("12:00:10", "12:00:10"), ("12:10:10", None), (None, "12:10:00")):
         first, end = f"2026-11-20T{after}Z" if after else "", f"2026-11-20T{before}Z" if before else lists.LATEST
@@ -119,7 +122,7 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
     every = sorted(client.get("/v1/posts").json, key=lambda each: (each["updated_at"], int(each["id"])), reverse=True)
     if q:
         every = [each for each in every if each["content"] == "Fog"]
-    page = search.page if q else lists.page
+    page = FIND if q else lists.page
     for status in (None, *STATUSES):
         expected = [each["title"] for each in every if status in (None, each["status"])]
         query = {"status": status} | ({"q": q} if q else {})

@@ -5,7 +5,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 
 import psycopg
 import pytest
@@ -17,8 +16,6 @@ from blogapi.storage.copy import SCHEMAS, VERSION
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post
-from blogapi.storage.search import index
-from blogapi.storage.search import postgresql as patterns
 from tests.postgresql import PROGRAMS
 from tests.service import eventually
 
@@ -101,7 +98,7 @@ FILL = """
 
 
 FILL_SEARCH = """
-    INSERT INTO search SELECT id, ' common rare' || id || ' ', ' ¬616c6c ', status = 'published' FROM post
+    INSERT INTO search SELECT id, status = 'published', ' ', ' common rare' || id || ' ', ' 616c6c ' FROM post
 """
 
 
@@ -116,10 +113,8 @@ def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
     values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
     values["after"] = ""
     of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
-    words = [
-        patterns.words_of(index.Terms(index.sequences_of(q), None, "all")) | {"first": 100}
-        for q in ("rare4711", "common")
-    ]
+    asked = search.Asked(None, True, (False,))
+    words = [search._bound(asked, {"words": search.sequences_of(q), "tag": "all"}) for q in ("rare4711", "common")]
     with closing(engine.connections.connect()) as connection:
         connection.execute(FILL)
         connection.execute(FILL_SEARCH)
@@ -133,24 +128,14 @@ def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
                     (lists.time_query("published_at", status, by_tag, True), values | of_second),
                 ]
                 if analyzed:  # as PostgreSQL does within a minute
-                    for query in (patterns.newest_query, partial(patterns.latest_query, "published_at")):
-                        queries += [(query(1, None, status, by_tag), values | each) for each in words]
+                    asked = search.Asked(status, by_tag, (False,))
+                    for query in (search.newest_query(asked), search.latest_query("published_at", asked)):
+                        queries += [(query, values | each | {"first": 100}) for each in words]
                 for query, given in queries:
                     statement = engine.statement(query)
                     explained = statement._replace(text=f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}")
                     ((((plan,),),),) = [result.rows for result in connection.run([connection.bind(explained, given)])]
                     assert rows_read(plan["Plan"]) <= 120, (statement.text, plan)
-
-
-def test_the_words_of_changes_move_to_the_index(postgresql, connection):
-    connection.execute("CREATE EXTENSION pgstattuple")
-    pending = [f"SELECT pending_tuples FROM pgstatginindex('search_{name}')" for name in ("published", "others")]
-    for status in ("published", "draft"):
-        postgresql.write(posts.add, {"title": "A", "content": "fog", "status": status, "tags": []}, "first")
-    assert [connection.execute(query).fetchone() for query in pending] == [(1,), (1,)]
-    search.settle(postgresql)
-    assert [connection.execute(query).fetchone() for query in pending] == [(0,), (0,)]
-    assert len(search.page(postgresql, lists.ListQuery(9, q="fog")).posts) == 2
 
 
 # Round trips

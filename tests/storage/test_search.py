@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.post import STATUSES
-from blogapi.storage.search import sqlite
+from blogapi.storage import search
 from tests.conftest import message
 from tests.web.test_list import walk
 
@@ -61,7 +61,7 @@ def test_a_search_combines_with_the_other_parameters(client, found):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("tag", [None, "a"])
 def test_results_by_date_are_in_the_order_of_the_list(client, clock, post, monkeypatch, sorted_posts, status, tag):
-    monkeypatch.setattr(sqlite, "SORTED_POSTS", sorted_posts)
+    monkeypatch.setattr(search, "SORTED_POSTS", sorted_posts)
     for number in range(32):
         word = "fog" if number % 3 else "sun"
         post(title=f"{word} {number}", tags=["a"] if number % 5 else [])

@@ -1,22 +1,29 @@
-"""The index of the search: what it has after each change, and when a search runs in a thread."""
+"""The index of the search: when it follows the changes of posts, and when a search runs in a thread."""
 
+import random
 import sqlite3
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 
 import pytest
+from peewee import SQL
 
 from blogapi.clock import rfc3339
 from blogapi.post import STATUSES
 from blogapi.storage import posts, search
+from blogapi.storage.copy import NOTE_ALL
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Post
-from blogapi.storage.search import index, sqlite
 from tests.invariants import sound_posts
+from tests.storage.conftest import locked
+
+
+@pytest.fixture
+def noted(database):
+    """The posts whose words have changed since they were indexed."""
+    return lambda: sorted({number for (number,) in database.rows(SQL("SELECT post_id FROM search_pending"))})
 
 
 def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
@@ -68,19 +75,158 @@ def test_a_damaged_post_that_was_deleted_takes_no_place_on_a_page(client, found,
     assert client.get("/v1/posts?q=word&limit=2").headers.get("Link") is None
 
 
+# The posts that are noted
+
+
+def test_a_write_notes_a_post_and_the_next_search_indexes_it(client, found, post, noted):
+    post(title="Fog")
+    post(title="Sun")
+    client.patch("/v1/posts/1", json={"content": "Lake"})
+    assert noted() == [1, 2]
+    assert found("lake") == "1"
+    assert noted() == []
+    client.patch("/v1/posts/1", json={"slug": "other"})
+    assert noted() == []
+    client.delete("/v1/posts/1")
+    assert (noted(), found("lake"), noted()) == ([1], "", [])
+
+
+def test_a_search_among_published_posts_indexes_no_others(client, found, post, noted):
+    post(title="Hidden")
+    post(title="Shown", status="published")
+    client.patch("/v1/posts/2", json={"status": "archived"})
+    assert found("shown", status="published") == ""
+    assert noted() == [1]
+    assert found("shown", status="archived") == "2"
+    assert noted() == []
+
+
+def test_the_background_work_indexes_each_second(post, noted, sender, clock):
+    sender.turn()
+    post(title="Fog")
+    sender.turn()
+    assert noted() == [1]
+    clock.now += 1
+    sender.turn()
+    assert noted() == []
+
+
+def test_posts_are_indexed_a_few_at_a_time(database, add, noted):
+    for _ in range(search.INDEXED_POSTS + 3):
+        add()
+    database.write(search._index_some, False)
+    assert 0 < len(noted()) < search.INDEXED_POSTS + 3, noted()
+    search.settle(database)
+    assert noted() == []
+
+
+def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
+    for _ in range(3):
+        add(title="Fog")
+    assert search.settle(database, seconds=-1) == 3
+    assert search.page(database, ListQuery(9, q="fog")).posts == []
+    assert search.settle(database) == 0
+    assert len(search.page(database, ListQuery(9, q="fog")).posts) == 3
+
+
+def test_if_the_database_cannot_be_written_a_search_reads_what_is_indexed(database, add, found, noted):
+    add(title="Fog")
+    assert found("fog") == "1"
+    add(title="More fog")
+    with locked(database):
+        assert found("fog") == "1"
+    assert (found("fog"), noted()) == ("21", [])
+
+
+def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
+    large = {"title": "Large", "content": f"fog {'ü ' * search.LARGE} lake", "slug": "large"}
+    assert client.post("/v1/posts", json=large).status_code == 201
+    post(title="Small", content="fog")
+    assert in_thread == []
+    assert (found("fog"), found("lake"), len(in_thread)) == ("21", "1", 1)
+    client.delete("/v1/posts/1")
+    assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 1)
+
+
+def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
+    words = " ".join(f"жж{number:x}" for number in range(115_000))
+    post(title="Large fog", content=f"{words} {'x' * 5000} lake sun", status="published", tags=["a"])
+    post(title="Small", content="lake sun")
+    assert (found("lake"), found('"lake sun"'), found("жж7531 lake"), found('"жж7531 lake"')) == ("21", "21", "1", "")
+    assert [found("lake", status=status) for status in ("published", "draft")] == ["1", "2"]
+    assert (found("жж753*", tag="a"), found("lake", tag="a")) == ("1", "1")
+    assert (found("x" * 200), found("xxx*"), found("lake", sort="relevance")) == ("", "1", "21")
+
+
+def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, database, found, post, clock, noted):
+    for title in ("Fog", "Fog and lake"):
+        post(title=title)
+    for number in (1, 2):
+        published_at = rfc3339(clock.now + 10)
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
+    search.settle(database)
+    database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 1)))
+    clock.now += 10
+    assert database.row(search.PENDING, published=True, now=database.now, limit=1)
+    assert (found("fog", status="published"), found("fog", status="scheduled")) == ("2", "")
+    assert not database.row(search.PENDING, published=True, now=database.now, limit=1)
+
+
+@pytest.mark.sqlite
+def test_the_index_of_many_small_changes_stays_in_few_parts(database, add):
+    for _ in range(100):
+        add(title="Fog")
+        search.settle(database)
+    segments = "SELECT count(DISTINCT segid) FROM search_others_idx"
+    assert database.row(SQL(segments))[0] < 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_finds_the_same_however_the_index_was_made(client, clock, database, config, seed):
+    draw = random.Random(seed)
+    words, statuses = ["fog", "lake", "sun", "東京"], ["published", "draft", "archived"]
+    for step in range(60):
+        content = " ".join(draw.choices(words, k=2))
+        fields = {"title": draw.choice(words), "content": content, "tags": draw.choices(words)}
+        operation, number = draw.randrange(6), draw.randint(1, step // 2 + 1)
+        if operation < 3:
+            client.post("/v1/posts", json=fields)
+        elif operation == 3:
+            client.patch(f"/v1/posts/{number}", json=dict([draw.choice([*fields.items()])]))
+        elif operation == 4:
+            client.patch(f"/v1/posts/{number}", json={"status": draw.choice(statuses)})
+        else:
+            client.delete(f"/v1/posts/{number}")
+        clock.now += draw.randrange(2)
+        if draw.random() < 0.3:
+            search.settle(database, draw.random() < 0.5)
+    queries = [
+        {"q": q, "sort": sort} | filters
+        for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
+        for sort in ("created_at", "published_at", "updated_at", "relevance")
+        for filters in ({}, {"status": "published"}, {"status": "draft"}, {"tag": "fog"})
+    ]
+    before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
+    sound_posts(config.database)
+    database.write(lambda tx: tx.execute(SQL(NOTE_ALL)))
+    search.settle(database)
+    assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
+    assert any(page.before for page in before)
+
+
+# How long a search takes
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", [None, *STATUSES])
-def test_no_search_scans_or_sorts(database, status):
-    statement = database.engine.statement(sqlite.newest_query(status))
-    values = dict.fromkeys(statement.names, 1) | {"words": '"a"'}
-    steps = [row[3] for row in database.engine.connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", values)]
-    steps.remove("SCAN t2 VIRTUAL TABLE INDEX 192:M1<")  # 192 is in descending order of the ids
-    steps.remove("USING ROWID SEARCH ON TABLE recent FOR IN-OPERATOR")
-    assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT", "LIST"}, steps
+def test_no_search_scans_or_sorts(plan, status):
+    steps = plan(search.newest_query(search.Asked(status, False, (False,))))
+    assert not [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], steps
+    assert not [step for step in steps if "TEMP B-TREE" in step], steps
 
 
 def test_a_search_takes_three_statements(client, statements):
-    client.get("/v1/posts?q=fog")
+    client.get("/v1/posts?q=fog+lake")
     with statements() as collected:
         client.get("/v1/posts?q=fog")
     assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
@@ -98,82 +244,12 @@ def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, 
     much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * search.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
     assert search.is_quick(database, asked) is (query in QUICK)
-    assert search.page(database, asked).posts == []
-
-
-def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
-    large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
-    assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).status_code == 201
-    assert client.post("/v1/posts", json=large, headers={"Idempotency-Key": "a"}).json["id"] == "1"
-    post(title="Small", content="fog")
-    assert (found("fog"), found("lake"), len(in_thread)) == ("21", "1", 1)
-    assert client.patch("/v1/posts/1", json={"title": "Still large"}).status_code == 200
-    assert client.patch("/v1/posts/1", json={"tags": ["sun"], "status": "draft"}).status_code == 200
-    assert (found("still"), found("sun"), len(in_thread)) == ("1", "1", 2)
-    assert client.patch("/v1/posts/1", json={"content": "sun", "tags": []}).status_code == 200
-    assert (found("fog"), found("sun"), found("still"), len(in_thread)) == ("2", "1", "1", 3)
-    assert client.put("/v1/posts/by-slug/large", json=large | {"title": "Back"}).status_code == 200
-    assert client.delete("/v1/posts/1").status_code == 204
-    assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 5)
-    assert client.post("/v1/trash/1/restore").status_code == 200
-    assert (found("fog"), len(in_thread)) == ("21", 6)
-
-
-def test_a_large_post_is_published_in_a_thread(client, database, in_thread, add, found, clock):
-    add(content=f"fog {'ü ' * index.LARGE}")
-    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
-    clock.now += 10
-    assert (database.write(posts.publish_due), len(in_thread)) == ({1: True}, 2)
-    assert found("fog", status="published") == "1"
-
-
-@pytest.mark.parametrize("character", ["x ", "ü", "東", "㌖", "\U00020000"])
-def test_the_time_that_it_takes_to_index_a_text_decides_whether_it_is_large(add, in_thread, character):
-    def seconds(length):
-        begun = time.process_time()
-        index.all_words({"title": "A", "content": character * length, "status": "draft", "tags": []})
-        return time.process_time() - begun
-
-    length = index.LARGE // (4 * len(character.encode()) - 3 * len(character))
-    for count in (length - 9, length + 9):
-        add(content=character * count, tags=[])
-    assert len(in_thread) == 1
-    assert min(seconds(length) for _ in range(3)) < 0.025
+    assert search.find(database, asked, "tests").posts == []
 
 
 @pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
 def test_a_search_for_many_words_runs_in_a_thread_however_few_posts_there_are(database, q):
     assert not search.is_quick(database, ListQuery(10, q=q))
-
-
-def test_a_search_runs_in_a_thread_while_posts_are_due(database, client, post, clock):
-    post(title="Fog")
-    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
-    query = ListQuery(10, "published", q="fog")
-    assert search.is_quick(database, query)
-    clock.now += 10
-    assert not search.is_quick(database, query)
-    database.write(posts.publish_due)
-    assert search.is_quick(database, query)
-
-
-@pytest.mark.sqlite
-def test_a_search_in_a_thread_reads_as_of_one_moment(database, add):
-    """Else words that move from those that wait to the index would be found twice, or not at all."""
-    add(title="Fog")
-
-    def found(reader):
-        return len(search.page(reader, ListQuery(10, q="fog")).posts)
-
-    def look(reader):
-        yield found(reader)
-        for operation in (partial(search.settle, database), partial(add, title="Fog")):
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(operation).result(10)
-            yield found(reader)
-
-    assert database.read_in_thread("client", lambda reader: list(look(reader))) == [1, 1, 1]
-    assert found(database) == 2
 
 
 def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
@@ -193,26 +269,16 @@ def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("by_title", [None, True, False])
-def test_a_search_among_published_posts_looks_for_words_of_published_posts_only(by_title):
-    sequences = index.sequences_of('fog "lake sun" a* b*')
-    expression = sqlite.expression(index.Terms(sequences, "published", "tag", by_title))
-    quoted = expression.split('"')[1::2]
-    assert len(quoted) >= 5
-    assert all(word.startswith(index.PUBLISHED) for words in quoted for word in words.split())
-
-
-@pytest.mark.sqlite
 def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_ones(client, database, post):
     post(title="Secret", tags=["Hidden"])
     client.patch("/v1/posts/1", json={"status": "published"})
     client.patch("/v1/posts/1", json={"status": "archived"})
-    for q in ("secret", "hidden", "s*", "words"):
-        words = sqlite.expression(index.Terms(index.sequences_of(q), "published", None))
-        assert database.row(sqlite.SOME_IDS, words=words, limit=1) is None
+    search.settle(database)
+    assert database.row(SQL("SELECT count(*) FROM search_published"))[0] == 0
+    assert database.row(SQL("SELECT count(*) FROM search_others"))[0] == 1
 
 
-# The index
+# The index as a whole
 
 
 def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client, found, post):
@@ -220,7 +286,7 @@ def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client
     database.close()
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
         other.execute("UPDATE search_made SET unicode = '1.0'")
-        other.execute("INSERT INTO search (rowid, words) VALUES (1, 'left')")
+        other.execute("UPDATE search_others SET text = 'left'")
     with pytest.raises(Unavailable, match="blogapi init"):
         database.engine.open(create=False)
     assert database.engine.open() is False
@@ -233,18 +299,3 @@ def test_a_damaged_post_with_more_words_than_were_indexed_can_be_deleted(client,
     database.write(lambda tx: tx.execute(Post.update(document=document).where(Post.id == 1)))
     assert client.delete("/v1/posts/1").status_code == 204
     assert post(title="Two")["id"] == found("two")
-
-
-@pytest.mark.sqlite
-def test_only_the_part_that_changes_is_written(database, client, post, statements):
-    post(title="Fog", tags=["a"])
-    search.settle(database)
-
-    def written(**changes):
-        with statements() as collected:
-            client.patch("/v1/posts/1", json=changes)
-        return [each.split()[2] for each in collected if each.split()[0] in ("INSERT", "DELETE")]
-
-    assert "recent" not in written(slug="other")
-    assert written(status="archived").count("search") == 2
-    assert "recent" in written(content="Sun")

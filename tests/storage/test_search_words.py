@@ -12,8 +12,7 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import documents, posts, search
 from blogapi.storage.lists import ListQuery
-from blogapi.storage.search import index
-from blogapi.storage.search.index import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
+from blogapi.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_words_are_folded(text, expected):
 def test_splitting_words_again_gives_the_same_words(text):
     found = words(text)
     assert words(" ".join(found)) == found
-    assert [word for word in found if not set(word).isdisjoint(index.START + index.OF_TAG + index.BETWEEN)] == []
+    assert [word for word in found if not set(word).isdisjoint(search.START + search.BETWEEN)] == []
 
 
 @given(st.text(st.characters(max_codepoint=127)))
@@ -113,15 +112,15 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         created.append(database.write(posts.add, fields, "first").id)
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, created[-1])
-    page = search.page(database, ListQuery(1000, q=q))
+    page = search.find(database, ListQuery(1000, q=q), "tests")
     ids = [int(documents.load(document)["id"]) for document in page.posts]
     assert [each for each in ids if each in created] == expected
 
 
 def test_splitting_a_large_text_keeps_no_object_for_each_word():
-    post = {"title": "Many words", "content": "漢字" * 100_000}
+    post = {"title": "Many words", "content": "漢字" * 100_000, "tags": []}
     tracemalloc.start()
-    found = index.text_words(post)
+    _, found, _ = search.indexed(post)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.count("漢") == 100_000

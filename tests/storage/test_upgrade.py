@@ -46,7 +46,7 @@ def answers(database):
 
 def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, tmp_path):
     tables = [name for (name,) in query(old, "SELECT name FROM sqlite_master WHERE type = 'table'")]
-    changed = "search", "session", "tag", "api_key", "sqlite_sequence"  # A key has the day of its last use.
+    changed = "search", "recent", "session", "tag", "api_key", "sqlite_sequence"  # A key has the day of its last use.
     before = {name: query(old, f"SELECT * FROM {name}") for name in tables if not name.startswith(changed)}
     (posts, revision, trash, tags, found, webhooks) = answers(old)
     assert [post["title"] for post in posts] == ["Post 1", "Changed"]
@@ -92,6 +92,8 @@ def test_a_database_of_postgresql_is_upgraded(url):
             "DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session"
         )
         connection.execute("DROP INDEX post_tag_by_time")
+        connection.execute("DROP TABLE search, search_pending")
+        connection.execute("CREATE TABLE search (post_id bigint)")
         connection.execute("CREATE TABLE tag (tag text); CREATE INDEX post_tag_published ON post_tag (tag)")
         connection.execute("UPDATE blogapi SET version = 1")
         with pytest.raises(Unavailable, match=OLDER):

@@ -25,7 +25,7 @@ def rename(database, table, name):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("table", ["schedule", "revision", "idempotency", "recent"])
+@pytest.mark.parametrize("table", ["schedule", "revision", "idempotency", "search_pending"])
 def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
     webhook, post, sender, attempts, receiver, database, table, clock, caplog
 ):

@@ -58,13 +58,9 @@ def list_posts(request: Request) -> Response:
 
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists.PostPage:
-    """Return a page of a list. A search that may take long runs in a thread, so that other requests are answered."""
+    """Return a page of a list or a search."""
     wanted = lists.ListQuery(**query)
-    if not wanted.q:
-        return lists.page(db, wanted)
-    if search.is_quick(db, wanted):
-        return search.page(db, wanted)
-    return db.read_in_thread(client, search.page, wanted)
+    return search.find(db, wanted, client) if wanted.q else lists.page(db, wanted)
 
 
 @operation(
