@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import quote
 
 from gunicorn.config import Config
@@ -28,7 +27,7 @@ PARSER_SETTINGS.limit_request_line = 8190  # bytes
 PARSER_SETTINGS.forwarded_allow_ips, PARSER_SETTINGS.forwarded_allow_networks = ["*"], tuple
 PARSER_SETTINGS.forwarder_headers, PARSER_SETTINGS.secure_scheme_headers = [], {}
 ASCII = bytes(range(128))
-REMEMBERED = 256  # request lines, and as many sets of header fields
+REMEMBERED = 256  # sets of header fields
 REMEMBERED_BYTES = 2048  # of a head, at most
 MAX_PROXIES = 16  # in a row
 # As proxies write it: an address, perhaps with a port
@@ -121,16 +120,14 @@ class HeaderFields:
         return not self.environ.keys().isdisjoint(("HTTP_EXPECT", "HTTP_TRANSFER_ENCODING"))
 
 
-RequestLine = tuple[str, str, str, str, tuple[int, int]]  # method, target, path, query and version
-parsed_lines: dict[bytes, RequestLine] = {}
 parsed_fields: dict[bytes, HeaderFields] = {}
 
 
-def remember(known: dict[bytes, Any], part: bytes, parsed: Any) -> None:
-    """Remember a parsed part of a head instead of the oldest one."""
-    if len(known) >= REMEMBERED:
-        del known[next(iter(known))]
-    known[part] = parsed
+def remember(block: bytes, fields: HeaderFields) -> None:
+    """Remember parsed header fields instead of the oldest ones."""
+    if len(parsed_fields) >= REMEMBERED:
+        del parsed_fields[next(iter(parsed_fields))]
+    parsed_fields[block] = fields
 
 
 def split_head(data: bytes) -> tuple[bytes, bytes, bytes] | None:
@@ -164,7 +161,7 @@ class HttpRequest(message.Request):
             raise
 
     def parse_head(self) -> None:
-        """Parse heads that clients repeat byte for byte only once; gunicorn parses long or incomplete ones."""
+        """Parse header fields, which a client repeats, once; gunicorn parses long or incomplete heads."""
         data = self.unreader.read()
         if not data:
             raise StopIteration
@@ -177,19 +174,15 @@ class HttpRequest(message.Request):
         line, fields, rest = parts
         if rest:
             self.unreader.unread(rest)
-        self._recall_line(line)
+        self._parse_line(line)
         self._recall_fields(fields)
 
-    def _recall_line(self, line: bytes) -> None:
-        if line in parsed_lines:
-            self.method, self.uri, self.path, self.query, self.version = parsed_lines[line]
-            return
+    def _parse_line(self, line: bytes) -> None:
         if match := PLAIN_LINE.fullmatch(line):
             self.method, self.uri, self.path, self.query, minor = map(bytes_to_str, match.groups(b""))
             self.version = 1, int(minor)
         else:
             self.parse_request_line(line)
-        remember(parsed_lines, line, (self.method, self.uri, self.path, self.query, self.version))
 
     def _recall_fields(self, block: bytes) -> None:
         if block in parsed_fields:
@@ -200,7 +193,7 @@ class HttpRequest(message.Request):
         self.headers = self.parse_headers(block) if block else []
         self.set_body_reader()
         if not self.fields.depend_on_version:
-            remember(parsed_fields, block, self.fields)
+            remember(block, self.fields)
 
     def parse_request_line(self, line_bytes: bytes) -> None:
         """Percent-encode bytes of the target beyond ASCII, which curl sends as they are."""

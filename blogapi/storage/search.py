@@ -30,6 +30,7 @@ START = "§"  # before the first letter of a word: merging all words with that l
 BETWEEN = "·"  # between two texts: no sequence of words crosses it
 MAX_WORD = 500  # characters, as PostgreSQL indexes at most 2,046 bytes
 INDEXED_POSTS, INDEXED_BYTES, INDEXED_SECONDS = 32, 64 * 1024, 0.005  # in one transaction, as others wait for it
+PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 LARGE = 32 * 1024  # bytes of a post that is indexed in a thread
 SETTLE_SECONDS = 1.0  # in which a search indexes what was noted
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
@@ -66,6 +67,7 @@ def settle(database: Database, only_published: bool = False, seconds: float = SE
         database.write(_index_some, only_published)
         if database.dialect == "sqlite":
             database.write(_merge)
+        time.sleep(PAUSE_SECONDS)
     return 0
 
 
