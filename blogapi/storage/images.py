@@ -17,6 +17,7 @@ from blogapi.images import EXTENSIONS, ImageFile, read_image
 from blogapi.post import STATUSES
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
+from blogapi.storage.lists import Cursor, Page
 from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
 
 PART_BYTES = 256 * 1024  # written in a transaction
@@ -50,16 +51,6 @@ class StoredImage(NamedTuple):
         return f"/images/{self.id}.{EXTENSIONS[self.type]}"
 
 
-class ImageCursor(NamedTuple):
-    """The place of an image in the list."""
-
-    created_at: str
-    id: str
-
-    def __str__(self) -> str:
-        return f"{self.created_at}_{self.id}"
-
-
 class Use(NamedTuple):
     """A post, a revision or a post in the trash that shows an image. The version of a post is 0."""
 
@@ -82,13 +73,6 @@ class Use(NamedTuple):
         return self.version > 0 and self.slug_or_state == "deleted"
 
 
-class ImagePage(NamedTuple):
-    """A page of the list, and the cursor of the next one, or None on the last."""
-
-    images: list[StoredImage]
-    before: ImageCursor | None
-
-
 def find(reader: Reader, image_id: str) -> StoredImage:
     """Return an image. Raises NotFound."""
     if image := find_any(reader, image_id):
@@ -106,15 +90,15 @@ _columns = [getattr(Image, name) for name in StoredImage._fields]
 IMAGE_WITH_ID = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
 
 
-def page(reader: Reader, limit: int, before: ImageCursor | None = None) -> ImagePage:
+def page(reader: Reader, limit: int, before: Cursor | None = None) -> Page:
     """Return the images before a cursor, newest first. One without a time is found by its id. Raises NotFound."""
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
-        created_at = before.created_at or find(reader, before.id).created_at
+        created_at = before.key or find(reader, before.id).created_at
         query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
     found = [*map(StoredImage._make, reader.rows(query))]
     images = found[:limit]
-    return ImagePage(images, ImageCursor(images[-1].created_at, images[-1].id) if len(found) > limit else None)
+    return Page(images, Cursor(images[-1].created_at, images[-1].id) if len(found) > limit else None)
 
 
 def every(reader: Reader) -> Iterator[StoredImage]:
@@ -122,8 +106,8 @@ def every(reader: Reader) -> Iterator[StoredImage]:
     before = None
     while True:
         found = page(reader, PAGE, before)
-        yield from found.images
-        if (before := found.before) is None:
+        yield from found.items
+        if (before := found.next) is None:
             return
 
 

@@ -17,28 +17,26 @@ from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
 PAGE_BYTES = 4 * 1024 * 1024
-READ_BYTES = 32 * 1024 * 1024  # of documents, for a page
-READ_SHARE = 8  # bytes that are read but not answered count an eighth: reading 32 MiB takes 15 ms
 MAX_COUNTED = 100_000  # posts of a status: 5 ms
 LATEST = "~"  # sorts after every time
 COLUMNS = (Post.status, DOCUMENT)
 
 
 class Cursor(NamedTuple):
-    """The place of a post in an order: its time, or the part in which a search found it, and its id."""
+    """The place of a post or an image in an order: its time, or the part in which a search found it, and its id."""
 
     key: str
-    id: int
+    id: int | str
 
     def __str__(self) -> str:
         return f"{self.key}_{self.id}"
 
 
-class PostPage(NamedTuple):
-    """The documents of a page, or earlier versions of posts, and the `before` of the next page if more follow."""
+class Page(NamedTuple):
+    """Some items of a list, such as the documents of posts, and where the next page starts, if more follow."""
 
-    posts: list[Any]
-    before: int | Cursor | None
+    items: list[Any]
+    next: int | str | Cursor | None
 
 
 class ListQuery(NamedTuple):
@@ -66,7 +64,7 @@ class ListQuery(NamedTuple):
         return min(self.before or Cursor(LATEST, MAX_ID), Cursor(self.published_before, 0))
 
 
-def page(reader: Reader, query: ListQuery) -> PostPage:
+def page(reader: Reader, query: ListQuery) -> Page:
     """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
     status, tag, now = query.status, query.tag, reader.now
     values = {"now": now, "tag": tag, "limit": query.limit + 1}
@@ -84,7 +82,7 @@ def cursor_of(row: tuple) -> int | Cursor:
 
 def page_of(
     rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable = cursor_of, kept: Callable | None = None
-) -> PostPage:
+) -> Page:
     """Return a page of the documents in these rows, or of `kept(row, document)` for each.
 
     A row has an id, the status of a post, or the version if it is `kept`, and a document; then perhaps a time. The page
@@ -95,20 +93,19 @@ def page_of(
     size, skipped, last = 0, 0, ()
     for row in rows:
         if len(found) == limit or size > PAGE_BYTES:
-            return PostPage(found, cursor(last))
+            return Page(found, cursor(last))
         last = row
         status, document = "" if kept else row[1], row[2]
         if status == "scheduled" or names or document is None:
             try:
                 shown = documents.as_of(now, status, document)
                 document = documents.cut(shown, names) if names else shown
-                size += (len(shown) - len(document)) // READ_SHARE
             except Damaged:
                 skipped += 1
                 continue
-        size += len(document)
+        size += len(row[2])  # also if it is cut: parsing it takes most of the time
         found.append(kept(row, document) if kept else document)
-    return PostPage(found, cursor(last) if len(found) + skipped > limit else None)
+    return Page(found, cursor(last) if len(found) + skipped > limit else None)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.
@@ -141,7 +138,7 @@ def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")
     earlier = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("earlier")
     sized = Select([rows], [SQL("rows.*"), earlier]).alias("sized")
     columns = [*(sized.c[name] for name in before), AsBytes(sized.c.document), *(sized.c[name] for name in after)]
-    return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= READ_BYTES)
+    return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= PAGE_BYTES)
 
 
 # The order of creation

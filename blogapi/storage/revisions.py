@@ -10,7 +10,7 @@ from peewee import Ordering, Tuple
 from blogapi.storage import documents, history, posts, slugs
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.lists import LATEST, Cursor, ListQuery, PostPage, bounded, cursor_of, page_of
+from blogapi.storage.lists import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
 from blogapi.storage.posts import Check, Fields, PostRef, accept
 
@@ -34,20 +34,20 @@ _is_deleted = Revision.state == "deleted"
 # Read
 
 
-def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> PostPage:
+def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page:
     """Return the revisions of a post before the version `before`, newest first. Raises NotFound."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
 
 
-def trash(reader: Reader, limit: int, before: Cursor | None = None) -> PostPage:
+def trash(reader: Reader, limit: int, before: Cursor | None = None) -> Page:
     """Return the posts in the trash, most recently deleted first."""
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
 
-def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> PostPage:
+def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page:
     """Return a page of `KeptPost`s."""
     is_postgresql = reader.dialect == "postgresql"
     document = Revision.document if is_postgresql else _document

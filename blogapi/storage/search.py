@@ -20,7 +20,7 @@ from blogapi.storage import documents, lists, publication
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import Damaged, NeedsThread, Unavailable
-from blogapi.storage.lists import COLUMNS, Cursor, ListQuery, PostPage, bounded, page_of
+from blogapi.storage.lists import COLUMNS, Cursor, ListQuery, Page, bounded, page_of
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.text import fold
 from blogapi.words import STANDS_ALONE, parts, sequences
@@ -119,7 +119,7 @@ def _index(tx: Transaction, post_id: int, status: str = "", is_due: bool = False
         tx.defer(add, id=post_id, title=title, text=text, labels=labels, published=is_published)
 
 
-FORGET = Prepared("DELETE FROM search_pending WHERE post_id = :id")
+FORGET = Prepared("DELETE FROM search_pending WHERE published IN (FALSE, TRUE) AND post_id = :id")
 REMOVE = {
     "sqlite": [Prepared(f"DELETE FROM {table.__name__} WHERE rowid = :id") for table in (Published, Others)],
     "postgresql": [Prepared("DELETE FROM search WHERE post_id = :id")],
@@ -193,7 +193,7 @@ def sequences_of(q: str) -> Sequences:
     ]
 
 
-def find(database: Database, query: ListQuery, client: Hashable) -> PostPage:
+def find(database: Database, query: ListQuery, client: Hashable) -> Page:
     """Return a page as `page` does, of posts as they are now. A search that may take long runs in a thread."""
     with suppress(Unavailable):  # What is indexed can be searched even if the database cannot be written.
         settle(database, query.status == "published")
@@ -202,7 +202,7 @@ def find(database: Database, query: ListQuery, client: Hashable) -> PostPage:
     return database.read_in_thread(client, page, query)
 
 
-def page(reader: Reader, query: ListQuery) -> PostPage:
+def page(reader: Reader, query: ListQuery) -> Page:
     """Return a page as `lists.page` does, of the posts with the words of `q`, as they are indexed.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.

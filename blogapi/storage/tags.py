@@ -14,6 +14,7 @@ from blogapi.post import MAX_TAG, STATUSES
 from blogapi.storage import documents, history, publication, search, webhooks
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.lists import Page
 from blogapi.storage.models import Post, PostTag, Schedule
 from blogapi.text import fold
 
@@ -27,14 +28,7 @@ class CountedTag(NamedTuple):
     posts: int
 
 
-class TagPage(NamedTuple):
-    """Some tags of a list, and the folded name of the last one if more follow."""
-
-    tags: list[CountedTag]
-    last: str | None
-
-
-def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> TagPage:
+def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page:
     """Return at most `limit` tags by their folded names, those that follow `after`.
 
     Reads an index entry for each of their posts: 100 ms for 100,000 posts, so call it in a thread. With `status`, only
@@ -42,7 +36,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     """
     rows = _rows(reader, limit + 1, after + BEFORE_ALL, AFTER_ALL, status)
     tags = [CountedTag(name, posts) for _, name, _, posts in rows[:limit]]
-    return TagPage(tags, rows[limit - 1][0] if len(rows) > limit else None)
+    return Page(tags, rows[limit - 1][0] if len(rows) > limit else None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:

@@ -27,7 +27,7 @@ def address(content):
 
 
 def names(storage):
-    return sorted(image.name for image in images.page(storage, 100).images)
+    return sorted(image.name for image in images.page(storage, 100).items)
 
 
 def kept(content):

@@ -39,7 +39,7 @@ def kept(database):
     """The versions that are kept of a post, newest first, and who replaced each."""
 
     def kept(post_id, limit=100):
-        return [(each.version, each.author) for each in revisions.page(database, post_id, limit).posts]
+        return [(each.version, each.author) for each in revisions.page(database, post_id, limit).items]
 
     return kept
 
@@ -128,8 +128,8 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
         delete(post_id)
     damage_first()
     page = revisions.trash(database, 1)
-    assert [each.post_id for each in page.posts] == [last]
-    assert [each.post_id for each in revisions.trash(database, 2, page.before).posts] == [first]
+    assert [each.post_id for each in page.items] == [last]
+    assert [each.post_id for each in revisions.trash(database, 2, page.next).items] == [first]
     with pytest.raises(Damaged):
         database.write(revisions.restore_deleted, damaged, "first")
     database.write(revisions.delete_from_trash, damaged)
@@ -152,7 +152,7 @@ def test_versions_are_pruned_after_some_days(database, add, change, delete, kept
     clock.now += 1
     assert database.write(history.prune, 30) == 2
     assert (kept(new), count(Revision)) == ([(1, "first")], 2)
-    assert [each.post_id for each in revisions.trash(database, 100).posts] == [old]
+    assert [each.post_id for each in revisions.trash(database, 100).items] == [old]
     assert database.write(history.prune, 0) == 2
     assert count(Revision) == 0
 

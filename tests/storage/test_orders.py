@@ -18,11 +18,11 @@ def walk(page, database, **query):
     titles, before = [], None
     while True:
         found = page(database, lists.ListQuery(before=before, **query))
-        titles += [documents.load(document)["title"] for document in found.posts]
-        if found.before is None:
+        titles += [documents.load(document)["title"] for document in found.items]
+        if found.next is None:
             return titles
-        assert len(found.posts) == query["limit"]
-        before = found.before
+        assert len(found.items) == query["limit"]
+        before = found.next
 
 
 # By relevance

@@ -42,7 +42,7 @@ def test_threads_have_connections_of_their_own(database):
     def work(number):
         for each in range(10):
             post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, "first")
-            yield post.id, post.document in lists.page(database, lists.ListQuery(100)).posts
+            yield post.id, post.document in lists.page(database, lists.ListQuery(100)).items
 
     with ThreadPoolExecutor(4) as pool:
         outcomes = [each for found in pool.map(lambda number: list(work(number)), range(4)) for each in found]

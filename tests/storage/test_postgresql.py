@@ -179,8 +179,8 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
 
     with closing(Counting(engine_for(url))) as database:
         page = revisions.trash(database, 100)
-        rest = revisions.trash(database, 100, page.before)
-    assert [each.post_id for each in page.posts + rest.posts] == list(range(60, 0, -1))
+        rest = revisions.trash(database, 100, page.next)
+    assert [each.post_id for each in page.items + rest.items] == list(range(60, 0, -1))
     assert sizes[0] <= lists.READ_BYTES + 2_100_000
 
 

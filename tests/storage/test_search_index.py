@@ -124,9 +124,9 @@ def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
     for _ in range(3):
         add(title="Fog")
     assert search.settle(database, seconds=-1) == 3
-    assert search.page(database, ListQuery(9, q="fog")).posts == []
+    assert search.page(database, ListQuery(9, q="fog")).items == []
     assert search.settle(database) == 0
-    assert len(search.page(database, ListQuery(9, q="fog")).posts) == 3
+    assert len(search.page(database, ListQuery(9, q="fog")).items) == 3
 
 
 def test_if_the_database_cannot_be_written_a_search_reads_what_is_indexed(database, add, found, noted):
@@ -211,7 +211,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
     database.write(lambda tx: tx.execute(SQL(NOTE_ALL)))
     search.settle(database)
     assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
-    assert any(page.before for page in before)
+    assert any(page.next for page in before)
 
 
 # How long a search takes
@@ -223,6 +223,11 @@ def test_no_search_scans_or_sorts(plan, status):
     steps = plan(search.newest_query(search.Asked(status, False, (False,))))
     assert not [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], steps
     assert not [step for step in steps if "TEMP B-TREE" in step], steps
+
+
+@pytest.mark.sqlite
+def test_a_post_is_forgotten_by_its_key(plan):
+    assert plan(search.FORGET) == ["SEARCH search_pending USING PRIMARY KEY (published=? AND post_id=?)"]
 
 
 def test_a_search_takes_three_statements(client, statements):
@@ -244,7 +249,7 @@ def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, 
     much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * search.QUICK_SEQUENCE_BYTES}
     database.write(lambda tx: tx.execute(Post.insert(much)))
     assert search.is_quick(database, asked) is (query in QUICK)
-    assert search.find(database, asked, "tests").posts == []
+    assert search.find(database, asked, "tests").items == []
 
 
 @pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])

@@ -113,7 +113,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, created[-1])
     page = search.find(database, ListQuery(1000, q=q), "tests")
-    ids = [int(documents.load(document)["id"]) for document in page.posts]
+    ids = [int(documents.load(document)["id"]) for document in page.items]
     assert [each for each in ids if each in created] == expected
 
 

@@ -45,8 +45,8 @@ def blog(database, clock):
 
         def state(self):
             """All posts but for when they were updated, and those in the trash."""
-            shown = map(documents.load, lists.page(database, lists.ListQuery(1000)).posts)
-            trash = sorted(each.post_id for each in revisions.trash(database, 1000).posts)
+            shown = map(documents.load, lists.page(database, lists.ListQuery(1000)).items)
+            trash = sorted(each.post_id for each in revisions.trash(database, 1000).items)
             return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
 
     return Blog()
@@ -272,16 +272,16 @@ def test_the_deletion_renaming_and_merging_of_a_tag_are_undone(blog, retag, data
     in_trash = blog.add(tags=["a"])
     blog.delete(in_trash, by="good")
     before = blog.state()
-    tags_before = tags.page(database, 9).tags
+    tags_before = tags.page(database, 9).items
     blog.later()
     retag(tags.delete, "a")
     retag(tags.rename, "käse", "Cheese", False)
     retag(tags.rename, "b", "cheese", True)
-    assert tags.page(database, 9).tags == [("cheese", 3)]
+    assert tags.page(database, 9).items == [("cheese", 3)]
     assert blog.undo(key="good") == {}
     assert blog.undo(dry_run=True) == blog.undo() == dict.fromkeys(reversed(posts_of), CHANGED)
     assert blog.state() == before
-    assert tags.page(database, 9).tags == tags_before
+    assert tags.page(database, 9).items == tags_before
     assert blog.undo() == {}
 
 

@@ -165,5 +165,5 @@ def test_one_query_counts_and_spells_the_tags_of_the_schedule(database, post, sc
     clock.now = NOON + 1800
     for status in ("published", "scheduled"):
         with statements() as collected:
-            assert stored_tags.page(database, 9, status=status).tags == [("a", 1), ("b", 1), ("c", 1)]
+            assert stored_tags.page(database, 9, status=status).items == [("a", 1), ("b", 1), ("c", 1)]
         assert sum('"post_tag"' in statement for statement in collected) == 1

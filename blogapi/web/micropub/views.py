@@ -102,8 +102,8 @@ def tags_with(reader: Reader, text: str, status: str | None) -> list[str]:
     after: str | None = ""
     while after is not None and len(found) < MAX_TAGS:
         page = tags.page(reader, MAX_TAGS, after, status)
-        found += [tag.name for tag in page.tags if text in fold(tag.name)]
-        after = page.last
+        found += [tag.name for tag in page.items if text in fold(tag.name)]
+        after = page.next
     return found[:MAX_TAGS]
 
 
@@ -124,8 +124,8 @@ def source(request: Request) -> Fields:
     query = paging.load({name: request.args[name] for name in ("limit", "after") if name in request.args})
     status = "published" if request.published_only else None
     page = lists.page(request.database, lists.ListQuery(query["limit"], status, before=query.get("after")))
-    after = {"paging": {"after": str(page.before)}} if page.before is not None else {}
-    return {"items": [as_entry(post) for post in page.posts]} | after
+    after = {"paging": {"after": str(page.next)}} if page.next is not None else {}
+    return {"items": [as_entry(post) for post in page.items]} | after
 
 
 # Changes

@@ -143,7 +143,7 @@ def known_tags() -> list[str]:
     """Return the names of tags to offer in a form; none to a stranger."""
     if request.session:
         with suppress(Unavailable):
-            return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).tags]
+            return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).items]
     return []
 
 

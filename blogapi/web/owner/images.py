@@ -28,7 +28,7 @@ def as_markdown(image: StoredImage) -> str:
 def show_images() -> str:
     """Show the images, newest first, and a form to upload another one."""
     page = images.page(request.database, IMAGES, **list_query.load(asked()))
-    return render_template("owner/images.html", page=page, **paging(page.before))
+    return render_template("owner/images.html", page=page, **paging(page.next))
 
 
 @blueprint.post(UPLOAD)

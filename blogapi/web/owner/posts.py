@@ -58,8 +58,8 @@ def show_posts() -> str:
     else:  # In both orders, a page begins at a time.
         query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
-    values = {"posts": page.posts, "counts": lists.counts(request.database), "now": request.database.now}
-    values |= paging(page.before)
+    values = {"posts": page.items, "counts": lists.counts(request.database), "now": request.database.now}
+    values |= paging(page.next)
     with suppress(Damaged):
         values["late"] = publication.later_than_now(request.database)
     return render_template("owner/posts.html", most=lists.MAX_COUNTED, **values)
@@ -216,7 +216,7 @@ def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
-    return render_template("owner/history.html", post=post, page=page, **paging(page.before))
+    return render_template("owner/history.html", post=post, page=page, **paging(page.next))
 
 
 @blueprint.get(VERSION)
@@ -237,7 +237,7 @@ def restore_version(post_id: int, version: int) -> Response:
 @blueprint.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Response:
     """Undo the last change of a post: text, slug, status and date are as before."""
-    kept = revisions.page(request.database, post_id, 1).posts
+    kept = revisions.page(request.database, post_id, 1).items
     if not kept:
         raise NotFound("revision")
     old = documents.load(revisions.find(request.database, post_id, kept[0].version))
@@ -278,7 +278,7 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
 def show_trash() -> str:
     """Show the posts in the trash, most recently deleted first."""
     page = revisions.trash(request.database, TRASHED_POSTS, **trash_query.load(asked()))
-    return render_template("owner/trash.html", page=page, **paging(page.before))
+    return render_template("owner/trash.html", page=page, **paging(page.next))
 
 
 @blueprint.get(TRASHED)

@@ -14,7 +14,8 @@ from blogapi.post import TEXT, StrictSchema, Text, Time, about, length, matching
 from blogapi.storage import images
 from blogapi.storage.documents import dump, etag
 from blogapi.storage.errors import NotFound
-from blogapi.storage.images import IMAGE_ID, ImageCursor, StoredImage
+from blogapi.storage.images import IMAGE_ID, StoredImage
+from blogapi.storage.lists import Cursor
 from blogapi.web import uploads
 from blogapi.web.access import READERS
 from blogapi.web.operations import Answer, blueprint, operation
@@ -66,12 +67,12 @@ class UploadSchema(StrictSchema):
     file = fields.Raw(required=True, **about("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))
 
 
-def parse_cursor(text: str) -> ImageCursor:
+def parse_cursor(text: str) -> Cursor:
     """Return the start of a page, which is an id, or what Link has."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value that Link gave")
-    return ImageCursor(match["time"] or "", match["id"])
+    return Cursor(match["time"] or "", match["id"])
 
 
 def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
@@ -128,8 +129,8 @@ def list_images(request: Request) -> Response:
     A page has at most `limit` images. `Link` leads to the next page.
     """
     page = images.page(request.database, **request.query)
-    content = f"{dump([as_json(request, image) for image in page.images])}\n".encode()
-    return list_response(request, content, page.before)
+    content = f"{dump([as_json(request, image) for image in page.items])}\n".encode()
+    return list_response(request, content, page.next)
 
 
 @operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)

@@ -52,12 +52,12 @@ def list_posts(request: Request) -> Response:
     `title` or `text`, for where the words were found, an underscore and its `id`.
     """
     query = in_scope(request)
-    page = lists.PostPage([], None) if query is None else find_page(request.database, query, request.digest)
-    content = b"[%b]\n" % b",".join(page.posts)
-    return list_response(request, content, page.before)
+    page = lists.Page([], None) if query is None else find_page(request.database, query, request.digest)
+    content = b"[%b]\n" % b",".join(page.items)
+    return list_response(request, content, page.next)
 
 
-def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists.PostPage:
+def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists.Page:
     """Return a page of a list or a search."""
     wanted = lists.ListQuery(**query)
     return search.find(db, wanted, client) if wanted.q else lists.page(db, wanted)
@@ -175,8 +175,8 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
-    content = kept_json(page.posts, lambda each: {"revision": str(each.version), "replaced_at": each.until})
-    return list_response(request, content, page.before, path=f"{POSTS}{post_id}/revisions")
+    content = kept_json(page.items, lambda each: {"revision": str(each.version), "replaced_at": each.until})
+    return list_response(request, content, page.next, path=f"{POSTS}{post_id}/revisions")
 
 
 @operation(
@@ -211,8 +211,8 @@ def list_trash(request: Request) -> Response:
     A deleted post is kept for 30 days.
     """
     page = revisions.trash(request.database, **request.query)
-    content = kept_json(page.posts, lambda each: {"deleted_at": each.until})
-    return list_response(request, content, page.before)
+    content = kept_json(page.items, lambda each: {"deleted_at": each.until})
+    return list_response(request, content, page.next)
 
 
 @operation(
@@ -267,10 +267,10 @@ def list_tags(request: Request) -> Response:
     """
     query = in_scope(request)
     page = (
-        tags.TagPage([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
+        lists.Page([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
     )
-    content = dump([{"name": name, "posts": posts} for name, posts in page.tags]).encode() + b"\n"
-    return list_response(request, content, page.last, "after")
+    content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
+    return list_response(request, content, page.next, "after")
 
 
 @operation(
