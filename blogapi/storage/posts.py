@@ -1,16 +1,16 @@
 """Posts: finding, creating, changing, replacing and deleting them.
 
-The row of a post has its document, the JSON that is answered. Its tags, its time of publication and its words have rows
-of their own, which change in the same transaction. The earlier versions are in `history`.
+The row of a post has its document, the JSON that is answered. What else a change has to write is in `effects`.
 """
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from blogapi.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.post import FIELDS
-from blogapi.storage import documents, history, publication, search, slugs, tags, webhooks
+from blogapi.storage import documents, effects, publication, slugs
+from blogapi.storage.effects import Change, Fields
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post
@@ -22,7 +22,6 @@ COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in
 PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
 
 PostRef = int | str  # the id of a post, or its slug
-Fields = dict[str, Any]
 Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -81,8 +80,8 @@ def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
+        effects.changed(tx, Change("published", post_id, old, new))
         _update(tx, old, new, shown.decode())
-        webhooks.record(tx, {"post": new}, "post.published")
     return StoredPost(post_id, shown, version)
 
 
@@ -123,22 +122,12 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     """Write a complete post that does not exist."""
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
+    effects.changed(tx, Change("created", post_id, {}, post, is_silent=not with_events))
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
-    tags.attach(tx, post)
-    publication.reschedule(tx, post_id, {}, post)
-    search.note(tx, post_id, {}, post)
-    if with_events:
-        _record(tx, "post.created", post)
     return StoredPost(post_id, document.encode(), version)
 
 
 INSERT = Prepared(Post.insert(params(Post)))
-
-
-def _record(tx: Transaction, event: str, post: Fields, old_status: str = "") -> None:
-    """Record an event of a post, and its publication if it became published."""
-    is_published = post["status"] == "published" != old_status
-    webhooks.record(tx, {"post": post}, event, *(["post.published"] if is_published else []))
 
 
 # Change
@@ -159,7 +148,7 @@ def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: C
         changes["params"] = _merged_params(old.get("params"), changes["params"])
     new = documents.in_order(old | changes)
     if is_same(old, new):
-        webhooks.record(tx, {"post": new}, "post.updated")
+        effects.changed(tx, Change("repeated", post.id, old, new))
         return post.document
     return replace(tx, post, old, new, author).document
 
@@ -248,10 +237,8 @@ def replace(
         raise SlugTaken
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    history.keep(tx, post.id, post.version, author, "replaced")
+    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, is_silent=not with_events))
     _update(tx, old, new, document, author)
-    if with_events:
-        _record(tx, "post.updated", new, old["status"])
     return StoredPost(post.id, document.encode(), post.version + 1)
 
 
@@ -263,11 +250,6 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: st
     if author is not None:
         values |= {"since": tx.now, "author": author}
     tx.defer(_set(*changed, is_version=author is not None), id=post_id, document=document, **values)
-    if old["tags"] != new["tags"] or "status" in changed or "published_at" in changed:
-        tags.detach(tx, old)
-        tags.attach(tx, new)
-    publication.reschedule(tx, post_id, old, new)
-    search.note(tx, post_id, old, new)
 
 
 @cache
@@ -289,28 +271,16 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
         check(post.document)
         old = documents.load(post.document)
     except Damaged:
-        _delete_damaged(tx, _find(tx, ref)[0])
+        post_id = _find(tx, ref)[0]
+        effects.changed(tx, Change("lost", post_id, {}, {}))
+        tx.defer(DELETE, id=post_id)
         return
-    if permanent:
-        history.forget(tx, post.id)
-    else:
-        history.keep(tx, post.id, post.version, author, "deleted")
+    kind = "purged" if permanent else "deleted"
+    effects.changed(tx, Change(kind, post.id, old, {}, author, post.version))
     tx.defer(DELETE, id=post.id)
-    tags.detach(tx, old)
-    publication.reschedule(tx, post.id, old, {})
-    search.note(tx, post.id, old, {})
-    webhooks.record(tx, {"post": old}, "post.deleted")
 
 
 DELETE = Prepared(Post.delete().where(Post.id == Param("id")))
-
-
-def _delete_damaged(tx: Transaction, post_id: int) -> None:
-    """Delete a post that cannot be read, with its history: it could not be restored."""
-    history.forget(tx, post_id)
-    tx.defer(DELETE, id=post_id)
-    publication.unschedule(tx, post_id)
-    tags.detach_all(tx, post_id)
 
 
 # Publish

@@ -97,16 +97,19 @@ def _counted(carried: Select, status: str | None) -> Select:
 # The tags of one post
 
 
-def attach(tx: Transaction, post: dict[str, Any]) -> None:
-    """Give a post its tags."""
+def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Replace the tags of a post, with their copies of its status and time; {} stands for no post."""
+    rows, others = _rows_of(new), _rows_of(old)
+    if rows != others:
+        tx.execute_many(DETACH, others)
+        tx.execute_many(ATTACH, rows)
+
+
+def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
+    if not post:
+        return []
     own = {"status": post["status"], "post_id": int(post["id"]), "published_at": post.get("published_at")}
-    tx.execute_many(ATTACH, [{"tag": fold(name), "name": name} | own for name in post["tags"]])
-
-
-def detach(tx: Transaction, post: dict[str, Any]) -> None:
-    """Remove the tags of a post."""
-    own = {"status": post["status"], "post_id": int(post["id"])}
-    tx.execute_many(DETACH, [{"tag": fold(name)} | own for name in post["tags"]])
+    return [{"tag": fold(name), "name": name} | own for name in post["tags"]]
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:

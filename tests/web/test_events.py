@@ -153,7 +153,8 @@ def test_an_event_is_written_in_the_transaction_of_the_change(
     words = [" ".join(statement.replace('"', "").split()[:3]) for statement in collected]
     change = {"create": "INSERT INTO post", "delete": "DELETE FROM post"}.get(write, "UPDATE post SET")
     begin, commit = words.index("BEGIN IMMEDIATE"), words.index("COMMIT")
-    assert begin < words.index(change) < words.index("INSERT INTO event") < words.index("INSERT INTO delivery") < commit
+    assert begin < words.index("INSERT INTO event") < words.index("INSERT INTO delivery") < commit
+    assert begin < words.index(change) < commit
     assert (words.count("BEGIN IMMEDIATE"), words.count("COMMIT")) == (1, 1)
 
 

@@ -1,0 +1,68 @@
+"""What follows each kind of change of a post, seen in the tables."""
+
+import pytest
+from peewee import SQL
+
+from blogapi.clock import rfc3339
+from blogapi.storage import posts, search
+from blogapi.storage.models import EVENTS, Event, Post, PostTag, Revision, Schedule
+
+
+@pytest.fixture
+def followed(database, webhook):
+    """The rows that follow the changes of a post, by what they are for."""
+    webhook(events=EVENTS)
+
+    def followed():
+        tables = {
+            "events": Event.select(Event.type).order_by(Event.id),
+            "history": Revision.select(Revision.state).order_by(Revision.version),
+            "schedule": Schedule.select(Schedule.post_id),
+            "tags": PostTag.select(PostTag.name, PostTag.status).order_by(PostTag.name),
+            "noted": SQL("SELECT DISTINCT post_id FROM search_pending"),
+        }
+        rows = {name: [" ".join(map(str, row)) for row in database.rows(query)] for name, query in tables.items()}
+        search.settle(database)
+        database.write(lambda tx: [tx.execute(SQL(f"DELETE FROM {name}")) for name in ("event", "delivery")])
+        return {name: found for name, found in rows.items() if found}
+
+    return followed
+
+
+def test_each_kind_of_change_is_followed_by_its_effects(client, database, clock, post, followed):
+    post(title="A", tags=["a"])
+    assert followed() == {"events": ["post.created"], "tags": ["a draft"], "noted": ["1"]}
+    client.patch("/v1/posts/1", json={"title": "A"})
+    assert followed() == {"events": ["post.updated"], "tags": ["a draft"]}
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
+    kept = {"history": ["replaced"]}
+    assert followed() == {"events": ["post.updated"], "schedule": ["1"], "tags": ["a scheduled"], "noted": ["1"]} | kept
+    clock.now += 10
+    database.write(posts.publish_due)
+    assert followed() == {"events": ["post.published"], "tags": ["a published"], "noted": ["1"]} | kept
+    client.patch("/v1/tags/a", json={"name": "b"})
+    assert followed() == {"events": ["tag.updated"], "tags": ["b published"], "noted": ["1"]} | kept
+    client.delete("/v1/posts/1")
+    assert followed() == {"events": ["post.deleted"], "history": ["replaced", "deleted"], "noted": ["1"]}
+
+
+def test_a_deletion_for_good_leaves_nothing(client, post, followed):
+    post(title="A", tags=["a"], status="published")
+    assert followed() == {"events": ["post.created", "post.published"], "tags": ["a published"], "noted": ["1"]}
+    client.patch("/v1/posts/1", json={"title": "B"})
+    client.delete("/v1/posts/1?permanent=true")
+    assert followed() == {"events": ["post.updated", "post.deleted"], "noted": ["1"]}
+
+
+def test_a_damaged_post_that_is_deleted_leaves_nothing(client, database, post, followed):
+    post(title="A", tags=["a"])
+    client.patch("/v1/posts/1", json={"title": "B"})
+    database.write(lambda tx: tx.execute(Post.update(document="{")))
+    followed()
+    client.delete("/v1/posts/1")
+    assert followed() == {"noted": ["1"]}
+
+
+def test_an_import_without_events_has_all_other_effects(database, followed):
+    database.write(posts.put, "a", {"title": "A", "content": "B", "tags": ["a"]}, "import", with_events=False)
+    assert followed() == {"tags": ["a draft"], "noted": ["1"]}
