@@ -19,6 +19,7 @@ LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write 
 GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
 PATIENT_SECONDS = 60.0  # how long a step of `write_each` waits for other writers
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
+SHARED_PARTS = 24  # operations of a shared transaction: until its end, each can hold a post of 4 MB
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -300,7 +301,7 @@ class GroupCommit:
 
     def _run(self, tx: Transaction, taken: list[Part]) -> None:
         """Run waiting operations until the transaction is full."""
-        count = 1 if self.waiting[0].is_alone else len(self.waiting)
+        count = 1 if self.waiting[0].is_alone else min(len(self.waiting), SHARED_PARTS)
         until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
         while self.waiting and len(taken) < count and (not taken or time.monotonic() < until):
             part = self.waiting.pop(0)
