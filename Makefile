@@ -45,26 +45,26 @@ ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CU
 .PHONY: .venv/installed
 endif
 
-.venv/installed: requirements.txt setup.cfg pyproject.toml
+.venv/installed: requirements/base.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/pip install --quiet --require-hashes -r requirements.txt
+	@$(BIN)/pip install --quiet --require-hashes -r requirements/base.txt
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
 	@$(BIN)/python -c "from blogapi.cli.doctor import python_build; print('Python', python_build())"
 
-.venv/postgresql: .venv/installed requirements-postgresql.txt
-	$(BIN)/pip install --quiet --require-hashes -r requirements-postgresql.txt
+.venv/postgresql: .venv/installed requirements/postgresql.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements/postgresql.txt
 	@touch $@
 
-.venv/tested: .venv/installed requirements-test.txt
-	$(BIN)/pip install --quiet --require-hashes -r requirements-test.txt
+.venv/tested: .venv/installed requirements/test.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements/test.txt
 	@touch $@
 
-.venv-bench/installed: requirements.txt  # without psycopg, which Peewee imports wherever it is
+.venv-bench/installed: requirements/base.txt  # without psycopg, which Peewee imports wherever it is
 	$(PYTHON) -m venv --clear .venv-bench
-	.venv-bench/bin/pip install --quiet --require-hashes -r requirements.txt
+	.venv-bench/bin/pip install --quiet --require-hashes -r requirements/base.txt
 	@touch $@
 
 # The newest versions that setup.cfg allows, for every platform.
@@ -74,7 +74,7 @@ COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
-	$(COMPILE) --output-file requirements.txt
-	$(COMPILE) --extra postgresql --output-file requirements-postgresql.txt
-	$(COMPILE) --extra test --output-file requirements-test.txt
+	$(COMPILE) --output-file requirements/base.txt
+	$(COMPILE) --extra postgresql --output-file requirements/postgresql.txt
+	$(COMPILE) --extra test --output-file requirements/test.txt
 	rm -r .venv-lock

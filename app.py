@@ -1,15 +1,5 @@
-"""The WSGI application that gunicorn's worker loads, the handler of its connections, and the sender of its webhooks.
-
-gevent must have patched the standard library before, for urllib3: gunicorn's master must not import this.
-"""
+"""The WSGI application, for any WSGI server. `make run` serves it with gunicorn: see blogapi/server."""
 
 from blogapi import create_app
-from blogapi.server.handler import Handler
-from blogapi.server.worker import EventLoop
-from blogapi.web.service import EXTENSION
-from blogapi.webhooks.sender import Sender
 
-app = create_app(loop=EventLoop())
-service = app.extensions[EXTENSION]
-app.extensions["handler"] = Handler(app, service)
-app.extensions["sender"] = Sender(service.database, service.clock, service.config, service.loop)
+app = create_app()

@@ -2,8 +2,8 @@
 
 from bench.floor import app as flask_view
 from bench.floor import function
-from blogapi.app import app as ours
-from blogapi.app import service
+from blogapi.server.app import app as ours
+from blogapi.server.app import service
 from blogapi.server.handler import Handler
 
 

@@ -14,7 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from blogapi.storage import engine_for, posts
+from blogapi.posts import storage as posts
+from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from tests.service import free_port

@@ -1,7 +1,7 @@
 """The application in callgrind, which makes it some fifty times as slow: what ends after a time gets as much more."""
 
-from blogapi.app import app
 from blogapi.server import worker
+from blogapi.server.app import app
 from blogapi.webhooks import sender
 
 try:

@@ -10,15 +10,13 @@ from flask import Flask
 from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import Map, MapAdapter, Rule
 
+from blogapi.api.access import guard
+from blogapi.api.errors import HANDLERS
+from blogapi.api.request import Request
+from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.web.access import guard
-from blogapi.web.errors import HANDLERS
-from blogapi.web.micropub import blueprint as micropub
-from blogapi.web.owner import blueprint as owner
-from blogapi.web.request import Request
-from blogapi.web.service import EXTENSION, Service
-from blogapi.web.views import blueprint
+from blogapi.wings import blueprint
 
 
 class Routes(MapAdapter):
@@ -67,8 +65,6 @@ class Application(Flask):
 
 
 blueprint.before_app_request(guard)
-blueprint.register_blueprint(micropub)
-blueprint.register_blueprint(owner)
 
 
 def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = BLOCKING) -> Flask:

@@ -19,9 +19,9 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service as ChromeService
 
 from blogapi import create_app
+from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
-from blogapi.storage import webhooks
-from blogapi.web.service import EXTENSION, Service
+from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.sender import Sender
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql import PROGRAMS, PostgresqlServer, clear

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psycopg
 
-from blogapi.storage import search
-from blogapi.storage.history import MAX_REVISIONS
+from blogapi.history.storage import MAX_REVISIONS
+from blogapi.search import storage as search
 from blogapi.storage.models import MAX_ID
 from blogapi.text import fold
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from blogapi.storage.postgresql import Postgresql
+from blogapi.postgresql.engine import Postgresql
 from tests.service import free_port
 
 UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root

@@ -10,7 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.post import SLUG
+from blogapi.posts.schemas import SLUG
 
 number = itertools.count()
 

@@ -3,8 +3,8 @@
 import pytest
 from marshmallow import ValidationError
 
-from blogapi.params import equal, merge
-from blogapi.post import PostChangeSchema, PostInputSchema, sentences
+from blogapi.posts.params import equal, merge
+from blogapi.posts.schemas import PostChangeSchema, PostInputSchema, sentences
 
 POST = {"title": "A", "content": "B"}
 NEW = PostInputSchema()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from marshmallow import Schema, ValidationError
 
-from blogapi.post import PostChangeSchema, PostInputSchema, PutPostSchema
+from blogapi.posts.schemas import PostChangeSchema, PostInputSchema, PutPostSchema
 
 SCHEMAS = PostInputSchema(), PutPostSchema(), PostChangeSchema(partial=True)
 CHARACTERS = st.sampled_from("aÄ. \t\n\r\0\x1c\x7f\x85\xa0\u200b\u2028\ud800\U000e0001-")

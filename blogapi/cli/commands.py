@@ -17,13 +17,14 @@ import segno
 import blogapi
 from blogapi.clock import earlier
 from blogapi.config import Config
+from blogapi.images import storage as images
 from blogapi.server.start import SETTINGS, refuse_taken_address, url_file
-from blogapi.storage import engine_for, images
+from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
-from blogapi.storage.copy import copy
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+from blogapi.storage.setup import copy
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
 LAZY = {

@@ -15,8 +15,9 @@ import click
 
 from blogapi.cli.commands import opened
 from blogapi.config import Config
+from blogapi.images import storage as images
+from blogapi.posts import publication
 from blogapi.server.start import OTHERS
-from blogapi.storage import images, publication
 from blogapi.storage.errors import Unavailable
 
 ROOM_BYTES = 100 * 1024 * 1024  # that should be free

@@ -16,9 +16,10 @@ import click
 from blogapi.cli.commands import opened, with_progress
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
-from blogapi.files.front_matter import rfc3339_of, shown
-from blogapi.post import URL
-from blogapi.storage import lists, slugs, undo
+from blogapi.history import undo
+from blogapi.markdown.front_matter import rfc3339_of, shown
+from blogapi.posts import lists, slugs
+from blogapi.posts.schemas import URL
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.transfer import permalinks
 from blogapi.transfer.folder import IMAGES, export

@@ -15,14 +15,14 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.util import unquote_to_wsgi_str
 
+from blogapi.api.errors import error_body, with_id
+from blogapi.api.request import INFO, JSON, READS, RequestInfo
+from blogapi.api.responses import PRIVATE, cors_headers, is_covered
+from blogapi.api.service import Service
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.web.errors import error_body, with_id
-from blogapi.web.request import INFO, JSON, READS, RequestInfo
-from blogapi.web.responses import PRIVATE, cors_headers, is_covered
-from blogapi.web.service import Service
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end

@@ -13,11 +13,11 @@ from gunicorn.http.unreader import Unreader
 from gunicorn.util import bytes_to_str
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeout, ServiceUnavailable
 
+from blogapi.api.request import MAX_BODY_BYTES, RequestInfo
 from blogapi.config import Networks
 from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.storage.keys import KEY_LENGTH
-from blogapi.web.request import MAX_BODY_BYTES, RequestInfo
 
 # Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
 PARSER_SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})

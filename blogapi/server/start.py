@@ -17,7 +17,7 @@ from blogapi.config import Config
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 
-SETTINGS = "python:blogapi.gunicorn_conf"
+SETTINGS = "python:blogapi.server.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
 MIN_FILES = 256
 MAC_FILES = 10_240  # the highest limit that a Mac accepts without being told otherwise

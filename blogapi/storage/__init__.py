@@ -12,7 +12,7 @@ def engine_for(database: Path | str, connections: int = 1, loop: Loop = BLOCKING
     if isinstance(database, Path):
         return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
     try:  # Only the engine in use is imported: SQLite needs no psycopg.
-        postgresql = importlib.import_module("blogapi.storage.postgresql")
+        postgresql = importlib.import_module("blogapi.postgresql.engine")
     except ImportError as error:
         needed = "for PostgreSQL, make postgresql, or install blogapi[postgresql]"
         raise ValueError(f"BLOGAPI_DATABASE: {error}; {needed}") from error

@@ -11,13 +11,13 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any
 
-from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import MAX_FILE_BYTES, parse, render
-from blogapi.images import EXTENSIONS
-from blogapi.post import is_slug
-from blogapi.storage import images
+from blogapi.images import storage as images
+from blogapi.images.formats import EXTENSIONS
+from blogapi.images.storage import IMAGE_ID, StoredImage
+from blogapi.markdown.files import MAX_FILE_BYTES, parse, render
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.posts.schemas import is_slug
 from blogapi.storage.engine import Reader
-from blogapi.storage.images import IMAGE_ID, StoredImage
 
 IMAGES = "images"  # the folder of images, and how their addresses begin
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"

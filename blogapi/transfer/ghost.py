@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.files.front_matter import MarkdownError, rfc3339_of
+from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's name for the address of the site, which is not in the export.

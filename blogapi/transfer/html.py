@@ -7,7 +7,7 @@ from bs4 import BeautifulSoup, Comment, NavigableString, Tag
 from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
-from blogapi.files.front_matter import MarkdownError
+from blogapi.markdown.front_matter import MarkdownError
 
 # Kept as it is: [gallery ids="1,2"], [/caption]
 SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\](?!\())")

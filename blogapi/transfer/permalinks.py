@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from blogapi.files.front_matter import Loader
+from blogapi.markdown.front_matter import Loader
 
 STYLES = {
     "date": "/:categories/:year/:month/:day/:title.html",

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 import click
 
-from blogapi.files.front_matter import shown
+from blogapi.markdown.front_matter import shown
 from blogapi.transfer.importer import Checked
 from blogapi.transfer.sources import Item
 

@@ -11,9 +11,9 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 from blogapi.clock import rfc3339
-from blogapi.files.front_matter import MarkdownError, moment_of, shown
-from blogapi.files.markdown import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
-from blogapi.post import URL, is_slug
+from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
+from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
+from blogapi.posts.schemas import URL, is_slug
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.html import markdown_of

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from blogapi.files.front_matter import MarkdownError, rfc3339_of
+from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.transfer.html import paragraphs, text_of
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory

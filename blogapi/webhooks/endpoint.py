@@ -27,8 +27,8 @@ from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
 from werkzeug.http import parse_date
 
-from blogapi.storage.documents import dump
-from blogapi.storage.webhooks import DISPATCH_BODY, EVENT_BODY
+from blogapi.posts.documents import dump
+from blogapi.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
 REDIRECTS = (301, 302, 303, 307, 308)

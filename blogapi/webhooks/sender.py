@@ -9,14 +9,20 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
+from blogapi import idempotency
 from blogapi.clock import ClockWatch, rfc3339
 from blogapi.config import Config
-from blogapi.storage import history, idempotency, images, posts, publication, search, webhooks
+from blogapi.history import storage as history
+from blogapi.images import storage as images
+from blogapi.posts import publication
+from blogapi.posts import storage as posts
+from blogapi.search import storage as search
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.storage.webhooks import GONE, Attempt, Message
+from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.endpoint import AttemptResult, Endpoint
+from blogapi.webhooks.storage import GONE, Attempt, Message
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds

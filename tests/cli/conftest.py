@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.storage import lists
+from blogapi.posts import lists
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 

@@ -72,8 +72,9 @@ def test_the_version_is_printed(run):
 
 
 def test_a_checkout_that_was_moved_gets_a_new_environment(tmp_path):
-    for name in ("Makefile", "requirements.txt", "setup.cfg", "pyproject.toml"):
+    for name in ("Makefile", "setup.cfg", "pyproject.toml"):
         shutil.copy(CHECKOUT / name, tmp_path)
+    shutil.copytree(CHECKOUT / "requirements", tmp_path / "requirements")
     (tmp_path / ".venv").mkdir()
 
     def steps(path):

@@ -13,10 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.storage import lists, tags, webhooks
+from blogapi.posts import lists
 from blogapi.storage.models import Event
+from blogapi.tags import storage as tags
 from blogapi.transfer import importer
 from blogapi.transfer.sources import Item
+from blogapi.webhooks import storage as webhooks
 from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually

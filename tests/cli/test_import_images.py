@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from PIL.Image import frombytes
 
-from blogapi.storage import images
+from blogapi.images import storage as images
 from blogapi.storage.models import Image, ImagePart
 from tests.cli.conftest import stored
 from tests.images.pictures import SECRET, gif, jpeg, png, webp

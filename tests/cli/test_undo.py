@@ -6,7 +6,7 @@ import time
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import stored

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.files.markdown import parse, render
+from blogapi.markdown.files import parse, render
 
 POST = {
     "id": "12",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.files.front_matter import MarkdownError
-from blogapi.files.markdown import parse
+from blogapi.markdown.files import parse
+from blogapi.markdown.front_matter import MarkdownError
 from tests.files.test_markdown import front
 
 MIB = 1024**2

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.files.markdown import block, read_block
-from blogapi.storage import lists
-from blogapi.storage.slugs import slug_of
+from blogapi.markdown.files import block, read_block
+from blogapi.posts import lists
+from blogapi.posts.slugs import slug_of
 from blogapi.text import is_visible
 from blogapi.transfer.folder import export
 from blogapi.transfer.importer import store

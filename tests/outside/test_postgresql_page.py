@@ -8,7 +8,7 @@ from subprocess import PIPE, STDOUT
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from blogapi.api.service import EXTENSION
 from blogapi.storage.models import Revision
-from blogapi.web.service import EXTENSION
 from tests.owner.pages import follow, send, view
 
 WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.storage import images
+from blogapi.images import storage as images
 from blogapi.storage.models import Image, ImagePart
 from tests.images.pictures import gif, jpeg, png, webp
 from tests.owner.pages import follow, send, view

@@ -2,8 +2,9 @@
 
 import pytest
 
-from blogapi.storage import keys, webhooks
+from blogapi.storage import keys
 from blogapi.storage.models import ApiKey, Webhook
+from blogapi.webhooks import storage as webhooks
 from tests.owner.pages import Page, follow, send, view
 from tests.service import add_key
 

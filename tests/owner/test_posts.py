@@ -2,8 +2,10 @@
 
 import pytest
 
-from blogapi.storage import lists, posts, webhooks
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
+from blogapi.webhooks import storage as webhooks
 from tests.owner.pages import SECTIONS, follow, view
 from tests.service import add_key
 

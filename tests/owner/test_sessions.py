@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from blogapi import create_app
-from blogapi.storage import keys, lists
+from blogapi.posts import lists
+from blogapi.storage import keys
 from blogapi.storage.models import OwnerSession
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server

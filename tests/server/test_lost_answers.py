@@ -11,12 +11,12 @@ from contextlib import suppress
 import psycopg
 import pytest
 
+from blogapi.postgresql.engine import LEADER, WRITER
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
-from blogapi.storage.postgresql import LEADER, WRITER
 from tests.postgresql import PROGRAMS
 from tests.service import Server, add_key, free_port
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from blogapi.clock import rfc3339
+from blogapi.postgresql.engine import LEADER
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.postgresql import LEADER
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS, PostgresqlServer
 from tests.server.workers import EVENTS, FAR, Editor, Undoer, all_at_work, check, settle, told

@@ -5,13 +5,13 @@ import pytest
 from gevent.core import READ
 
 from blogapi import create_app
+from blogapi.api.service import EXTENSION
 from blogapi.config import Config
 from blogapi.server.connection import ReceiveBudget, Shared
 from blogapi.server.handler import Handler
 from blogapi.server.requests import network
 from blogapi.server.worker import CLIENT, SERVICE, EventLoop, Places, Turns
 from blogapi.storage import keys
-from blogapi.web.service import EXTENSION
 from tests.service import add_key
 
 

@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 
-from blogapi.storage import engine_for, posts
+from blogapi.posts import storage as posts
+from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.loop import Loop
 

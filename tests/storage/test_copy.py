@@ -4,9 +4,11 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import engine_for, keys, posts, webhooks
-from blogapi.storage.copy import copy
+from blogapi.posts import storage as posts
+from blogapi.storage import engine_for, keys
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import copy
+from blogapi.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
 from tests.postgresql import PROGRAMS

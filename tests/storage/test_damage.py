@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.storage import publication
+from blogapi.posts import publication
 
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'

@@ -4,7 +4,8 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
-from blogapi.storage import posts, search
+from blogapi.posts import storage as posts
+from blogapi.search import storage as search
 from blogapi.storage.models import EVENTS, Event, Post, PostTag, Revision, Schedule
 
 

@@ -5,12 +5,15 @@ import re
 import pytest
 from peewee import SQL
 
-from blogapi.storage import documents, history, posts, revisions
+from blogapi.history import revisions
+from blogapi.history import storage as history
+from blogapi.history.undo import undo
+from blogapi.posts import documents
+from blogapi.posts import storage as posts
+from blogapi.posts.lists import Cursor
 from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound
-from blogapi.storage.lists import Cursor
 from blogapi.storage.models import Revision
-from blogapi.storage.undo import undo
 from tests.conftest import NOON
 
 DAY = 24 * 3600

@@ -5,9 +5,11 @@ from functools import partial
 
 import pytest
 
-from blogapi.post import STATUSES
-from blogapi.storage import documents, lists, posts, search
-from blogapi.storage.lists import Cursor
+from blogapi.posts import documents, lists
+from blogapi.posts import storage as posts
+from blogapi.posts.lists import Cursor
+from blogapi.posts.schemas import STATUSES
+from blogapi.search import storage as search
 from tests.conftest import NOON
 
 FIND = partial(search.find, client="tests")

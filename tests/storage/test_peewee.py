@@ -4,7 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.storage import lists, posts
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
 from blogapi.storage.models import ApiKey, Post, PostTag
 
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}

@@ -10,12 +10,16 @@ import psycopg
 import pytest
 from peewee import SQL
 
-from blogapi.post import STATUSES
-from blogapi.storage import engine_for, keys, lists, posts, revisions, search
-from blogapi.storage.copy import SCHEMAS, VERSION
+from blogapi.history import revisions
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import STATUSES
+from blogapi.search import storage as search
+from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post
+from blogapi.storage.setup import SCHEMAS, VERSION
 from tests.postgresql import PROGRAMS
 from tests.service import eventually
 
@@ -45,7 +49,7 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
 
 
 def test_the_schema_says_its_version():
-    schema = (SCHEMAS / "schema.postgresql.sql").read_text()
+    schema = (SCHEMAS / "postgresql/schema.sql").read_text()
     assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", schema)[1] == str(VERSION)
 
 

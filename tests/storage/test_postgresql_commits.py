@@ -5,10 +5,11 @@ from functools import partial
 import pytest
 from peewee import SQL
 
-from blogapi.storage import posts, webhooks
+from blogapi.posts import storage as posts
 from blogapi.storage.engine import Param, Prepared
 from blogapi.storage.errors import NotUnique, Rejected, Unavailable
 from blogapi.storage.models import Post, PostTag
+from blogapi.webhooks import storage as webhooks
 from tests.postgresql import PROGRAMS
 from tests.storage.conftest import locked, write_together
 

@@ -3,8 +3,8 @@
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.post import STATUSES
-from blogapi.storage import search
+from blogapi.posts.schemas import STATUSES
+from blogapi.search import storage as search
 from tests.conftest import message
 from tests.web.test_list import walk
 

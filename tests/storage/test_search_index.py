@@ -10,12 +10,13 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
-from blogapi.post import STATUSES
-from blogapi.storage import posts, search
-from blogapi.storage.copy import NOTE_ALL
+from blogapi.posts import storage as posts
+from blogapi.posts.lists import ListQuery
+from blogapi.posts.schemas import STATUSES
+from blogapi.search import storage as search
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.lists import ListQuery
 from blogapi.storage.models import Post
+from blogapi.storage.setup import NOTE_ALL
 from tests.invariants import sound_posts
 from tests.storage.conftest import locked
 

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import documents, posts, search
-from blogapi.storage.lists import ListQuery
-from blogapi.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
+from blogapi.posts import documents
+from blogapi.posts import storage as posts
+from blogapi.posts.lists import ListQuery
+from blogapi.search import storage as search
+from blogapi.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slugify import slugify
 
-from blogapi.storage.slugs import SLUG_OPTIONS, slug_of
+from blogapi.posts.slugs import SLUG_OPTIONS, slug_of
 
 ASCII = st.text(st.characters(max_codepoint=127), max_size=90)
 TITLES = ASCII | st.text("aZ09 -,'&#;_.", max_size=90)

@@ -3,9 +3,13 @@
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.storage import documents, history, lists, posts, revisions, tags
+from blogapi.history import revisions
+from blogapi.history import storage as history
+from blogapi.history.undo import undo
+from blogapi.posts import documents, lists
+from blogapi.posts import storage as posts
 from blogapi.storage.models import Retagging
-from blogapi.storage.undo import undo
+from blogapi.tags import storage as tags
 from tests.conftest import NOON
 from tests.invariants import sound_posts
 

@@ -10,8 +10,8 @@ import pytest
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import engine_for
-from blogapi.storage.copy import VERSION, copy
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import VERSION, copy
 from tests.blogs import SAMPLES
 from tests.postgresql import PROGRAMS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.web import responses
+from blogapi.api import responses
 from tests.conftest import NOON, message
 from tests.service import Server
 from tests.web.conftest import with_key

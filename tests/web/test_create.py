@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from blogapi.post import SCHEDULING
+from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage.models import Post
 from tests.conftest import message, without_id
 from tests.web.conftest import FIELDS_ARE, NOW

@@ -2,8 +2,9 @@
 
 import pytest
 
-from blogapi.storage import posts, tags
+from blogapi.posts import storage as posts
 from blogapi.storage.models import Event
+from blogapi.tags import storage as tags
 from tests.conftest import NOON
 from tests.web.conftest import LATER, NOW, WEBHOOK
 

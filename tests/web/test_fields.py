@@ -1,9 +1,9 @@
 """The fields of a post, which several packages name, are the same in all of them."""
 
-from blogapi.files.markdown import FIELD_NAMES, IGNORED, WRITTEN
-from blogapi.post import FIELDS, PostInputSchema, PostSchema, PutPostSchema
-from blogapi.storage.revisions import RESTORED
-from blogapi.web.owner import posts
+from blogapi.history.revisions import RESTORED
+from blogapi.markdown.files import FIELD_NAMES, IGNORED, WRITTEN
+from blogapi.owner import posts
+from blogapi.posts.schemas import FIELDS, PostInputSchema, PostSchema, PutPostSchema
 
 SET_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blogapi.files.front_matter import MarkdownError
-from blogapi.storage.slugs import slug_of
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.posts.slugs import slug_of
 from blogapi.transfer.html import markdown_of
 from tests.owner.pages import enter, send, view
 

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
-from blogapi.storage import images
+from blogapi.images import storage as images
+from blogapi.images import uploads
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import ImagePart
-from blogapi.web import uploads
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
 from tests.web.conftest import NOW, with_key

@@ -7,7 +7,7 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
 from tests.conftest import NOON, message
 from tests.web.conftest import LATER, with_key
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
 from tests.conftest import NOON, message
 from tests.web.conftest import EARLIER, FIELDS_ARE, LATER, NOW, listed

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.web.limiter import FixedWindow
+from blogapi.api.limiter import FixedWindow
 from tests.conftest import Clock
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from blogapi.post import FIELDS, STATUSES
-from blogapi.storage import lists
+from blogapi.posts import lists
+from blogapi.posts.schemas import FIELDS, STATUSES
 from blogapi.storage.models import Post
 from tests.conftest import message
 from tests.web.conftest import answers

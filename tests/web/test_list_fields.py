@@ -2,8 +2,8 @@
 
 import pytest
 
-from blogapi.post import FIELDS
-from blogapi.storage import documents, lists
+from blogapi.posts import documents, lists
+from blogapi.posts.schemas import FIELDS
 from blogapi.storage.models import Post
 from tests.web.test_list import walk
 

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.post import STATUSES
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import STATUSES
 from tests.invariants import sound_posts
 from tests.web.conftest import LATER
 from tests.web.test_list import walk

@@ -3,8 +3,8 @@
 import pytest
 from xxhash import xxh3_128_hexdigest
 
-from blogapi.files.markdown import render
-from blogapi.post import SCHEDULING
+from blogapi.markdown.files import render
+from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage.models import Post
 from tests.conftest import message
 from tests.web.conftest import NOW

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from blogapi.web.service import BUCKETS, Metrics, label
+from blogapi.api.service import BUCKETS, Metrics, label
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
+from blogapi.forms import READ_BYTES
 from blogapi.storage.models import Image, PostTag
-from blogapi.web.forms import READ_BYTES
 from tests.images.pictures import jpeg, png
 from tests.service import add_key
 from tests.web.conftest import with_key

@@ -12,11 +12,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
 from selenium.webdriver.support.wait import WebDriverWait
 
-from blogapi.post import FIELDS, ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
+from blogapi.api.schemas import TagSchema
+from blogapi.docs.openapi import SHAPES
+from blogapi.posts.schemas import FIELDS, ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
 from blogapi.storage.models import EVENTS, Event
-from blogapi.web.openapi import SHAPES
-from blogapi.web.schemas import TagSchema
-from blogapi.web.views.webhooks import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
+from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 PAGE = ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")

@@ -4,7 +4,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
 from blogapi.storage.models import PostTag, Schedule
 from tests.conftest import message
 from tests.web.conftest import LATER, answers, listed

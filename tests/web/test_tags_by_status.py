@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from blogapi.post import STATUSES
-from blogapi.storage import posts
-from blogapi.storage import tags as stored_tags
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import STATUSES
+from blogapi.tags import storage as stored_tags
 from blogapi.text import fold
 from tests.conftest import NOON
 from tests.invariants import sound_posts

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from blogapi.server.log import mask
-from blogapi.storage import webhooks
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.webhooks import storage as webhooks
 from tests.conftest import message
 from tests.web.conftest import NOW, URL
 from tests.web.conftest import WEBHOOK as SHOWN

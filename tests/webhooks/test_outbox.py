@@ -5,8 +5,8 @@ import logging
 import pytest
 from peewee import SQL
 
-from blogapi.storage import webhooks
 from blogapi.storage.models import Delivery, Event, Idempotency
+from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.sender import FAULT_SECONDS
 from tests.conftest import NOON
 from tests.storage.conftest import locked

@@ -6,7 +6,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.config import Config
-from blogapi.storage import posts
+from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Revision
 from blogapi.webhooks.sender import Sender
 from tests.conftest import Clock

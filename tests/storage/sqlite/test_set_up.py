@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.storage.copy import APPLICATION_ID, SCHEMAS, VERSION
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
+from blogapi.storage.setup import APPLICATION_ID, SCHEMAS, VERSION
 from blogapi.storage.sqlite import Sqlite
 
 

@@ -1,0 +1,1 @@
+"""HTTP for every operation: requests, access, responses and errors."""

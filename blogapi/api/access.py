@@ -1,0 +1,177 @@
+"""Access: the guard, which demands an API key, counts the request against its limit, and checks what the key may do."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import Any
+from urllib.parse import unquote
+
+from flask import Response, current_app
+from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
+
+from blogapi.api.request import READS, Request, current_request
+from blogapi.api.responses import PREFLIGHT, is_preflight, no_content
+from blogapi.storage import keys
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+
+# The paths that need no key, all of them outside /v1
+PUBLIC = {
+    "/",
+    "/healthz",
+    "/openapi.json",
+    "/docs",
+    "/docs/",
+    "/docs/docs.css",
+    "/docs/docs.js",
+    "/docs/swagger-ui.css",
+    "/docs/swagger-ui-bundle.js",
+    "/settings/open",
+    "/settings/owner.css",
+    "/settings/owner.js",
+}
+PUBLIC_IMAGES = "/images/"  # the beginning of their paths
+# The blueprints that demand a session instead of a key, or a key that can be in the body
+GUARDED = ("api.owner", "api.micropub")
+TAG_PATHS = "/v1/tags/"
+READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
+# The path of a target, which can be an absolute URL, up to its first percent-encoded slash
+BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
+AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
+FORBIDDEN = {
+    READ_ONLY: "this key is read-only: it may GET and HEAD posts, their history, tags and images",
+    PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
+}
+
+
+def guard() -> Response | None:
+    """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
+    request = current_request()
+    request.info.endpoint = request.endpoint
+    if request.method == "OPTIONS" and is_preflight(request):
+        return no_content(request, PREFLIGHT.items())
+    # This is the path that the router sees, without repeated slashes at its beginning.
+    path = request.path
+    if path not in PUBLIC and request.blueprint not in GUARDED and not path.startswith(PUBLIC_IMAGES):
+        check_key(request)
+    return None
+
+
+def key_required(check: Callable) -> Callable:
+    """Let `check` run only if the request has a valid key. Raises Unauthorized."""
+
+    @wraps(check)
+    def authenticated(request: Request) -> Any:
+        database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
+        match = AUTHORIZATION.fullmatch(header)
+        digest = keys.digest_of(match[1]) if match else None
+        found = digest and keys.authenticate(database, digest)
+        if found is None:
+            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
+        request.key, hits = found
+        request.info.key_name, request.info.is_known = request.key.name, True
+        if request.key.last_used_on != database.now[:10]:
+            with suppress(Unavailable):
+                database.write_at_once(keys.record_use, digest)
+        return check(request, hits)
+
+    return authenticated
+
+
+def why_refused(authorization: str) -> str:
+    """Return why an Authorization header has no valid key."""
+    scheme, _, key = authorization.partition(" ")
+    if not scheme:
+        return "missing; must be 'Bearer' and an API key"
+    if scheme.lower() != "bearer":
+        return "the scheme must be Bearer, followed by an API key"
+    if "," in key:
+        return "must have one API key, and be given once"
+    if not key.strip():
+        return "the API key is empty; perhaps the variable that has it is not set in this terminal"
+    return "the API key is unknown or revoked"
+
+
+def rate_limited(check: Callable) -> Callable:
+    """Count the request against its key; let `check` run within the limit. Raises TooManyRequests.
+
+    The `hits` are those that PostgreSQL has counted with the look-up of the key, for all processes.
+    """
+
+    @wraps(check)
+    def limited(request: Request, hits: keys.Hits | None) -> Any:
+        request.quota = quota = request.service.limiter.count(request.digest, hits)
+        if quota.exceeded:
+            raise TooManyRequests(
+                f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",
+                retry_after=quota.retry_after,
+            )
+        return check(request)
+
+    return limited
+
+
+@key_required
+@rate_limited
+def count_key(request: Request) -> None:
+    """Count a request whose key may be in its body."""
+
+
+def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
+    """Check and count the key of a request, once; it can be the `access_token` of a form (RFC 6750, section 2.2).
+
+    Raises BadRequest if it has several.
+    """
+    found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
+    if len(found) > 1:
+        raise BadRequest("access_token: must be the key in Authorization, or be left out")
+    if tokens and "HTTP_AUTHORIZATION" not in request.environ:
+        request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
+    if request.key is None:
+        count_key(request)
+
+
+@key_required
+@rate_limited
+def check_key(request: Request) -> None:
+    """Refuse what the key may not do, and a path that the router would take for another one.
+
+    The router would see U+FFFD if a path is not UTF-8, and a slash if it is percent-encoded. Only a tag can have these.
+    """
+    if request.key.scope != FULL:
+        check_scope(request)
+    try:
+        request.environ["PATH_INFO"].encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise NotFound from None
+    start = BEFORE_ENCODED_SLASH.match(request.environ.get("RAW_URI", ""))
+    if start:
+        path = request.service.config.without_prefix(unquote(start[1]))
+        if not f"/{path.lstrip('/')}".startswith(TAG_PATHS):
+            raise NotFound
+
+
+def check_scope(request: Request) -> None:
+    """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, on any path.
+
+    GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
+    """
+    scope, reads = request.key.scope, request.method in READS
+    operation = getattr(current_app.view_functions.get(request.endpoint), "operation", None)
+    hidden = operation.scopes == READERS if operation else isinstance(request.routing_exception, MethodNotAllowed)
+    if reads and hidden and scope == PUBLISHED_ONLY:
+        raise NotFound  # as for an unknown path: this key must not learn that a history exists
+    if not reads or (request.endpoint and not (operation and scope in operation.scopes)):
+        raise Forbidden(FORBIDDEN[scope])
+
+
+def in_scope(request: Request) -> Mapping[str, Any] | None:
+    """Return the query of a list, limited to the posts that the key may see; None if it may see none.
+
+    The link to the next page has the query without that limit: it is built from `request.query`.
+    """
+    query = request.query
+    if not request.published_only:
+        return query
+    return {**query, "status": "published"} if query.get("status", "published") == "published" else None

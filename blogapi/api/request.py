@@ -1,0 +1,313 @@
+"""What a view reads from its request: the query, the body and preconditions, read strictly."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property, lru_cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+import flask
+from marshmallow import Schema, ValidationError
+from werkzeug import exceptions
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.exceptions import BadRequest
+from werkzeug.http import parse_accept_header
+
+from blogapi.api.limiter import Quota
+from blogapi.api.service import EXTENSION, Service
+from blogapi.idempotency import IdempotencyKey
+from blogapi.markdown.files import MarkdownFile, parse, render
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.posts.documents import etag
+from blogapi.storage.database import Database
+from blogapi.storage.keys import KnownKey
+from blogapi.storage.models import PUBLISHED_ONLY
+
+JSON, MARKDOWN = "application/json", "text/markdown"
+POST_TYPES = (JSON, MARKDOWN)  # of a post
+PATCH_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
+READS = ("GET", "HEAD")
+INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_VALUES = 10_000
+MAX_SHOWN = 80  # characters of a header, or a name, in a message
+MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
+IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
+
+
+class RequestInfo:
+    """What the application tells the server of a request, for its log, its metrics and its bounds.
+
+    Our server puts one into the WSGI environment; with others, nobody reads it.
+    """
+
+    key_name = ""  # of its valid API key
+    is_known = False  # whether it has a valid API key, or a session
+    endpoint: str | None = None  # of its view
+    cause = ""  # of an error
+    max_body_bytes = 0  # if the body is read in pieces; 0 if it is read at once
+    kept_bytes = 0  # of these pieces, in memory
+
+
+class Request(flask.Request):
+    """A request, with its key, its loaded query and other state that later stages need."""
+
+    key: KnownKey | None = None  # its valid API key
+    quota: Quota | None = None  # the rest of that key's limit
+    session = ""  # the token of its valid session of the owner's page
+    query: Mapping[str, Any]  # loaded as the operation declares
+    body = b""
+    file: MarkdownFile | None = None  # the Markdown file in the body
+
+    @cached_property
+    def service(self) -> Service:
+        """The parts of the service."""
+        return flask.current_app.extensions[EXTENSION]
+
+    @cached_property
+    def info(self) -> RequestInfo:
+        """What the server learns of the request."""
+        return self.environ.get(INFO) or RequestInfo()
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its valid API key, or nothing."""
+        return self.key.digest if self.key else b""
+
+    @property
+    def database(self) -> Database:
+        """The database of the service."""
+        return self.service.database
+
+    def address(self, path: str) -> str:
+        """Return the address of a path of the service, below the path of BLOGAPI_URL."""
+        return self.service.config.prefix + path
+
+    @property
+    def author(self) -> str:
+        """The client's name in the history, for the owner's page "settings"; "" if no history is kept."""
+        name = self.key.name if self.key else "settings"
+        return name if self.service.config.history_enabled else ""
+
+    @property
+    def published_only(self) -> bool:
+        """Whether its key sees published posts only."""
+        return self.key.scope == PUBLISHED_ONLY
+
+
+def current_request() -> Request:
+    """Return the current request itself: each access through Flask's proxy costs a function call."""
+    return flask.request._get_current_object()
+
+
+def cookie(request: Request, name: str) -> str:
+    """Return the value of a cookie, or "". Werkzeug would parse all of them, in quadratic time."""
+    for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
+        key, _, value = pair.strip().partition("=")
+        if key == name:
+            return value
+    return ""
+
+
+def prefers_markdown(request: Request) -> bool:
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if next to `*/*`."""
+    header = request.environ.get("HTTP_ACCEPT", "").lower()
+    if "text/" not in header and ";" not in header:  # the common case
+        return False
+    return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN
+
+
+@lru_cache(maxsize=256)  # The result depends on the text alone, and scripts repeat theirs.
+def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
+    """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
+
+    The result is shared and must not be changed.
+    """
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise BadRequest("query: must be UTF-8, with or without percent-encoding") from None
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValidationError("given more than once", name)
+        values[name] = value
+    return schema.load(values)
+
+
+# The body
+
+
+def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> dict[str, Any]:
+    """Load the body as the operation declares it; raise ValidationError or an HTTP error.
+
+    `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
+    """
+    try:
+        return request.operation.body.load(parse_body(request))
+    except (ValidationError, exceptions.HTTPException):
+        if check_path:
+            check_path()
+        raise
+
+
+def parse_body(request: Request) -> dict[str, Any]:
+    """Return the fields of the body, JSON or Markdown, not yet validated; raise an HTTP error."""
+    mimetype = check_content_type(request, request.operation.content_types)
+    request.body = read_body(request)
+    keeps_others = "unknown" in request.query
+    if mimetype != MARKDOWN:
+        if keeps_others:
+            raise ValidationError("is for text/markdown only", "unknown")
+        return parse_json(request.body)
+    try:
+        request.file = parse(request.body, strict=True, keeps_others=keeps_others)
+    except MarkdownError as error:
+        raise BadRequest(f"body: {error}") from None
+    return request.file.fields
+
+
+class Unsupported(exceptions.UnsupportedMediaType):
+    """415, with a header that says what is supported (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
+
+    def __init__(self, description: str, header: str, supported: str):
+        super().__init__(description)
+        self.header = (header, supported)
+
+    def get_headers(self, *arguments: Any) -> list[tuple[str, str]]:
+        return [*super().get_headers(*arguments), self.header]
+
+
+def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
+    """Return which of these types the body has; raise Unsupported for others, other charsets, and encodings."""
+    environ = request.environ
+    if (exact := environ.get("CONTENT_TYPE")) in content_types and "HTTP_CONTENT_ENCODING" not in environ:
+        return exact  # the common case, at a tenth of the time
+    charset = request.mimetype_params.get("charset", "utf-8").lower()
+    if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
+        header = "Accept-Patch" if request.method == "PATCH" else "Accept"
+        sent = environ.get("CONTENT_TYPE", "")[:MAX_SHOWN] or "missing"
+        hint = "; curl sends JSON with --json" if JSON in content_types else ""
+        message = f"Content-Type: must be {' or '.join(content_types)}, and is {sent}{hint}"
+        raise Unsupported(message, header, ", ".join(content_types))
+    if environ.get("HTTP_CONTENT_ENCODING", "").lower() not in ("", "identity"):
+        raise Unsupported("Content-Encoding: must be left out", "Accept-Encoding", "identity")
+    return request.mimetype
+
+
+def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
+    """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
+    length = body_length(request)
+    body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
+    if max(length, len(body)) > max_bytes:
+        raise exceptions.RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
+    if len(body) < length:
+        raise BadRequest("body: shorter than its Content-Length")
+    return body
+
+
+def body_length(request: Request) -> int:
+    """Return the length of the body in bytes; -1 if it comes in chunks."""
+    ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Other servers need a length.
+    return int(request.environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object strictly (RFC 8259); raise BadRequest."""
+    try:
+        text = body.decode()
+        if text.startswith("\ufeff"):
+            raise BadRequest("body: must not begin with a byte order mark")
+        # 4 MiB of brackets would take a second to parse.
+        if len(text) > MAX_VALUES and sum(map(text.count, '[{,"')) > MAX_VALUES:
+            rest, strings = STRING.subn("", text, MAX_VALUES + 1)
+            if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
+                raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
+        data = STRICT.decode(text)
+    except UnicodeDecodeError:
+        raise BadRequest("body: must be UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise BadRequest(
+            f"body: must be JSON: {error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise BadRequest("body: must not be nested so deeply") from None
+    except ValueError:  # from int()
+        raise BadRequest("body: must have numbers of at most 4,300 digits") from None
+    if not isinstance(data, dict):
+        raise BadRequest("body: must be a JSON object")
+    if len(data) > MAX_FIELDS:
+        raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
+    return data
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise BadRequest(f'body: must not have "{name[:MAX_SHOWN]}" twice in an object')
+    return values
+
+
+def _no_constant(name: str) -> None:
+    raise BadRequest(f"body: must be JSON, which does not allow {name}")
+
+
+STRICT = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+
+
+# Preconditions (RFC 9110, section 13.1)
+
+
+def precondition(request: Request) -> Callable[[bytes | None], None]:
+    """Return a check of a post's document that raises PreconditionFailed unless the request's conditions hold for it.
+
+    None stands for a missing post. An entity tag may be that of the post as JSON or as Markdown.
+    """
+    environ = request.environ
+    writes = request.method not in READS  # Reads answer 304 instead.
+    match = request.if_match if "HTTP_IF_MATCH" in environ else None
+    none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
+
+    def check(document: bytes | None) -> None:
+        if match is not None and (document is None or not any(map(match.contains, etags(document)))):
+            why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
+            raise exceptions.PreconditionFailed(f"If-Match: {why}")
+        if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
+            there = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
+            raise exceptions.PreconditionFailed(f"If-None-Match: {there}")
+
+    return check
+
+
+def why_no_match(if_match: str) -> str:
+    """Return why no entity tag in If-Match is that of a post (RFC 9110, section 13.1.1)."""
+    if if_match.startswith("W/"):
+        return "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"
+    if '"' not in if_match:
+        return "must be an ETag with its quotes"
+    return "the post has been changed since; get it again"
+
+
+def etags(document: bytes) -> Iterator[str]:
+    """Yield the entity tags of a post, as JSON and as Markdown."""
+    yield etag(document)
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # A damaged post has no Markdown.
+        yield etag(render(json.loads(document)))
+
+
+def idempotency_key(request: Request) -> IdempotencyKey | None:
+    """Return the Idempotency-Key of a request whose body is loaded, or None; raise ValidationError for a bad one."""
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if name is None:
+        return None
+    if not IDEMPOTENCY_KEY.fullmatch(name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
+    return IdempotencyKey(request.digest, name, hashlib.sha256(sent).digest())

@@ -1,0 +1,158 @@
+"""Responses with all of their headers, and CORS."""
+
+import json
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import flask
+from werkzeug import datastructures
+from werkzeug.http import HTTP_STATUS_CODES
+
+from blogapi.api.request import JSON, READS, Request, prefers_markdown
+from blogapi.markdown.files import render
+from blogapi.posts.documents import dump, etag
+
+POSTS = "/v1/posts/"
+Pairs = Iterable[tuple[str, str]]
+STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
+PRIVATE = "private, no-cache"  # Only the client may keep it, and must ask each time whether it is still valid.
+ALLOW_ORIGIN = "Access-Control-Allow-Origin"
+EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
+    "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
+}
+
+
+class ValidHeaders(datastructures.Headers):
+    """Headers that are known to be valid: Werkzeug would check each of them."""
+
+    def __init__(self, pairs: list[tuple[str, str]]):
+        self._list = pairs
+
+
+class Response(flask.Response):
+    """A response that is sent unchanged: Werkzeug would check for missing headers."""
+
+    default_mimetype = None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
+        start_response(self.status, self.headers.to_wsgi_list())
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else self.response
+
+
+def respond(
+    request: Request,
+    content: bytes,
+    content_type: str,
+    status: int = 200,
+    headers: Pairs = (),
+    vary: str = "",
+    cache_control: str = PRIVATE,
+) -> Response:
+    """Create a response with these headers and those that every response has."""
+    quota = request.quota or request.service.limiter.peek()
+    pairs = [
+        ("Content-Type", content_type),
+        ("Content-Length", str(len(content))),
+        *headers,
+        ("Cache-Control", cache_control),
+        *quota.headers,
+    ]
+    if status in (204, 304):
+        del pairs[:2]
+    origins = request.service.config.cors_origins
+    if origins and is_covered(request.path):
+        found = cors_headers(origins, request.environ.get("HTTP_ORIGIN"))
+        vary = ", ".join(filter(None, (vary, found.pop("Vary", ""))))
+        pairs += found.items()
+    if vary:
+        pairs.append(("Vary", vary))
+    return Response([content], STATUS_LINES[status], ValidHeaders(pairs))
+
+
+def json_response(request: Request, content: Any, status: int = 200, headers: Pairs = (), **options: str) -> Response:
+    """Answer with JSON."""
+    return respond(request, f"{dump(content)}\n".encode(), JSON, status, headers, **options)
+
+
+def tagged_response(
+    request: Request, content: bytes, tag: str, content_type: str = JSON, headers: Pairs = (), **options: Any
+) -> Response:
+    """Answer with an entity tag; with 304 if the client has this version already (RFC 9110, section 13.1.2)."""
+    reads = "HTTP_IF_NONE_MATCH" in request.environ and request.method in READS
+    if reads and request.if_none_match.contains_weak(tag):
+        content, options["status"] = b"", 304
+    return respond(request, content, content_type, headers=[("ETag", f'"{tag}"'), *headers], **options)
+
+
+def post_response(request: Request, document: bytes, **options: Any) -> Response:
+    """Answer with a post as JSON, and its entity tag."""
+    return tagged_response(request, document + b"\n", etag(document), **options)
+
+
+def created(request: Request, post_id: int, document: bytes) -> Response:
+    """Answer with a new post."""
+    return post_response(request, document, status=201, headers=[("Location", request.address(f"{POSTS}{post_id}"))])
+
+
+def post_or_file_response(request: Request, document: bytes) -> Response:
+    """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
+    if not prefers_markdown(request):
+        return post_response(request, document, vary="Accept")
+    fields = json.loads(document)
+    file = render(fields)
+    name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
+    return tagged_response(request, file, etag(file), "text/markdown; charset=utf-8", [name], vary="Accept")
+
+
+def list_response(
+    request: Request, content: bytes, cursor: Any, name: str = "before", path: str | None = None
+) -> Response:
+    """Answer with a page of a list as JSON, a Link to the next one, and an entity tag that changes with both.
+
+    The Link (RFC 8288) repeats the query, with `name` at the cursor; after the last page, the cursor is None. It is
+    path-absolute, and never built from Host.
+    """
+    tag = etag(content)
+    if cursor is None:
+        return tagged_response(request, content, tag)
+    link = _link(request.address(path or request.path), tuple(request.query.items()), name, str(cursor))
+    return tagged_response(request, content, etag((tag + link).encode()), headers=[("Link", link)])
+
+
+@lru_cache(maxsize=256)  # Encoding a query takes as long as finding a page.
+def _link(path: str, query: tuple[tuple[str, Any], ...], name: str, cursor: str) -> str:
+    return f'<{path}?{urlencode({**dict(query), name: cursor}, quote_via=quote, safe="")}>; rel="next"'
+
+
+def no_content(request: Request, headers: Pairs = ()) -> Response:
+    """Answer 204."""
+    return respond(request, b"", JSON, 204, headers)
+
+
+# CORS (the CORS protocol of the Fetch standard)
+
+
+def is_preflight(request: Request) -> bool:
+    """Return whether a request is the preflight of a page that may call the API."""
+    origin = request.environ.get("HTTP_ORIGIN")
+    if not origin or not is_covered(request.path) or "HTTP_ACCESS_CONTROL_REQUEST_METHOD" not in request.environ:
+        return False
+    return ALLOW_ORIGIN in cors_headers(request.service.config.cors_origins, origin)
+
+
+def is_covered(path: str) -> bool:
+    """Return whether a path is one of the API itself."""
+    return f"{path}/".startswith("/v1/")
+
+
+def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
+    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` means all."""
+    if "*" in origins:
+        return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
+    vary = {"Vary": "Origin"} if origins else {}
+    return vary | {ALLOW_ORIGIN: origin, "Access-Control-Expose-Headers": EXPOSED} if origin in origins else vary

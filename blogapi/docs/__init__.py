@@ -1,0 +1,1 @@
+"""The description of the API, its page, health and metrics."""

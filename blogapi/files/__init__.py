@@ -1,1 +1,0 @@
-"""A post as a Markdown file."""

@@ -1,0 +1,97 @@
+"""Forms (`multipart/form-data`, RFC 7578), read piece by piece."""
+
+from collections.abc import Callable, Iterator
+
+from multipart import MultipartError, MultipartSegment, PushMultipartParser
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
+
+from blogapi.api.request import Request, body_length
+
+FORM = "multipart/form-data"
+READ_BYTES = 64 * 1024
+Write = Callable[[bytes], object]  # takes a piece of a part
+
+
+class Form:
+    """A form, and its fields so far. A subclass decides in `begin` where other parts go."""
+
+    too_large = "body: must be at most {:,} bytes"
+
+    def __init__(self, request: Request, max_bytes: int, max_field_bytes: int, max_parts: int):
+        self.request = request
+        self.max_bytes = max_bytes
+        self.max_field_bytes = max_field_bytes  # of all fields together
+        self.max_parts = max_parts
+        self.fields: list[tuple[str, bytearray]] = []
+        self.size = 0  # of the fields
+
+    def read(self) -> None:
+        """Read the form. Raises BadRequest if it is malformed, RequestEntityTooLarge if it is too large."""
+        write: Write = self.keep
+        for event in self._events():
+            if isinstance(event, MultipartSegment):
+                write = self.begin(event)
+            else:
+                write(event)
+
+    def begin(self, part: MultipartSegment) -> Write:
+        """Begin a part, and return what takes its content: by default, a field."""
+        self.fields.append((part.name, bytearray()))
+        return self.keep
+
+    def keep(self, piece: bytes) -> None:
+        """Add a piece to the last field."""
+        self.fields[-1][1].extend(piece)
+        self.size += len(piece)
+        self.request.info.kept_bytes += len(piece)
+        if self.size > self.max_field_bytes:
+            raise RequestEntityTooLarge(f"body: must have at most {self.max_field_bytes:,} bytes besides its files")
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Return the names and values of the fields. Raises BadRequest."""
+        return [(name, text_of(value)) for name, value in self.fields]
+
+    def _events(self) -> Iterator[MultipartSegment | bytes]:
+        boundary = self.request.mimetype_params.get("boundary", "")
+        try:
+            with PushMultipartParser(boundary, max_segment_count=self.max_parts, strict=True) as parser:
+                for piece in _joined(pieces(self.request, self.max_bytes, self.too_large)):
+                    yield from filter(None, parser.parse(piece))
+        except MultipartError:
+            reason = f"of at most {self.max_parts} parts that ends with its boundary, as curl -F sends it"
+            raise BadRequest(f"body: must be {FORM} {reason}") from None
+
+
+def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces, a very short one with the one before: alone, a line break at the end would be refused."""
+    held = b""
+    for piece in pieces:
+        if len(piece) > 2 or len(held) > READ_BYTES:
+            yield from filter(None, [held])
+            held = piece
+        else:
+            held += piece
+    yield from filter(None, [held])
+
+
+def text_of(data: bytes | bytearray) -> str:
+    """Return the text of a field. Raises BadRequest."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise BadRequest("body: must be UTF-8") from None
+
+
+def pieces(request: Request, max_bytes: int, too_large: str) -> Iterator[bytes]:
+    """Yield the body in pieces; raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
+    request.info.max_body_bytes = max_bytes
+    length, read, source = body_length(request), 0, request.environ["wsgi.input"]
+    if length > max_bytes:
+        raise RequestEntityTooLarge(too_large.format(max_bytes))
+    while piece := source.read(READ_BYTES if length < 0 else min(READ_BYTES, length - read)):
+        read += len(piece)
+        if read > max_bytes:
+            raise RequestEntityTooLarge(too_large.format(max_bytes))
+        yield piece
+    if read < length:
+        raise BadRequest("body: shorter than its Content-Length")

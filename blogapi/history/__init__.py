@@ -1,0 +1,1 @@
+"""The history of posts: revisions, the trash, and undo."""

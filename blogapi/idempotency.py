@@ -1,0 +1,48 @@
+"""Idempotency keys: a request that is sent again creates nothing again."""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from blogapi.clock import earlier
+from blogapi.posts import storage as posts
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.models import Idempotency
+
+TTL = timedelta(hours=24)
+
+
+class IdempotencyKey(NamedTuple):
+    """The name that a client gave to a request."""
+
+    client: bytes  # the digest of its API key, or the secret of a form
+    name: str
+    request: bytes  # SHA-256 of the body and the query
+
+
+def add_once(tx: Transaction, fields: posts.Fields, author: str, key: IdempotencyKey) -> posts.StoredPost:
+    """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
+
+    Raises Rejected if that request was different, or if its post is deleted.
+    """
+    used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
+    is_valid = Idempotency.created_at > earlier(tx.now, TTL)
+    former = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
+    if former is None:
+        post = posts.add(tx, fields, author)
+        forget_old(tx)
+        row = {"digest": key.client, "name": key.name, "request": key.request}
+        tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
+        return post
+    request, post_id = former
+    if request != key.request:
+        raise Rejected("Idempotency-Key", "was used for another body within the last 24 hours")
+    try:
+        return posts.publish_if_due(tx, post_id)
+    except NotFound:
+        raise Rejected("Idempotency-Key", "the post that it created was deleted") from None
+
+
+def forget_old(tx: Transaction) -> None:
+    """Delete those that are older than a day."""
+    tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, TTL)))

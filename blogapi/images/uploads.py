@@ -1,0 +1,121 @@
+"""Uploads: the file in a body, received in pieces and checked, without ever being held as a whole."""
+
+import errno
+import os
+from collections.abc import Callable
+from functools import partial
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from multipart import MultipartSegment
+from werkzeug import exceptions
+from werkzeug.exceptions import BadRequest
+
+from blogapi.api.request import Request, Unsupported
+from blogapi.forms import FORM, Form, Write, pieces
+from blogapi.images import storage as images
+from blogapi.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
+from blogapi.images.storage import PART_BYTES, StoredImage
+from blogapi.storage.errors import DiskFull, Unavailable
+
+FORM_BYTES = 64 * 1024  # of a form besides its file
+MAX_PARTS = 8  # of a form
+CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
+MAX_NAME = 60  # characters of a part's name in a message
+TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
+
+
+def store(
+    request: Request, name: str = "", check: Callable[[dict[str, str]], None] | None = None
+) -> tuple[StoredImage, bool]:
+    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable.
+
+    `check` gets the other fields of a form before anything is stored.
+    """
+    if not request.service.config.images_mb:
+        raise exceptions.RequestEntityTooLarge(TURNED_OFF)
+    folder = request.database.engine.folder
+    with request.service.uploads.place(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
+        try:
+            sent_name, others = receive(request, file, has_fields=check is not None)
+        except OSError as error:
+            cause = f"cannot write an upload: {error.strerror}"
+            raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
+        if check:
+            check(others)
+        return keep(request, file, sent_name or name)
+
+
+def keep(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, bool]:
+    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    database, limit = request.database, request.service.config.images_mb
+    image, kept = identified(request, file, name)
+    if known := images.find_any(database, image.id):
+        return known, False
+    if images.total_bytes(database) + image.bytes > limit * 1024**2:
+        reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
+        raise exceptions.RequestEntityTooLarge(reason)
+    image = image._replace(upload=images.new_upload(database))
+    stored = images.store(database.write, image, kept.parts(file, PART_BYTES))
+    return stored, stored.upload == image.upload
+
+
+def identified(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
+    """Return the image that a file has, and what is kept of the file. Raises an HTTPException."""
+    try:
+        return request.database.in_background(request.digest, partial(images.identify, file, name))
+    except InvalidImage as error:
+        raise BadRequest(f"file: {error}") from None
+    except UnsupportedImage as error:
+        raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
+
+
+def receive(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, dict[str, str]]:
+    """Write the file in the body to `target`; return its name, "" if it has none, and the other fields.
+
+    Raises an HTTPException.
+    """
+    mimetype = request.mimetype
+    if mimetype != FORM and not mimetype.startswith("image/") and mimetype:
+        raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
+    if mimetype != FORM:
+        for piece in pieces(request, MAX_BYTES, TOO_LARGE):
+            save(piece, target)
+        return "", {}
+    form = UploadForm(request, target, has_fields)
+    form.read()
+    if form.name is None:
+        raise BadRequest("file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it")
+    return form.name, dict(form.texts())
+
+
+class UploadForm(Form):
+    """A form with the part `file`, which is written to `target`, and other fields, if it may have some."""
+
+    too_large = TOO_LARGE
+    name: str | None = None  # of the file, once it has begun; "" if it has none
+
+    def __init__(self, request: Request, target: BinaryIO, has_fields: bool):
+        super().__init__(request, MAX_BYTES + FORM_BYTES, FORM_BYTES, MAX_PARTS)
+        self.target = target
+        self.has_fields = has_fields
+
+    def begin(self, part: MultipartSegment) -> Write:
+        if part.name == "file" and self.name is not None:
+            raise BadRequest("file: must be given once")
+        if part.name == "file":
+            self.name = part.filename or ""
+            return partial(save, target=self.target)
+        if part.filename is not None or not self.has_fields:
+            reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
+            raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
+        return super().begin(part)
+
+
+def save(piece: bytes, target: BinaryIO) -> None:
+    """Write a piece of a file. Raises RequestEntityTooLarge, OSError."""
+    if target.tell() + len(piece) > MAX_BYTES:
+        raise exceptions.RequestEntityTooLarge(TOO_LARGE)
+    if target.write(piece) != len(piece):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

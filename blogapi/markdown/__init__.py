@@ -1,0 +1,1 @@
+"""A post as a Markdown file with front matter."""

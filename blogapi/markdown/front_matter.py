@@ -1,0 +1,306 @@
+"""Front matter in YAML or TOML. Every scalar is its text as written; `typed` gives its value."""
+
+import re
+import tomllib
+from bisect import bisect_left
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import islice
+from typing import Any
+
+import yaml
+
+from blogapi.posts.params import MAX_INTEGER
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 16
+MAX_DIGITS = 400  # of a number in YAML
+MAX_VALUES = 2000  # names, and the ends of lists, count as well
+TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
+
+OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
+BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
+# The line break after the line of marks is not part of the content, nor is one more.
+CLOSING = {
+    b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
+    b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
+}
+# Characters that YAML does not allow (YAML 1.2, 5.1), except those that decoding refuses.
+NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+# libyaml is ten times as fast, but not every wheel of PyYAML has it.
+Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+# Hints to add to the messages of parsers.
+HINTS = {
+    "mapping values are not allowed": "put the text in quotes",
+    "that cannot start any token": "put the text in quotes, and spaces instead of tabs",
+    "Invalid value": "text must be in quotes",
+}
+
+# Scalars of YAML's core schema (YAML 1.2, 10.3.2) that are not text
+NULL = re.compile("|null|Null|NULL|~")
+BOOLEAN = re.compile("(true|True|TRUE)|false|False|FALSE")
+INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
+
+# Text and comments in TOML. Those without an end go on to that of the line or of all, and so are searched for once.
+TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
+TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
+# A number, boolean or date, which is quoted to stay as it is written. The lines of tables look like lists.
+TOML_VALUE = re.compile(
+    rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
+    r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
+    re.DOTALL | re.MULTILINE | re.ASCII,
+)
+TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
+# tomllib takes quadratic time for names of many parts.
+LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
+
+# 2026-11-20, 2026-11-20T10:10:00.000Z, 2015-02-13 10:00:00 +0100, 2015/2/13 9:00: YAML's timestamps, and then some;
+# 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
+YEAR_FIRST = re.compile(
+    r"(?P<year>\d{4})(?P<separator>[-/])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
+    r"(?:(?:[Tt]|[ \t]+)(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
+    r"(?:[ ](?P=year)(?=[ ]))?(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
+    re.ASCII,
+)
+ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
+# The dates of e-mail (RFC 5322), and their variants by people and JavaScript: July 8, 2022.
+MONTH_NAMED = re.compile(
+    r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
+    r"(?:,?[ ]+(?P<time>\d\d?:\d\d(?::\d\d)?)"
+    r"(?:[ ]*(?P<zone>Z|UTC?|GMT|[ECMP][SD]T)|[ ]*(?:UTC|GMT)?(?P<offset>[+-]\d\d:?\d\d))?(?:[ ]*\([^()]*\))?)?",
+    re.ASCII | re.IGNORECASE,
+)
+TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+# Characters that a terminal obeys: controls, line separators, directions of writing. And unpaired surrogates.
+NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class MarkdownError(Exception):
+    """A fault of a Markdown file, described for its author, with its line if it has one."""
+
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(f"line {line}: {reason}" if line else reason)
+        self.reason = reason
+        self.line = line
+
+
+class Plain(str):
+    """The text of a scalar that is not quoted."""
+
+    @property
+    def value(self) -> Any:
+        """The value of the scalar in YAML's core schema."""
+        if NULL.fullmatch(self):
+            return None
+        if match := BOOLEAN.fullmatch(self):
+            return match[1] is not None
+        if INTEGER.fullmatch(self):
+            digits = self.replace("0o", "0", 1) if self.startswith("0o") else self
+            base = 8 if self.startswith("0o") else 16 if self.startswith("0x") else 10
+            number = int(digits, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
+            return number if abs(number) <= MAX_INTEGER else str(self)
+        if NUMBER.fullmatch(self) or NOT_FINITE.fullmatch(self):
+            return float(self.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        return str(self)
+
+
+class TomlScalar(Plain):
+    """The text of a number or boolean in TOML, with its value."""
+
+    value: Any = None
+
+
+def typed(value: Any) -> Any:
+    """Return the value of front matter: texts, numbers, booleans, lists and mappings, without null."""
+    if isinstance(value, dict):
+        return {name: each for name, part in value.items() if (each := typed(part)) is not None}
+    if isinstance(value, list):
+        return [each for part in value if (each := typed(part)) is not None]
+    return value.value if isinstance(value, Plain) else value
+
+
+def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
+    """Split a Markdown file: the marks of its front matter, the text between them, the content and its first line.
+
+    With `skip_blank`, front matter may follow white space; as many empty lines are put into its text.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    blank = BLANK.match(data) if skip_blank else None
+    skipped, data = (blank[0].count(b"\n"), data[blank.end() :]) if blank else (0, data)
+    opening = OPENING.match(data)
+    if not opening:
+        return b"", "", _decode(data, 1), 1
+    closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 7)
+    if not closing or closing.start() - opening.end() > MAX_BYTES:
+        if len(data) - opening.end() > MAX_BYTES:
+            raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1 + skipped)
+        reason = f"the front matter never ends: a line {opening[1].decode()} is missing after it"
+        raise MarkdownError(reason, 1 + skipped)
+    text = "\n" * skipped + _decode(data[opening.end() : closing.start()], 2 + skipped)
+    line = text.count("\n") + (4 if closing[1] else 3)
+    return opening[1], text, _decode(data[closing.end() :], line), line
+
+
+def shortened(name: str) -> str:
+    """Return a name as a message shows it."""
+    return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
+
+
+def shown(text: str) -> str:
+    """Return a text, for example the name of a file, as a terminal can show it."""
+    return NOT_SHOWN.sub("\ufffd", text)
+
+
+def _decode(data: bytes, first_line: int) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise MarkdownError("must be UTF-8", first_line + data.count(b"\n", 0, error.start)) from None
+
+
+class YamlReader:
+    """Reads a mapping event by event; each is checked before a value is built from it."""
+
+    def __init__(self, text: str):
+        self.breaks = [match.start() for match in re.finditer("\n", text)]
+        self.next = islice(iter(Loader(text).get_event, None), MAX_VALUES).__next__
+        self.lines: dict[str, int] = {}  # of the names
+
+    def line(self, mark: yaml.Mark) -> int:
+        """Return the line in the file; marks count more kinds of line breaks. The text begins in the second line."""
+        return bisect_left(self.breaks, mark.index) + 2
+
+    def read(self) -> dict[str, Any]:
+        """Read the names with their values."""
+        self.next()  # the stream begins
+        if isinstance(self.next(), yaml.StreamEndEvent):
+            return {}
+        event = self.next()
+        values = self._node(event, 0)
+        if not isinstance(values, dict):
+            raise self._error("must be names with values, such as `title: Hello`", event)
+        self.next()  # the document ends
+        if not isinstance(event := self.next(), yaml.StreamEndEvent):
+            raise self._error("the front matter must be one document", event)
+        return values
+
+    def _error(self, reason: str, event: yaml.Event) -> MarkdownError:
+        return MarkdownError(reason, self.line(event.start_mark))
+
+    def _node(self, event: yaml.Event, depth: int) -> Any:
+        if event.anchor is not None:
+            raise self._error("anchors and aliases (& and *) are not allowed", event)
+        if event.tag is not None:
+            raise self._error("tags (!) are not allowed", event)
+        if depth > MAX_DEPTH:
+            raise self._error(f"must be nested at most {MAX_DEPTH} deep", event)
+        if isinstance(event, yaml.ScalarEvent):
+            return Plain(event.value) if event.implicit[0] else event.value
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(depth + 1)
+        items = []
+        while not isinstance(event := self.next(), yaml.SequenceEndEvent):
+            items.append(self._node(event, depth + 1))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not isinstance(event := self.next(), yaml.MappingEndEvent):
+            if not isinstance(name := self._node(event, depth), str):
+                raise self._error("a name must be text", event)
+            name = str(name)
+            if name in values:
+                raise self._error(f"{shortened(name)} is given twice", event)
+            values[name] = self._node(self.next(), depth)
+            if depth == 1:
+                self.lines[name] = self.line(event.start_mark)
+        return values
+
+
+def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read YAML: its values (texts, lists, mappings), and the lines of their names."""
+    if unusable := NOT_PRINTABLE.search(text):
+        raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
+    reader = YamlReader(text)
+    try:
+        return reader.read(), reader.lines
+    except StopIteration:
+        raise MarkdownError(TOO_MANY, 1) from None
+    except yaml.MarkedYAMLError as error:
+        # A quotation is named by its start, and not by the end of the file.
+        is_quotation = (error.context or "").startswith("while scanning")
+        mark = (is_quotation and error.context_mark) or error.problem_mark
+        raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
+
+
+def _hinted(problem: str) -> str:
+    """Return the message of a parser with a hint, if there is one."""
+    return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
+
+
+def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read TOML: its values (texts, lists, mappings), and the lines of their names."""
+    text = text.replace("\r\n", "\n")
+    without_text = TOML_STRING.sub('""', text)
+    if name := LONG_NAME.search(without_text):
+        line = without_text.count("\n", 0, name.start()) + 2
+        raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
+    if sum(map(without_text.count, ",[{\n")) > MAX_VALUES:
+        raise MarkdownError(TOO_MANY, 1)
+    try:
+        values = tomllib.loads(text)
+        texts = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
+    except tomllib.TOMLDecodeError as error:
+        reason, _, place = str(error).rpartition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        last = text.rstrip("\n").count("\n") + 2
+        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
+    except (RecursionError, ValueError):
+        raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
+    names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
+    lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
+    return _with_values(texts, values), {name: lines.get(name, 2) for name in values}
+
+
+def _with_values(text: Any, value: Any) -> Any:
+    """Return a text of TOML, or those in a list or table, each number and boolean with its value."""
+    if isinstance(value, dict):
+        return {name: _with_values(text[name], each) for name, each in value.items()}
+    if isinstance(value, list):
+        return list(map(_with_values, text, value))
+    if isinstance(value, bool | int | float):
+        text = TomlScalar(text)
+        text.value = value
+    return text
+
+
+def rfc3339_of(text: str) -> str:
+    """Return the time that `text` says as RFC 3339 in UTC, whole seconds.
+
+    A date without a time is midnight, a time without an offset is UTC. Raise ValueError for anything else.
+    """
+    return moment_of(text).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def moment_of(text: str) -> datetime:
+    """Return the time that `text` says, with its offset, as `rfc3339_of` reads it. Raise ValueError for anything else.
+
+    It is in the years from 1 to 9999 in UTC, too.
+    """
+    try:
+        text = text.strip()
+        if match := YEAR_FIRST.fullmatch(text):
+            moment = datetime.fromisoformat(ISO.format_map(match.groupdict("0") | {"sign": match["sign"] or "+"}))
+        elif match := MONTH_NAMED.fullmatch(text):
+            zone = match["zone"] or (match["offset"] or "+0000").replace(":", "")
+            moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {zone}")
+        else:
+            raise ValueError
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # as for -0000
+        moment.astimezone(UTC)
+        return moment
+    except (ValueError, OverflowError):
+        raise ValueError(TIME_HINT) from None

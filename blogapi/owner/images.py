@@ -1,0 +1,53 @@
+"""The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from flask import Response, render_template, request
+
+from blogapi.api.schemas import parameters, parsed
+from blogapi.images import storage as images
+from blogapi.images import uploads
+from blogapi.images.storage import StoredImage
+from blogapi.images.views import delete_unused, parse_cursor
+from blogapi.owner.blueprint import UPLOAD, asked, blueprint, check_token, done, paging, shows_errors
+
+IMAGES = 20  # shown at once
+list_query = parameters(before=parsed(parse_cursor, ""))
+
+
+@blueprint.app_template_filter()
+def as_markdown(image: StoredImage) -> str:
+    """Return the Markdown that shows an image."""
+    text = re.sub(r"([\[\]\\])", r"\\\1", Path(image.name).stem)
+    return f"![{text}]({request.service.config.url}{image.path})"
+
+
+@blueprint.get("/images")
+def show_images() -> str:
+    """Show the images, newest first, and a form to upload another one."""
+    page = images.page(request.database, IMAGES, **list_query.load(asked()))
+    return render_template("owner/images.html", page=page, **paging(page.next))
+
+
+@blueprint.post(UPLOAD)
+def upload_image() -> Response:
+    """Store an image; its page has the Markdown that shows it."""
+    image, is_new = uploads.store(request, check=check_token)
+    return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
+
+
+@blueprint.get("/images/<image:image_id>")
+def show_image(image_id: str, **shown: Any) -> str:
+    """Show an image, and what shows it."""
+    image = images.find(request.database, image_id)
+    uses = request.database.read_in_thread(request.digest, images.shown_by, image_id)
+    return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
+
+
+@blueprint.post("/images/<image:image_id>/delete")
+@shows_errors(show_image)
+def delete_image(image_id: str) -> Response:
+    """Delete an image that nothing shows."""
+    return done("/images", "was deleted.", delete_unused(request, image_id).name)

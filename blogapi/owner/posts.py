@@ -1,0 +1,311 @@
+"""The views of the owner's page for posts: the list, a post to read and to write, its history, and the trash."""
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from difflib import unified_diff
+from itertools import chain, islice, takewhile
+from operator import eq
+from typing import Any
+
+from flask import Response, g, redirect, render_template, request
+from marshmallow import ValidationError
+from werkzeug.exceptions import PreconditionFailed
+
+from blogapi import idempotency
+from blogapi.api.schemas import DELETED, REVISION, ListQuerySchema, parameters
+from blogapi.history import revisions
+from blogapi.history.storage import MAX_REVISIONS
+from blogapi.idempotency import IdempotencyKey
+from blogapi.markdown.files import block, read_block
+from blogapi.markdown.front_matter import MarkdownError
+from blogapi.owner.blueprint import address, asked, blueprint, done, form_secret, own_path, paging, shows_errors
+from blogapi.posts import documents, lists, publication
+from blogapi.posts import storage as posts
+from blogapi.posts.params import equal
+from blogapi.posts.schemas import PostChangeSchema, PutPostSchema
+from blogapi.posts.views import find_page
+from blogapi.storage.errors import Damaged, NotFound
+
+POSTS, TRASHED_POSTS = 20, 50  # shown at once
+SHOWN = "id,title,status,tags,published_at,updated_at"
+FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
+POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
+VERSION = f"{POST}/history/<id:version>"
+CONTEXT = 2  # equal lines that are shown around a change
+MAX_COMPARED = 300  # lines of a text: the time grows with the square
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown of a comparison: lines, of each line, and in all
+KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
+
+list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
+trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
+new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
+blueprint.add_app_template_filter(json.loads, "from_json")
+blueprint.add_app_template_filter(block, "yaml")
+
+
+@blueprint.get("")
+@blueprint.get("/")
+def index() -> Response:
+    """Begin with the posts."""
+    return redirect(address("/posts"))
+
+
+@blueprint.get("/posts")
+def show_posts() -> str:
+    """Show the posts by latest change, and how many have each status."""
+    given = asked()
+    if "tag" in given:  # The posts with a tag have no order by their latest change.
+        query = list_query.load(given)
+    else:  # In both orders, a page begins at a time.
+        query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
+    page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
+    values = {"posts": page.items, "counts": lists.counts(request.database), "now": request.database.now}
+    values |= paging(page.next)
+    with suppress(Damaged):
+        values["late"] = publication.later_than_now(request.database)
+    return render_template("owner/posts.html", most=lists.MAX_COUNTED, **values)
+
+
+@blueprint.get(POST)
+def show_post(post_id: int, **shown: Any) -> str:
+    """Show a post to read, and what can be done with it."""
+    post = documents.load(posts.find(request.database, post_id))
+    return render_template("owner/post.html", post=post, is_kept=bool(request.author), **shown)
+
+
+@blueprint.get("/posts/new")
+@blueprint.get(f"{POST}/edit")
+def show_form(post_id: int | None = None, **shown: Any) -> str:
+    """Show the form of a post.
+
+    After an error it has what was typed; if the post was changed elsewhere, the page shows what saving would change.
+    """
+    post = {"status": "draft"} if post_id is None else as_typed(posts.find(request.database, post_id))
+    typed, changed = g.form.to_dict() or post, {}
+    if post_id and typed.get("etag") != post["etag"]:
+        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FORM_FIELDS}
+        typed["etag"] = post["etag"]
+    return render_template(
+        "owner/write.html", typed=typed, changed=changed, post_id=post_id, action=own_path(), **shown
+    )
+
+
+@blueprint.post("/posts/new")
+@shows_errors(show_form)
+def create_post() -> Response:
+    """Create a post."""
+    fields = new_post.load(typed_fields())
+    key = IdempotencyKey(form_secret(), "form", b"")
+    post = request.database.write(idempotency.add_once, fields, request.author, key)
+    return done(f"/posts/{post.id}", "was created.", fields["title"])
+
+
+@blueprint.post(f"{POST}/edit")
+@shows_errors(show_form)
+def save_post(post_id: int) -> Response | tuple[str, int]:
+    """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
+    old = documents.load(posts.find(request.database, post_id))
+    typed = typed_fields(old)
+    changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
+    empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
+    fields = change_of_post.load(changes | dict.fromkeys(empty))
+    if fields.get("params"):
+        fields["params"] = dict(fields["params"])  # all of them, and no merge patch
+    if "published_at" in old and "published_at" not in typed:
+        fields["published_at"] = None
+    try:
+        return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))
+    except PreconditionFailed:
+        return show_form(post_id), 412
+
+
+@blueprint.post(f"{POST}/status")
+@shows_errors(show_post)
+def change_status(post_id: int) -> Response:
+    """Publish, schedule, archive or unpublish a post."""
+    dated = {name: value for name, value in typed_fields().items() if name in ("status", "published_at")}
+    fields = change_of_post.load(dated)
+    status = "a draft" if fields["status"] == "draft" else fields["status"]
+    return change(post_id, f"is {status} now.", posts.change, fields)
+
+
+@blueprint.post(f"{POST}/delete")
+def delete_post(post_id: int) -> Response:
+    """Delete a post."""
+    title = ""
+    with suppress(Damaged):  # A damaged post can be deleted, too.
+        title = documents.load(posts.find(request.database, post_id))["title"]
+    request.database.write(posts.delete, post_id, request.author)
+    undo = (f"/trash/{post_id}/restore", {}) if request.author else None
+    return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
+
+
+def change(post_id: int, text: str, operation: Callable, argument: Any, etag: str | None = None) -> Response:
+    """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed.
+
+    The post must have this entity tag; without one, that of now.
+    """
+    before = documents.etag(posts.find(request.database, post_id))
+
+    def check(document: bytes) -> None:
+        if documents.etag(document) != (before if etag is None else etag):
+            raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
+
+    document = request.database.write(operation, post_id, argument, check=check, author=request.author)
+    after = documents.etag(document)
+    undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.author and after != before else None
+    return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
+
+
+def as_typed(document: bytes) -> dict[str, str]:
+    """Return the fields of a post as its form shows them."""
+    post = documents.load(document)
+    return {name: post.get(name, "") for name in FORM_FIELDS} | {
+        "etag": documents.etag(document),
+        "content": with_line_feeds(post["content"]),
+        "excerpt": with_line_feeds(post.get("excerpt", "")),
+        "tags": as_line(post["tags"]),
+        "params": block(post.get("params", {})),
+        "published_at": post.get("published_at", "").removesuffix("Z"),
+    }
+
+
+def as_line(tags: list[str]) -> str:
+    """Return tags with commas between them; one with a comma or a quote is in quotes."""
+    return ", ".join('"{}"'.format(tag.replace('"', '""')) if {*tag} & {*',"'} else tag for tag in tags)
+
+
+def from_line(line: str) -> list[str]:
+    """Return the tags in a line, or in several."""
+    try:
+        rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
+    except csv.Error:
+        raise ValidationError("has a tag that is too long", "tags") from None
+    return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def with_line_feeds(text: str) -> str:
+    """Return a text with LF for each line break, as browsers show it in a form."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def typed_fields(old: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """Return the fields of a post that were typed, as a body in JSON would have them.
+
+    Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
+    changed keeps CRLF if it had that.
+    """
+    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
+    for name in ("content", "excerpt"):
+        before = old.get(name, "")
+        if typed[name] == with_line_feeds(before):
+            typed[name] = before
+        elif "\r\n" in before:
+            typed[name] = typed[name].replace("\n", "\r\n")
+    typed["tags"] = from_line(typed["tags"])
+    try:
+        typed["params"] = read_block(typed["params"])
+    except MarkdownError as error:
+        raise ValidationError(str(error), "params") from None
+    if time := typed.pop("published_at"):
+        typed["published_at"] = f"{time}:00"[:19] + "Z"  # Browsers leave out seconds of 0.
+    return typed
+
+
+@blueprint.get(f"{POST}/history")
+def show_history(post_id: int) -> str:
+    """Show the versions of a post."""
+    post = documents.load(posts.find(request.database, post_id))
+    page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
+    return render_template("owner/history.html", post=post, page=page, **paging(page.next))
+
+
+@blueprint.get(VERSION)
+def show_version(post_id: int, version: int) -> str:
+    """Show an earlier version of a post, and the changes since."""
+    old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
+    before, after = as_typed(old), as_typed(now)
+    changed = {name: changed_lines(before[name], after[name]) for name in FORM_FIELDS}
+    return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
+
+
+@blueprint.post(f"{VERSION}/restore")
+def restore_version(post_id: int, version: int) -> Response:
+    """Go back to the words of a version; slug, status and date stay."""
+    return change(post_id, "is as it was.", revisions.restore, version)
+
+
+@blueprint.post(f"{POST}/undo")
+def undo_change(post_id: int) -> Response:
+    """Undo the last change of a post: text, slug, status and date are as before."""
+    kept = revisions.page(request.database, post_id, 1).items
+    if not kept:
+        raise NotFound("revision")
+    old = documents.load(revisions.find(request.database, post_id, kept[0].version))
+    changes = {name: old.get(name) for name in FORM_FIELDS}
+    return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
+
+
+def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
+    """Return the kinds and texts of the lines that were removed and added, with some around them.
+
+    Equal lines at both ends are found at once. A long part between them counts as removed and added as a whole.
+    """
+    if old == new:
+        return []
+    before, after = old.split("\n"), new.split("\n")
+    start = sum(takewhile(bool, map(eq, before, after)))
+    end = sum(takewhile(bool, map(eq, reversed(before[start:]), reversed(after[start:]))))
+    is_short = max(len(before), len(after)) - start - end <= MAX_COMPARED
+    context = CONTEXT if is_short else 0
+    start, end = max(0, start - context), max(0, end - context)
+    before, after = before[start : len(before) - end], after[start : len(after) - end]
+    if is_short:
+        signed = islice(unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None)  # without its headers
+    else:
+        signed = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
+    lines: list[tuple[str, str]] = []
+    left = MAX_CHARACTERS
+    for line in signed:
+        if len(lines) == MAX_LINES or left <= 0:
+            return [*lines, ("skipped", "")]
+        text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
+        lines.append((KINDS[line[0]], "" if line[0] == "@" else text))
+        left -= len(text)
+    return lines
+
+
+@blueprint.get("/trash")
+def show_trash() -> str:
+    """Show the posts in the trash, most recently deleted first."""
+    page = revisions.trash(request.database, TRASHED_POSTS, **trash_query.load(asked()))
+    return render_template("owner/trash.html", page=page, **paging(page.next))
+
+
+@blueprint.get(TRASHED)
+def show_deleted(post_id: int) -> str:
+    """Show a post in the trash."""
+    return render_template(
+        "owner/revision.html", post=documents.load(revisions.find_in_trash(request.database, post_id))
+    )
+
+
+@blueprint.post(f"{TRASHED}/restore")
+def restore_post(post_id: int) -> Response:
+    """Restore a post from the trash."""
+    old = documents.load(revisions.find_in_trash(request.database, post_id))
+    new = documents.load(request.database.write(revisions.restore_deleted, post_id, request.author))
+    text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
+    return done(f"/posts/{post_id}", text, new["title"], undo=(f"/posts/{post_id}/delete", {}))
+
+
+@blueprint.post(f"{TRASHED}/delete")
+def forget_post(post_id: int) -> Response:
+    """Delete a post in the trash for good."""
+    title = ""
+    with suppress(Damaged):
+        title = documents.load(revisions.find_in_trash(request.database, post_id))["title"]
+    request.database.write(revisions.delete_from_trash, post_id)
+    return done("/trash", "was deleted for good.", title)

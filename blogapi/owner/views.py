@@ -1,0 +1,157 @@
+"""The views of the owner's page for sessions, keys and webhooks."""
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from flask import Response, g, redirect, render_template, request
+from marshmallow import ValidationError
+
+from blogapi.docs.views import page
+from blogapi.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
+from blogapi.storage import keys
+from blogapi.storage.models import EVENTS, SCOPES
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.views import WebhookInputSchema, check_address
+
+STATIC = Path(__file__).resolve().parent / "static"
+KEYS, DELIVERIES = 100, 10  # shown at once
+new_webhook = WebhookInputSchema()
+PRESETS = {
+    "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
+    "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
+}
+
+
+@blueprint.get("/owner.css")
+@blueprint.get("/owner.js")
+def send_file() -> Response:
+    """Send a static file of the page; it needs no session."""
+    return page(STATIC / request.path.rpartition("/")[2])
+
+
+@blueprint.route("/open", methods=["GET", "POST"])
+def open_session() -> str | Response:
+    """Open a session by a link, after asking: mail programs and the like fetch links before people do.
+
+    The link is checked before the write: anybody can send this form, and writers would wait for it. The cookie is
+    SameSite=Strict: it would not be sent if the link itself opened the session.
+    """
+    link = g.form.get("link") or request.args.get("link", "")
+    days = keys.check_link(request.database, link)
+    if request.method != "POST":
+        return render_template("owner/open.html", link=link, days=days)
+    token = request.database.write(keys.open_session, link, request.headers.get("User-Agent", ""))
+    response = redirect(address(), 303)
+    # A session that lasts from its use ends here, not in the browser, which keeps a cookie for at most 400 days.
+    set_cookie(
+        response, token, timedelta(days=400).total_seconds() if days else keys.PERIODS[keys.SESSION].total_seconds()
+    )
+    return response
+
+
+@blueprint.post("/end")
+def end_session() -> Response:
+    """End the session."""
+    request.database.write(keys.end_session, keys.digest_of(request.session))
+    return redirect(address(), 303)
+
+
+@blueprint.get("/sessions")
+def show_sessions() -> str:
+    """Show the sessions, the latest used first."""
+    rows = [(session.digest.hex(), session) for session in keys.sessions(request.database)]
+    return render_template("owner/sessions.html", sessions=rows, own=keys.digest_of(request.session).hex())
+
+
+@blueprint.post("/sessions/end")
+def end_sessions() -> Response:
+    """End one session, or all of them."""
+    digest = g.form.get("digest", "")
+    if not digest:
+        request.database.write(keys.end_sessions)
+        return redirect(address(), 303)
+    request.database.write(keys.end_session, bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{64}", digest) else b"")
+    return done("/sessions", "The session was ended.")
+
+
+@blueprint.get("/keys")
+def show_keys(**shown: Any) -> str:
+    """Show the keys, and a form for another one."""
+    found = keys.listing(request.database, KEYS + 1, request.args.get("after", ""))
+    peek = request.service.limiter.peek
+    rows = [(key, peek(key.digest, keys.counted(request.database, key.digest))) for key in found[:KEYS]]
+    last = rows[-1][0].name if len(found) > KEYS else None
+    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
+
+
+@blueprint.post("/keys/create")
+@shows_errors(show_keys)
+def create_key() -> Response:
+    """Create a key."""
+    name, scope = g.form.get("name", "").strip(), g.form.get("scope")
+    if scope not in SCOPES:
+        raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
+    key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
+    request.database.write(keys.add_once, name, key, scope)
+    return done("/keys", "It is shown only once.", name, key=key)
+
+
+@blueprint.post("/keys/regenerate")
+def regenerate_key() -> Response:
+    """Replace a key by a new one."""
+    name, key = g.form.get("name", ""), keys.new_key()
+    request.database.write(keys.replace, name, key)
+    return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
+
+
+@blueprint.get("/webhooks")
+def show_webhooks(**shown: Any) -> str:
+    """Show the webhooks with their latest deliveries, and a form for another one."""
+    known = webhooks.listing(request.database)
+    read = (webhooks.deliveries, webhooks.subjects)
+    rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
+    return render_template("owner/webhooks.html", webhooks=rows, events=PRESETS["everything"], **shown)
+
+
+@blueprint.post("/webhooks/create")
+@shows_errors(show_webhooks)
+def create_webhook() -> Response:
+    """Create a webhook."""
+    events = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
+    fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": events})
+    check_address(request.service, fields["url"])
+    webhook, secret = request.database.write(webhooks.add, **fields, secret=form_secret())
+    return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
+
+
+@blueprint.app_template_filter()
+def without_password(url: str) -> str:
+    """Return a URL to show, without the user and the password in it."""
+    return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
+
+
+def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
+    """Add a view that does one operation of the storage.
+
+    Its arguments are those of the path, `fields` of the form, and `fixed`.
+    """
+    section = rule.split("/")[1]
+
+    def view(**arguments: Any) -> Response:
+        write = request.database.write_in_thread if in_thread else request.database.write
+        write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
+        return done(f"/{section}", text, g.form.get("name", ""))
+
+    blueprint.add_url_rule(rule, rule, view, methods=["POST"])
+
+
+add_action("/keys/revoke", "was revoked.", keys.remove, "name")
+add_action("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
+add_action("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
+add_action("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
+add_action("/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
+add_action("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)

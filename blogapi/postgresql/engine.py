@@ -1,0 +1,259 @@
+"""PostgreSQL: the engine, its transactions, and the locks of the writer and the leader.
+
+Only one transaction in the whole cluster writes at a time, so code that relies on SQLite's single writer works here.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from contextvars import Context
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+from peewee import SQL, PostgresqlDatabase
+
+from blogapi.postgresql.connections import (
+    LOCK_TIMEOUT_SECONDS,
+    UNLIMITED,
+    Connections,
+    Found,
+    NoRow,
+    PostgresConnection,
+    reason,
+)
+from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
+from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.loop import BLOCKING, Loop
+from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
+from blogapi.storage.setup import copy, derive_postgresql, set_up_postgresql
+from blogapi.storage.sqlite import Sqlite
+
+WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
+OLDEST = 15_00_00  # version of PostgreSQL that is supported
+LEASE_SECONDS = 5  # after which a silent leader loses its lock
+BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
+LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
+LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
+
+
+class ServerDatabase(PostgresqlDatabase):
+    """Peewee's database of a server, whose connections are those of an engine."""
+
+    def __init__(self, connections: Connections, thread_safe: bool):
+        super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
+        self._connections = connections
+
+    def _connect(self) -> PostgresConnection:
+        return self._connections.take()
+
+    def _close(self, conn: PostgresConnection) -> None:
+        self._connections.give(conn)
+
+
+class Postgresql(Engine):
+    """A database of PostgreSQL, and a few kept connections to it."""
+
+    dialect = "postgresql"
+    readers = 3  # searches at a time: other requests need connections, too
+    waits_cooperatively = True
+    folder = None  # where an upload is kept while it arrives: in that for temporary files
+
+    def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = BLOCKING):
+        self.url = url
+        self.loop = loop
+        self.connections = Connections(url, connections, loop, is_limited=not wait_seconds)
+        self.name = self.connections.name  # without a password
+        as_bytes = "convert_to(", ", 'UTF8')"
+        self.peewee = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
+        self.statement = Compiler("postgresql", self.peewee, as_bytes=as_bytes).statement
+        self._wait_seconds = wait_seconds
+        self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
+
+    def open(self, create: bool = True) -> bool:
+        with self._setting_up("use", create) as (_, was_empty):
+            self.peewee.bind(BaseModel.__subclasses__())
+            return was_empty
+
+    def another(self, wait_seconds: float) -> Self:
+        return type(self)(self.url, 1, wait_seconds)
+
+    def close(self) -> None:
+        self.peewee.close()
+        self.connections.close()
+        if self._leader is not None:
+            self._leader.close()
+
+    # Queries
+
+    def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
+        return next(self.rows(query, values), None)
+
+    def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
+        try:
+            connection, (result,) = self._run([query], values)
+        except NoRow:
+            return iter(())
+        self.connections.give(connection)
+        return iter(result.rows)
+
+    def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
+        seconds = max(wait_seconds, self._wait_seconds)
+        statements = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
+        if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
+            statements.remove(LIMIT)  # It is as the connection has it.
+        values = {"limit": f"{max(1, int(1000 * seconds))}"}
+        try:
+            # Several clients can write in it: it takes its turn as none of them.
+            connection, (*_, lock, active) = Context().run(self._run, statements, values)
+        except Busy:
+            return None
+        return PostgresTransaction(self, clock, connection, lock, active)
+
+    def _run(
+        self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
+    ) -> tuple[PostgresConnection, list[Found]]:
+        """Run queries on a connection, or on another if that was lost meanwhile. The caller gives it back."""
+        connection = self.connections.take()
+        try:
+            return connection, connection.run([connection.bind(self.statement(query), values) for query in queries])
+        except BaseException as error:
+            retry &= connection.closed and isinstance(error, Unavailable)
+            self.connections.give(connection)
+            if not retry:
+                raise
+        self.connections.close()  # The other connections are usually lost, too.
+        return self._run(queries, values, retry=False)
+
+    def shrink(self) -> None:
+        pass  # PostgreSQL does this by itself.
+
+    def check(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
+        if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
+            raise Unavailable("the server is a standby", RETRY_SECONDS)
+
+    def is_leader(self) -> bool:
+        """Return whether this process is the leader, which sends webhooks and publishes posts. Raises Unavailable.
+
+        The leader holds a lock of its session, which ends after LEASE_SECONDS of silence: a frozen process loses it.
+        """
+        try:
+            if self._leader is None or self._leader.closed:
+                self._leader = self.connections.connect()
+                self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
+            return self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})").fetchone()[0]
+        except psycopg.Error:  # The lock is lost with the connection. The next connection reports why.
+            self._leader.close()
+            return False
+
+    # The whole of it
+
+    def size(self) -> int:
+        return self.row(SQL("SELECT pg_database_size(current_database())"), {})[0]
+
+    def backup(self, path: Path) -> None:
+        copy(self, Sqlite(path))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresConnection]:
+        try:
+            with closing(self.connections.connect()) as connection:
+                connection.execute(UNLIMITED)
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield connection
+        except psycopg.Error as error:
+            raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
+
+    @contextmanager
+    def filling(self) -> Iterator[PostgresConnection]:
+        with self._setting_up("write", create=True) as (connection, was_empty):
+            if not was_empty:
+                raise Unavailable("it is not empty")
+            yield connection
+            derive_postgresql(connection)
+            connection.execute("ANALYZE")
+
+    @contextmanager
+    def _setting_up(self, purpose: str, create: bool) -> Iterator[tuple[PostgresConnection, bool]]:
+        """Open a transaction in which the database is set up if it is empty; yield whether it was."""
+        try:
+            with closing(self.connections.connect()) as connection:
+                server = connection.info
+                if server.server_version < OLDEST or server.parameter_status("server_encoding") != "UTF8":
+                    raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
+                connection.execute(UNLIMITED)
+                with connection.transaction():
+                    connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Another process may do the same.
+                    yield connection, set_up_postgresql(connection, create)
+        except (psycopg.Error, Unavailable) as error:
+            retry_after = getattr(error, "retry_after", None)
+            raise Unavailable(f"cannot {purpose} the database {self.name}: {reason(error)}", retry_after) from error
+
+
+class PostgresTransaction(Transaction):
+    """A transaction on a connection of its own.
+
+    Statements without a result are sent with the next one that has a result, or with the commit: each round trip of a
+    transaction delays all other writers.
+    """
+
+    def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
+        super().__init__(engine, clock)
+        self._cached_rows = {ACTIVE_WEBHOOKS: active.rows}
+        self._connection = connection
+        ((_, self._id),) = lock.rows
+        self._waiting: list[tuple] = []
+        self.changes = 0  # counts failures, too: after one, the server accepts no statement but ROLLBACK
+
+    def row(self, query: Query, **values: Any) -> tuple | None:
+        return next(self.rows(query, **values), None)
+
+    def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
+        with suppress(NoRow):
+            yield from self._run(self.engine.statement(query), values).rows
+
+    def execute(self, query: Query, **values: Any) -> int:
+        self._cached_rows.clear()
+        count = self._run(self.engine.statement(query), values).count
+        self.changes += count != 0
+        return count
+
+    def insert(self, query: Query, **values: Any) -> int:
+        self.changes += 1
+        statement = self.engine.statement(query)
+        if " RETURNING " not in statement.text:  # Peewee adds it if the model is bound when the query is built.
+            statement = statement._replace(text=f"{statement.text} RETURNING id")
+        return self._run(statement, values).rows[0][0]
+
+    def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.changes += 1
+        statement = self.engine.statement(query)
+        self._waiting += [self._connection.bind(statement, row) for row in rows]
+
+    def commit(self) -> None:
+        try:
+            self._run(self.engine.statement(COMMIT), {})
+        except Unavailable as error:
+            if not self._connection.closed:
+                raise
+            # The answer is lost: find out the result of the transaction before answering anybody.
+            committed = self.engine.connections.committed(self._id)
+            if not committed:
+                raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
+        self.engine.connections.give(self._connection)
+
+    def is_fatal(self, error: Exception) -> bool:
+        return self._connection.closed
+
+    def recover(self, error: BaseException) -> None:
+        self.engine.connections.give(self._connection)
+
+    def _run(self, statement: Statement, values: Mapping[str, Any]) -> Found:
+        """Run the deferred statements, then this one, all in one round trip; return its result."""
+        statements = [*self._waiting, self._connection.bind(statement, values)]
+        self._waiting.clear()
+        try:
+            return self._connection.run(statements)[-1]
+        except (NotUnique, Unavailable):
+            self.changes += 1
+            raise

@@ -1,0 +1,1 @@
+"""Posts: their views, their schemas, and their storage."""

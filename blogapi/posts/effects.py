@@ -1,0 +1,60 @@
+"""What follows a change of a post: its history, its schedule, its tags, the search and events.
+
+Every write of a post passes here once, before its row is written: the history copies the old row.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from blogapi.history import storage as history
+from blogapi.posts import publication
+from blogapi.search import storage as search
+from blogapi.storage.engine import Transaction
+from blogapi.tags import storage as tags
+from blogapi.webhooks import storage as webhooks
+
+Fields = dict[str, Any]
+# repeated: a change that changes nothing; published: at its scheduled time; purged: deleted with its history;
+# lost: purged without being read, as it is damaged
+Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged", "lost"]
+EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
+EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
+
+
+class Change(NamedTuple):
+    """A change of a post; {} stands for no post."""
+
+    kind: Kind
+    post_id: int
+    old: Fields
+    new: Fields
+    author: str = ""
+    version: int = 0  # of `old`
+    is_silent: bool = False  # whether webhooks get no event, as for an import
+
+
+def changed(tx: Transaction, change: Change) -> None:
+    """Let everything else follow a change of a post."""
+    kind, post_id, old, new = change[:4]
+    if kind == "updated":
+        history.keep(tx, post_id, change.version, change.author, "replaced")
+    elif kind == "deleted":
+        history.keep(tx, post_id, change.version, change.author, "deleted")
+    elif kind in ("purged", "lost"):
+        history.forget(tx, post_id)
+    if kind == "lost":
+        publication.unschedule(tx, post_id)
+        tags.detach_all(tx, post_id)
+        search.note(tx, post_id, {"status": "published"}, {})
+    else:
+        publication.reschedule(tx, post_id, old, new)
+        tags.change(tx, old, new)
+        search.note(tx, post_id, old, new)
+    if not change.is_silent:
+        webhooks.record(tx, {"post": new or old}, *_events(change))
+
+
+def _events(change: Change) -> list[str]:
+    """Return the types of events about a change, in their order."""
+    events = [EVENTS[change.kind]] if change.kind in EVENTS else []
+    became_published = change.new.get("status") == "published" != change.old.get("status")
+    return [*events, "post.published"] if became_published else events

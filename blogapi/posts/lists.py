@@ -1,0 +1,264 @@
+"""Pages of posts, in the order of creation or of publication, and all posts one by one.
+
+The queries by creation return id, status and document; those by a time also that time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, reduce
+from operator import add as union_all
+from typing import Any, NamedTuple
+
+from peewee import SQL, Field, Ordering, Select, Window, fn
+
+from blogapi.posts import documents
+from blogapi.posts.schemas import STATUSES
+from blogapi.storage.engine import AsBytes, Param, Prepared, Reader
+from blogapi.storage.errors import Damaged, Unavailable
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
+
+PAGE_BYTES = 4 * 1024 * 1024
+MAX_COUNTED = 100_000  # posts of a status: 5 ms
+LATEST = "~"  # sorts after every time
+COLUMNS = (Post.status, DOCUMENT)
+
+
+class Cursor(NamedTuple):
+    """The place of a post or an image in an order: its time, or the part in which a search found it, and its id."""
+
+    key: str
+    id: int | str
+
+    def __str__(self) -> str:
+        return f"{self.key}_{self.id}"
+
+
+class Page(NamedTuple):
+    """Some items of a list, such as the documents of posts, and where the next page starts, if more follow."""
+
+    items: list[Any]
+    next: int | str | Cursor | None
+
+
+class ListQuery(NamedTuple):
+    """The posts to list: the newest before the post with the id `before`, newest first; `tag` is folded.
+
+    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; published from
+    `published_after` on and before `published_before`, if given. Sorted by updated_at: latest change first, without
+    `tag`, by the status in the database. `fields`, in order and separated by commas, limits the fields of each post.
+    `q` is for a search.
+    """
+
+    limit: int
+    status: str | None = None
+    tag: str | None = None
+    before: int | Cursor | None = None
+    sort: str = "created_at"
+    fields: str | None = None
+    published_after: str = ""
+    published_before: str = LATEST
+    q: str = ""
+
+    @property
+    def start(self) -> Cursor:
+        """The cursor before which a list by a time begins."""
+        return min(self.before or Cursor(LATEST, MAX_ID), Cursor(self.published_before, 0))
+
+
+def page(reader: Reader, query: ListQuery) -> Page:
+    """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
+    status, tag, now = query.status, query.tag, reader.now
+    values = {"now": now, "tag": tag, "limit": query.limit + 1}
+    if query.sort == "created_at":
+        rows = reader.rows(created_query(status, tag is not None), before=query.before or MAX_ID, **values)
+    else:
+        rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
+    return page_of(rows, query, now)
+
+
+def cursor_of(row: tuple) -> int | Cursor:
+    """Return the cursor of the post in a row."""
+    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+
+
+def page_of(
+    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable = cursor_of, kept: Callable | None = None
+) -> Page:
+    """Return a page of the documents in these rows, or of `kept(row, document)` for each.
+
+    A row has an id, the status of a post, or the version if it is `kept`, and a document; then perhaps a time. The page
+    ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
+    """
+    limit, names = query.limit, query.fields and query.fields.split(",")
+    found: list[Any] = []
+    size, skipped, last = 0, 0, ()
+    for row in rows:
+        if len(found) == limit or size > PAGE_BYTES:
+            return Page(found, cursor(last))
+        last = row
+        status, document = "" if kept else row[1], row[2]
+        if status == "scheduled" or names or document is None:
+            try:
+                shown = documents.as_of(now, status, document)
+                document = documents.cut(shown, names) if names else shown
+            except Damaged:
+                skipped += 1
+                continue
+        size += len(row[2])  # also if it is cut: parsing it takes most of the time
+        found.append(kept(row, document) if kept else document)
+    return Page(found, cursor(last) if len(found) + skipped > limit else None)
+
+
+DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.
+
+
+def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
+    """Return the query of the posts with a status, and with a tag if given; and the column of their ids."""
+    if by_tag:
+        return PostTag.select().where(PostTag.tag == Param("tag"), PostTag.status == status), PostTag.post_id
+    return Post.select().where(Post.status == status), Post.id
+
+
+def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
+    """Return the query that merges the lists.
+
+    SQLite reads each row from the list that has the next one; PostgreSQL would read and sort lists without a limit.
+    """
+    if dialect == "postgresql" and len(lists) > 1:
+        lists = [query.order_by(*order).limit(Param("limit")) for query in lists]
+    return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
+
+
+def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
+    """Return the query of the posts that fit on a page, and one more: psycopg holds all rows in memory.
+
+    `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
+    """
+    rows = query.alias("rows")
+    size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
+    earlier = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("earlier")
+    sized = Select([rows], [SQL("rows.*"), earlier]).alias("sized")
+    columns = [*(sized.c[name] for name in before), AsBytes(sized.c.document), *(sized.c[name] for name in after)]
+    return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= PAGE_BYTES)
+
+
+# The order of creation
+
+
+@cache
+def created_query(status: str | None, by_tag: bool) -> Prepared:
+    """Return the query of a page, with the parameters now, tag, before and limit.
+
+    If it merges several lists, it finds the ids first: a document can have four megabytes.
+    """
+
+    def posts(dialect: str) -> Select:
+        newest_first = Post.id.desc()
+        query = Post.select(Post.id, Post.status, DOCUMENTS[dialect])
+        if status is None and not by_tag:
+            return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
+        listed = [_listed(each, by_tag) for each in ([status] if status else STATUSES)]
+        lists = [each.select(key).where(key < Param("before")) for each, key in listed]
+        if status == "published":
+            lists.append(_due_ids(by_tag))
+        elif status == "scheduled":
+            lists = [future_ids(*lists)]
+        return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
+
+    return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
+
+
+def future_ids(ids: Select) -> Select:
+    """Return the query of the ids of scheduled posts whose time has not come."""
+    (key,) = ids.selected_columns
+    return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
+
+
+def _due_ids(by_tag: bool) -> Select:
+    """Return the query of the ids of posts whose time has come: usually none."""
+    key = Schedule.post_id + 0  # keeps SQLite from the primary key: the index by time finds the few
+    query = Schedule.select(key).where(Schedule.published_at <= Param("now"), key < Param("before"))
+    if by_tag:
+        carries = (PostTag.tag == Param("tag")) & (PostTag.status == "scheduled")
+        query = query.join(PostTag, on=carries & (PostTag.post_id == Schedule.post_id))
+    return query
+
+
+# The order of publication
+
+
+def latest(
+    reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
+) -> Iterator[tuple]:
+    """Return the rows of the latest posts before a cursor, by `sort`; only of those whose ids `found` selects.
+
+    `values` has now, tag (folded or None), after and limit. Posts with the cursor's second come first, then earlier
+    ones: a single query could not seek, and would read all posts of that second for each page.
+    """
+    now, by_tag, time = values["now"], values["tag"] is not None, before.key
+    values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
+    if values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now):
+        yield from reader.rows(time_query(sort, status, by_tag, True, found), id=before.id, **values)
+    yield from reader.rows(time_query(sort, status, by_tag, False, found), **values)
+
+
+@cache
+def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Prepared:
+    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
+
+    Memory holds one document of each merged list.
+    """
+
+    def posts(dialect: str) -> Select:
+        def timed(each: str, before: str = "time") -> Select:
+            query, key = _listed(each, by_tag)
+            time = getattr(key.model, sort)
+            query = query.select(key.alias("id"), Post.status, DOCUMENTS[dialect], time)
+            if by_tag:
+                query = query.join(Post, on=Post.id == key)
+            if of_second:
+                return query.where(time == Param(before), key < Param("id"))
+            if sort == "published_at" and status == "scheduled":
+                query = query.where(time > Param("now"))
+            return query.where(time < Param(before), time >= Param("after"))
+
+        lists = [timed(each) for each in ([status] if status else STATUSES)]
+        if sort == "published_at" and status == "published":
+            lists.append(timed("scheduled", before="due"))
+        if found is not None:
+            lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so they are in order
+        return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())
+
+    return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
+
+
+# All posts
+
+
+def counts(reader: Reader) -> dict[str, int]:
+    """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
+    found = {
+        status: reader.row(count_query(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES
+    }
+    is_due = Schedule.published_at <= reader.now  # The database publishes them later.
+    due = min(reader.row(count_query(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
+    return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
+
+
+def count_query(query: Select) -> Select:
+    return Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
+
+
+def every(reader: Reader) -> Iterator[dict[str, Any]]:
+    """Yield every post, newest first, each in its state when it is read; memory holds one.
+
+    Raises Unavailable at the end if some are damaged, saying which.
+    """
+    damaged, before = [], MAX_ID
+    while found := reader.row(created_query(None, False), before=before, limit=1):
+        before, status, document = found
+        try:
+            yield documents.load(documents.as_of(reader.now, status, document))
+        except Damaged:
+            damaged.append(before)
+    if damaged:
+        raise Unavailable(f"these posts are damaged: {', '.join(map(str, damaged))}; all others were read")

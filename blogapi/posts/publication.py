@@ -1,0 +1,73 @@
+"""Publication: the date of a post, and scheduled posts.
+
+A scheduled post whose time has come is published for every read from that second on (`documents.as_of`). In the
+database it is published a little later (`posts.publish_due`), or by the next change of the post.
+"""
+
+from typing import Any
+
+from peewee import fn
+
+from blogapi.posts import documents
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.errors import InFuture, Rejected
+from blogapi.storage.models import DOCUMENT, Post, Schedule
+
+
+def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str | None:
+    """Return the published_at of a post after some changes. Raises Rejected if it cannot have one.
+
+    Times in RFC 3339 UTC, whole seconds, compare as text.
+    """
+    status = changes.get("status") or old["status"]
+    given = changes.get("published_at")
+    stored = None if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
+    if status == "scheduled":
+        time = given or stored
+        if not time or time <= now:
+            raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
+        return time
+    if given and given > now:
+        raise InFuture
+    if given:
+        return given
+    # The clock may have been set back since a post was published.
+    kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
+    return kept or (now if status == "published" else None)
+
+
+def reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Write when a changed post will be published; {} stands for no post."""
+    before, after = (post["published_at"] if post.get("status") == "scheduled" else None for post in (old, new))
+    if before != after and before:
+        unschedule(tx, post_id)
+    if before != after and after:
+        tx.defer(SCHEDULE_POST, post_id=post_id, published_at=after)
+
+
+def unschedule(tx: Transaction, post_id: int) -> None:
+    """Forget when a post will be published."""
+    tx.defer(UNSCHEDULE_POST, post_id=post_id)
+
+
+SCHEDULE_POST = Prepared(Schedule.insert(params(Schedule)))
+UNSCHEDULE_POST = Prepared(Schedule.delete().where(Schedule.post_id == Param("post_id")))
+
+
+def next_due(reader: Reader) -> int | None:
+    """Return the id of a post that is due, if any."""
+    found = reader.row(NEXT_DUE, now=reader.now)
+    return found and found[0]
+
+
+has_come = Schedule.published_at <= Param("now")
+NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(has_come).order_by(Schedule.published_at).limit(1))
+# Whether the post of a query is due
+is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, has_come))
+
+
+def later_than_now(reader: Reader) -> str | None:
+    """Return the time of the newest post if it is later than now: the clock is behind."""
+    found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
+    created_at = documents.load(found[0])["created_at"] if found else ""
+    return created_at if created_at > reader.now else None

@@ -1,0 +1,307 @@
+"""Posts: finding, creating, changing, replacing and deleting them.
+
+The row of a post has its document, the JSON that is answered. What else a change has to write is in `effects`.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Literal, NamedTuple
+
+from blogapi.posts import documents, effects, publication, slugs
+from blogapi.posts.effects import Change, Fields
+from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
+from blogapi.posts.publication import is_due
+from blogapi.posts.schemas import FIELDS
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
+from blogapi.storage.models import DOCUMENT, Post
+
+PUBLISHED_POSTS = 20  # at most, in one transaction
+PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
+COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
+PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
+
+PostRef = int | str  # the id of a post, or its slug
+Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
+Outcome = Literal["created", "updated", "unchanged"]
+
+
+class StoredPost(NamedTuple):
+    """A post: its id, its JSON, and the number of its version."""
+
+    id: int
+    document: bytes
+    version: int
+
+
+class Put(NamedTuple):
+    """A post, and the action of `put`."""
+
+    post: StoredPost
+    outcome: Outcome
+
+
+def accept(document: bytes | None) -> None:
+    """Accept every state of a post."""
+
+
+# Find
+
+
+def find(reader: Reader, ref: PostRef) -> bytes:
+    """Return the document of a post. Raises NotFound."""
+    _, _, status, document = _find(reader, ref)
+    return documents.as_of(reader.now, status, document)
+
+
+def id_of(reader: Reader, ref: PostRef) -> int:
+    """Return the id of a post. Raises NotFound."""
+    found = reader.row(Post.select(Post.id).where((Post.slug if isinstance(ref, str) else Post.id) == ref))
+    if found is None:
+        raise NotFound("post")
+    return found[0]
+
+
+def find_published(reader: Reader, ref: PostRef) -> bytes:
+    """Return the document of a published post. Raises NotFound for any other, as for one that never existed.
+
+    Nothing of any other post is read: the time it takes would reveal that it exists.
+    """
+    now = reader.now
+    found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
+    if found is None:
+        raise NotFound("post")
+    return documents.as_of(now, *found)
+
+
+def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
+    """Publish a post if its time has come; return it as it is now. Raises NotFound, Damaged."""
+    post_id, version, status, document = _find(tx, ref)
+    shown = documents.as_of(tx.now, status, document)
+    if shown is not document:
+        old, new = documents.load(document), documents.load(shown)
+        effects.changed(tx, Change("published", post_id, old, new))
+        _update(tx, old, new, shown.decode())
+    return StoredPost(post_id, shown, version)
+
+
+def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
+    """Return the id, version, status in the database and document of a post. Raises NotFound."""
+    found = reader.row(WITH_SLUG if isinstance(ref, str) else WITH_ID, ref=ref)
+    if found is None:
+        raise NotFound("post")
+    return found
+
+
+_posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
+WITH_ID = Prepared(_posts.where(Post.id == Param("ref")))
+WITH_SLUG = Prepared(_posts.where(Post.slug == Param("ref")))
+_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | is_due)
+PUBLISHED_WITH_ID = Prepared(_published.where(Post.id == Param("ref")))
+PUBLISHED_WITH_SLUG = Prepared(_published.where(Post.slug == Param("ref")))
+
+
+# Create
+
+
+def add(
+    tx: Transaction, fields: Fields, author: str, created_at: str | None = None, with_events: bool = True
+) -> StoredPost:
+    """Create a post of validated fields, and its slug from the title if none is given.
+
+    It is created now unless `created_at` is given. Raises Rejected.
+    """
+    published = publication.published_at({}, fields, tx.now)  # first: an id that was asked for is used up
+    post_id, slug = slugs.new(tx, fields)
+    own = {"id": str(post_id), "slug": slug, "published_at": published}
+    times = {"created_at": created_at or tx.now, "updated_at": tx.now}
+    return insert(tx, documents.in_order(fields | own | times), author, with_events=with_events)
+
+
+def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
+    """Write a complete post that does not exist."""
+    post_id, document = int(post["id"]), documents.dump(post)
+    copies = {name: post.get(name) for name in COPIES}
+    effects.changed(tx, Change("created", post_id, {}, post, is_silent=not with_events))
+    tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
+    return StoredPost(post_id, document.encode(), version)
+
+
+INSERT = Prepared(Post.insert(params(Post)))
+
+
+# Change
+
+
+def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept) -> bytes:
+    """Change a post: None clears a field, and params can be a MergePatch. Returns its document.
+
+    Raises NotFound, Rejected.
+    """
+    post = publish_if_due(tx, ref)
+    check(post.document)
+    old = documents.load(post.document)
+    changes = changes | {"published_at": publication.published_at(old, changes, tx.now)}
+    if "tags" in changes:
+        changes["tags"] = changes["tags"] or []
+    if isinstance(changes.get("params"), MergePatch):
+        changes["params"] = _merged_params(old.get("params"), changes["params"])
+    new = documents.in_order(old | changes)
+    if is_same(old, new):
+        effects.changed(tx, Change("repeated", post.id, old, new))
+        return post.document
+    return replace(tx, post, old, new, author).document
+
+
+def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
+    """Return params after a merge patch; None if none are left. Raises Rejected."""
+    try:
+        check_params(merged := merge(params, patch))
+    except ParamsError as error:
+        raise Rejected(f"params{error.place}", error.reason) from None
+    return merged or None
+
+
+def is_same(old: Fields, new: Fields) -> bool:
+    """Return whether two versions of a post are the same in JSON."""
+    return old == new and equal(old.get("params"), new.get("params"))
+
+
+def put(
+    tx: Transaction,
+    slug: str,
+    fields: Fields,
+    author: str,
+    check: Check = accept,
+    created_at: str | None = None,
+    with_events: bool = True,
+) -> Put:
+    """Replace the post with this slug, or create it as `add` does. Raises Rejected.
+
+    Fields that are left out are cleared, except status and published_at. An identical post is not written.
+    """
+    try:
+        post = publish_if_due(tx, slug)
+    except NotFound:
+        check(None)
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
+    check(post.document)
+    old = documents.load(post.document)
+    new = _as_put(old, fields, tx.now)
+    if is_same(old, new):
+        return Put(post, "unchanged")
+    return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
+
+
+def would_put(reader: Reader, slug: str, fields: Fields) -> Outcome:
+    """Return the outcome that `put` would have. Raises Rejected."""
+    try:
+        old = documents.load(find(reader, slug))
+    except NotFound:
+        publication.published_at({}, {"status": "draft"} | fields, reader.now)
+        return "created"
+    return "unchanged" if is_same(old, _as_put(old, fields, reader.now)) else "updated"
+
+
+def find_same(reader: Reader, slug: str, fields: Fields) -> bytes | None:
+    """Return the document of the post with this slug if these fields would not change it at all.
+
+    The fields need not be validated: those of a post are valid.
+    """
+    try:
+        document = find(reader, slug)
+    except NotFound:
+        return None
+    post = {name: value for name, value in documents.load(document).items() if name in PUT_FIELDS}
+    kept = {name: post[name] for name in ("slug", "status", "published_at") if name in post}
+    return document if is_same({"tags": []} | kept | fields, post) else None
+
+
+def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
+    """Return a post after `put`.
+
+    A file that schedules a post still says so after the publication: the post matches it then.
+    """
+    has_come = fields.get("status") == "scheduled" and old["status"] == "published"
+    if has_come and fields.get("published_at") == old["published_at"]:
+        fields = fields | {"status": "published"}
+    kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
+    return documents.in_order(kept | fields | {"published_at": publication.published_at(old, fields, now)})
+
+
+def replace(
+    tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
+) -> StoredPost:
+    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken."""
+    if new["slug"] != old["slug"] and slugs.is_taken(tx, new["slug"]):
+        raise SlugTaken
+    new = new | {"updated_at": tx.now}
+    document = documents.dump(new)
+    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, is_silent=not with_events))
+    _update(tx, old, new, document, author)
+    return StoredPost(post.id, document.encode(), post.version + 1)
+
+
+def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:
+    """Write what differs of a post. With an author it is a new version."""
+    post_id = int(new["id"])
+    changed = [name for name in COPIES if old.get(name) != new.get(name)]
+    values = {name: new.get(name) for name in changed}
+    if author is not None:
+        values |= {"since": tx.now, "author": author}
+    tx.defer(_set(*changed, is_version=author is not None), id=post_id, document=document, **values)
+
+
+@cache
+def _set(*columns: str, is_version: bool) -> Prepared:
+    """Return the statement that changes a document and these columns: only their indexes are written."""
+    values = params(Post, "document", *columns)
+    if is_version:
+        values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
+    return Prepared(Post.update(values).where(Post.id == Param("id")))
+
+
+# Delete
+
+
+def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *, permanent: bool = False) -> None:
+    """Delete a post. It is in the trash or, if permanent, gone with its history. Raises NotFound."""
+    try:
+        post = publish_if_due(tx, ref)
+        check(post.document)
+        old = documents.load(post.document)
+    except Damaged:
+        post_id = _find(tx, ref)[0]
+        effects.changed(tx, Change("lost", post_id, {}, {}))
+        tx.defer(DELETE, id=post_id)
+        return
+    kind = "purged" if permanent else "deleted"
+    effects.changed(tx, Change(kind, post.id, old, {}, author, post.version))
+    tx.defer(DELETE, id=post.id)
+
+
+DELETE = Prepared(Post.delete().where(Post.id == Param("id")))
+
+
+# Publish
+
+
+def publish_due(tx: Transaction) -> dict[int, bool]:
+    """Publish some of the posts that are due; return their ids, and whether each is published.
+
+    A damaged post cannot be published; it is no longer scheduled.
+    """
+    published: dict[int, bool] = {}
+    size = 0
+    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES:
+        post_id = publication.next_due(tx)
+        if post_id is None:
+            break
+        try:
+            post = publish_if_due(tx, post_id)
+            size += len(post.document)
+            published[post_id] = True
+        except (Damaged, NotFound):
+            published[post_id] = False
+            publication.unschedule(tx, post_id)  # The next one must get its turn.
+    return published

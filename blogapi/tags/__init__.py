@@ -1,0 +1,1 @@
+"""Tags: lists, and changes of a tag in every post."""

@@ -1,0 +1,190 @@
+"""Tags: the posts that carry them, their number and their spelling, which is that of the newest post."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from peewee import SQL, Node, Select, fn
+
+from blogapi.history import storage as history
+from blogapi.posts import documents, publication
+from blogapi.posts.lists import Page
+from blogapi.posts.schemas import MAX_TAG, STATUSES
+from blogapi.search import storage as search
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.models import Post, PostTag, Schedule
+from blogapi.text import fold
+from blogapi.webhooks import storage as webhooks
+
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # before all characters of tags, and after all tags
+
+
+class CountedTag(NamedTuple):
+    """A tag, and how many posts carry it."""
+
+    name: str
+    posts: int
+
+
+def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page:
+    """Return at most `limit` tags by their folded names, those that follow `after`.
+
+    Reads an index entry for each of their posts: 100 ms for 100,000 posts, so call it in a thread. With `status`, only
+    posts that have it now count, and decide the spelling.
+    """
+    rows = _rows(reader, limit + 1, after + BEFORE_ALL, AFTER_ALL, status)
+    tags = [CountedTag(name, posts) for _, name, _, posts in rows[:limit]]
+    return Page(tags, rows[limit - 1][0] if len(rows) > limit else None)
+
+
+def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
+    """Return a tag by its folded name, as in a page. Raises NotFound."""
+    for _, name, _, posts in _rows(reader, 1, tag, tag, status):
+        return CountedTag(name, posts)
+    raise NotFound("tag")
+
+
+TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, and the number of posts
+
+
+def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
+    """Return the tags between two, at most `limit`. The newest post spells a tag."""
+    found = reader.rows(tags_query(status), now=reader.now, limit=limit, first=first, last=last)
+    return [_merged(*group) for _, group in islice(groupby(found, itemgetter(0)), limit)]
+
+
+def _merged(*rows: TagRow) -> TagRow:
+    tag, name, newest, _ = max(rows, key=itemgetter(2))
+    return tag, name, newest, sum(posts for *_, posts in rows)
+
+
+@cache
+def tags_query(status: str | None) -> Prepared:
+    """Return the query of the tags from `first` to `last`, with the parameters now and limit.
+
+    A post whose time has come counts as published, so that tags of published posts can have two rows.
+    """
+    if status == "scheduled":
+        query = _counted(_of_schedule(Schedule.published_at > Param("now")), status)
+    elif status == "published":  # Their index, post_tag_by_time, keeps those of other posts apart.
+        query = _counted(PostTag.select().where(PostTag.status == status, PostTag.published_at > ""), status)
+        query += _counted(_of_schedule(publication.has_come), "scheduled")
+    else:
+        query = _counted(PostTag.select().where(PostTag.status == status) if status else PostTag.select(), status)
+    return Prepared(query.order_by(SQL("1")))
+
+
+def _of_schedule(condition: Node) -> Select:
+    """Return the query of the tags of some scheduled posts."""
+    carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in `lists`
+    return Schedule.select().join(PostTag, on=carried).where(condition)
+
+
+def _counted(carried: Select, status: str | None) -> Select:
+    """Return the query of some tags of posts, counted; only those on the page are spelled."""
+    newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
+    asked = PostTag.tag.between(Param("first"), Param("last"))
+    groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)
+    counted = groups.order_by(PostTag.tag).limit(Param("limit")).alias("counted")
+    spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
+    spelling &= PostTag.status.in_([status] if status else STATUSES)
+    name = PostTag.select(PostTag.name).where(spelling)
+    return Select([counted], [counted.c.tag, name, counted.c.newest, counted.c.posts])
+
+
+# The tags of one post
+
+
+def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Replace the tags of a post, with their copies of its status and time; {} stands for no post."""
+    rows, others = _rows_of(new), _rows_of(old)
+    if rows != others:
+        tx.execute_many(DETACH, others)
+        tx.execute_many(ATTACH, rows)
+
+
+def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
+    if not post:
+        return []
+    own = {"status": post["status"], "post_id": int(post["id"]), "published_at": post.get("published_at")}
+    return [{"tag": fold(name), "name": name} | own for name in post["tags"]]
+
+
+def detach_all(tx: Transaction, post_id: int) -> None:
+    """Remove all tags from a post, regardless of its document. Reads the tags of all posts."""
+    tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
+
+
+_of_post = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
+ATTACH = Prepared(PostTag.insert(params(PostTag)))
+DETACH = Prepared(PostTag.delete().where(_of_post))
+
+# Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
+
+
+def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> CountedTag:
+    """Rename a tag, folded, in every post that carries it; return the tag. With an author, undo can undo it.
+
+    Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
+    """
+    before = find(tx, old)
+    new = fold(name)
+    if new != old and not merge and tx.row(PostTag.select(PostTag.tag).where(PostTag.tag == new).limit(1)):
+        raise Rejected("name", 'another tag has this name; "merge": true merges the two')
+    changed = _rewrite(tx, old, partial(_renamed, old, name), author)
+    if new != old:
+        both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
+        tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
+        tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
+    tag = find(tx, new)
+    if changed or tag.name != before.name:
+        webhooks.record(tx, {"tag": tag._asdict(), "previous_name": before.name}, "tag.updated")
+    return tag
+
+
+def delete(tx: Transaction, tag: str, author: str) -> None:
+    """Remove a tag, folded, from every post; raise NotFound if none carries it. With an author, undo can undo it."""
+    name = find(tx, tag).name
+    _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
+    tx.execute(PostTag.delete().where(PostTag.tag == tag))
+    webhooks.record(tx, {"tag": {"name": name}}, "tag.deleted")
+
+
+def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
+    """Change the tags in the documents of all posts with a tag; return whether any became another.
+
+    One after another: memory holds one document.
+    """
+    any_changed = False
+    for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
+        document, status = tx.row(DOCUMENT_AND_STATUS, id=post_id) or (None, None)
+        with suppress(AttributeError, ValueError):  # A damaged post is skipped.
+            changed = documents.with_tags(document, change, tx.now)
+            if changed is not document:
+                history.keep_tags(tx, post_id, author, json.dumps(documents.tags(document)[0], ensure_ascii=False))
+                tx.execute(SET_DOCUMENT, id=post_id, document=changed, updated_at=tx.now)
+                old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
+                search.note(tx, post_id, old, new)
+                tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
+                tx.execute_many(RESPELL, [tag | {"status": status, "post_id": post_id} for tag in tags])
+                any_changed = True
+    return any_changed
+
+
+DOCUMENT_AND_STATUS = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
+RESPELL = Prepared(PostTag.update(params(PostTag, "name")).where(_of_post, PostTag.name != Param("name")))
+SET_DOCUMENT = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
+
+
+def _renamed(old: str, name: str, names: list[str]) -> list[str]:
+    """Return `names` with the tag `old` called `name`; a later repeat is dropped."""
+    tags: dict[str, str] = {}
+    for each in names:
+        spelling = name if fold(each) == old else each
+        tags.setdefault(fold(spelling), spelling)
+    return list(tags.values())

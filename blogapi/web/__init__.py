@@ -1,1 +1,0 @@
-"""HTTP: requests, access, views, responses and errors."""

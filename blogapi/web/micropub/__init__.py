@@ -1,9 +1,0 @@
-"""Micropub (W3C Recommendation of 23 May 2017): posts and images from writing programs.
-
-Outside /v1, with two rules of its own: `error` is a word, and unknown properties are ignored, named in the answer.
-"""
-
-from blogapi.web.micropub import views
-from blogapi.web.micropub.blueprint import blueprint
-
-__all__ = ["blueprint", "views"]
