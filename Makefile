@@ -20,15 +20,17 @@ test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, 
 	$(PYTEST) -q --over wsgiref $(LIFE)
 	$(PYTEST) -q --over waitress $(LIFE)
 
-LIFE = $(foreach name,create life images events markdown_http,tests/web/test_$(name).py)
+LIFE = $(foreach name,posts/test_create posts/test_life images/test_images webhooks/test_events markdown/test_markdown_http,tests/$(name).py)
+
+API = $(addprefix tests/,api posts tags history search webhooks images markdown docs micropub)
 
 coverage: .venv/tested  # of all tests
 	$(PYTEST) -m "" --cov
 
 soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
-	$(PYTEST) -q --over wsgiref tests/web
-	$(PYTEST) -q --over waitress tests/web
+	$(PYTEST) -q --over wsgiref $(API)
+	$(PYTEST) -q --over waitress $(API)
 
 bench: .venv/tested .venv-bench/installed  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))

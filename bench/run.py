@@ -35,7 +35,7 @@ from bench.servers import (
     TwoServices,
     running,
 )
-from tests.postgresql import PostgresqlServer
+from tests.postgresql.programs import PostgresqlServer
 from tests.service import free_port
 
 LISTS = {

@@ -24,10 +24,11 @@ from blogapi.config import Config
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.sender import Sender
 from tests.networks import SERVERS, forward, listen
-from tests.postgresql import PROGRAMS, PostgresqlServer, clear
+from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver
 from tests.service import Server, add_key
 
+pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures"]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 
 

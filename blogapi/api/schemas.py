@@ -1,4 +1,4 @@
-"""Schemas of queries, lists and tags. Those of a post are in blogapi.posts.schemas, those of webhooks at their views."""
+"""Schemas of queries, lists and tags. Those of a post are in posts.schemas, those of webhooks at their views."""
 
 import re
 from collections.abc import Callable

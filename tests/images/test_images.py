@@ -1,181 +1,340 @@
-"""Images: what a file is, and what of it is kept."""
+"""Images, by HTTP: uploads, their list, their public addresses, and deletion."""
 
+import hashlib
 import io
-import shutil
-import subprocess
-from contextlib import suppress
-from random import Random
-from struct import pack
+from urllib.parse import quote
 
 import pytest
-from PIL import Image, ImageSequence
 
-from blogapi.images.formats import InvalidImage, UnsupportedImage, read_image
-from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
+from blogapi.images import storage as images
+from blogapi.images import uploads
+from blogapi.storage.errors import Rejected
+from blogapi.storage.models import ImagePart
+from tests.api.fixtures import NOW, with_key
+from tests.conftest import message, without_id
+from tests.images.pictures import gif, jpeg, photograph, png, save, webp
 
-KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")
-# The groups in which exiftool finds the file, its size, its structure, its colours and its orientation
-GROUPS = {"ExifTool", "File", "Composite", "JFIF", "APP14", "PNG", "GIF", "RIFF", "QuickTime", "ICC_Profile", "EXIF"}
-
-
-def kept(content: bytes) -> bytes:
-    """Return what is kept of a file."""
-    file = io.BytesIO(content)
-    return b"".join(read_image(file).parts(file, 1000))
+LARGE = save(photograph().resize((1600, 1200)), "PNG", compress_level=0)  # 22 parts
 
 
-def frames(content: bytes) -> list[tuple]:
-    """Return everything that shows: the frames with their size, mode, pixels and duration."""
-    with Image.open(io.BytesIO(content)) as image:
-        loop = image.info.get("loop")
-        return [
-            (frame.size, frame.mode, frame.tobytes(), frame.info.get("duration"), loop)
-            for frame in ImageSequence.Iterator(image)
-        ]
+def upload(client, content, name="loaf.jpg", before=""):
+    head = f'{before}--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    form = head.encode() + content + b"\r\n--b--\r\n"
+    return client.post("/v1/images", data=form, content_type="multipart/form-data; boundary=b")
 
 
-@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
-def test_pixels_stay_as_they_are(content):
-    assert frames(kept(content)) == frames(content)
+def send(client, content, content_type="image/jpeg", query="?name=loaf.jpg"):
+    return client.post(f"/v1/images{query}", data=content, content_type=content_type)
 
 
-@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
-def test_nothing_that_does_not_show_is_kept(content):
-    assert SECRET not in kept(content)
-    assert kept(kept(content)) == kept(content)
+@pytest.fixture
+def image(client):
+    """An image that was uploaded."""
+    return upload(client, jpeg()).json
 
 
-def test_what_follows_the_colours_of_adobe_is_removed():
-    plain = save(photograph("CMYK"), "JPEG")
-    start = plain.index(b"\xff\xee\0\x0eAdobe")
-    longer = plain[: start + 2] + pack(">H", 14 + len(SECRET)) + plain[start + 4 : start + 16] + SECRET
-    assert kept(longer + plain[start + 16 :]) == kept(plain)
+def test_an_upload_creates_an_image_whose_id_is_that_of_its_bytes(client):
+    answer = upload(client, jpeg(orientation=6))
+    image_id = answer.json["id"]
+    kept = client.get(f"/images/{image_id}.jpg").data
+    assert (answer.status_code, answer.headers["Location"]) == (201, f"/v1/images/{image_id}")
+    assert answer.json == {
+        "id": hashlib.sha256(kept).hexdigest()[:32],
+        "url": f"http://127.0.0.1:8000/images/{image_id}.jpg",
+        "name": "loaf.jpg",
+        "type": "image/jpeg",
+        "bytes": len(kept),
+        "width": 43,
+        "height": 61,
+        "created_at": NOW,
+    }
+    assert client.get(f"/v1/images/{image_id}").json == answer.json
+    assert client.get("/v1/images").json == [answer.json]
 
 
-@pytest.mark.parametrize("name", ["jpeg", "jpeg, cmyk", "png", "webp"])
-def test_colour_profile_is_kept(name):
-    with Image.open(io.BytesIO(kept(PICTURES[name]))) as image:
-        assert image.info["icc_profile"] == PROFILE
+def test_the_same_image_again_is_the_one_that_is_there(client, clock, count):
+    first = send(client, LARGE)
+    clock.now += 60
+    for answer in (send(client, LARGE, query="?name=b.png"), send(client, LARGE)):
+        assert (answer.status_code, answer.json, "Location" in answer.headers) == (200, first.json, False)
+    assert count(ImagePart) == -(-first.json["bytes"] // images.PART_BYTES)
 
 
-@pytest.mark.parametrize(("name", "content"), PICTURES.items(), ids=PICTURES)
-def test_type_and_size_are_found(name, content):
-    image = read_image(io.BytesIO(content))
-    assert image.type == f"image/{name.partition(',')[0]}"
-    assert (image.width, image.height) == (SIZE[::-1] if "turned" in name else SIZE)
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_orientation_of_a_jpeg_is_kept_without_the_rest_of_its_exif(orientation):
-    with Image.open(io.BytesIO(kept(jpeg(orientation)))) as image:
-        assert dict(image.getexif()) == ({} if orientation == 1 else {0x0112: orientation})
-
-
-@pytest.mark.skipif(not shutil.which("exiftool"), reason="exiftool is not installed")
-@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
-def test_exiftool_finds_only_size_orientation_and_colour(content, tmp_path):
-    (tmp_path / "picture").write_bytes(kept(content))
-    command = ["exiftool", "-a", "-G0", "-s", tmp_path / "picture"]
-    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    found = [line.lstrip("[").replace("]", " ").split()[:2] for line in lines]
-    assert {group for group, _ in found} <= GROUPS
-    assert {name for group, name in found if group == "EXIF"} <= {"Orientation"}
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_every_truncation_is_refused(name):
-    whole = kept(PICTURES[name])
-    for end in range(len(whole)):
-        with pytest.raises((InvalidImage, UnsupportedImage)):
-            read_image(io.BytesIO(whole[:end]))
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_changed_bytes_never_crash(name, scale):
-    random = Random(name)
-    whole = PICTURES[name]
-    for _ in range(500 * scale):
-        content = bytearray(whole)
-        for _ in range(random.randint(1, 4)):
-            content[random.randrange(len(content))] = random.randrange(256)
-        with suppress(InvalidImage, UnsupportedImage):
-            kept(bytes(content))
+@pytest.mark.parametrize(("picture", "extension"), [(jpeg, "jpg"), (png, "png"), (gif, "gif"), (webp, "webp")])
+@pytest.mark.parametrize("content_type", ["image/jpeg", "image/x-anything", ""])
+def test_the_bytes_say_what_an_image_is(client, picture, extension, content_type):
+    media_type = f"image/{picture.__name__}"
+    answer = send(client, picture(), content_type)
+    assert (answer.status_code, answer.json["type"]) == (201, media_type)
+    assert answer.json["url"].endswith(f".{extension}")
+    public = client.get(f"/images/{answer.json['id']}.{extension}")
+    assert (public.content_type, len(public.data)) == (media_type, answer.json["bytes"])
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("name", "stored"),
     [
-        b"",
-        b"\xff",
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
-        b"%PDF-1.7",
-        b"PK\x03\x04",
-        b"\0\0\0\x18ftypheic\0\0\0\0",
-        b"GIF88a" + bytes(100),
-        save(photograph(), "BMP"),
-        save(photograph(), "TIFF"),
+        ("loaf.jpg", "loaf.jpg"),
+        ("/home/ada/loaf.jpg", "loaf.jpg"),
+        ("C:\\Pictures\\loaf.jpg", "loaf.jpg"),
+        ("Käse & Brot.jpg", "Käse & Brot.jpg"),
+        ("a\tb\n\u2028.jpg", "ab.jpg"),
     ],
 )
-def test_other_files_are_not_supported(content):
-    with pytest.raises(UnsupportedImage):
-        read_image(io.BytesIO(content))
+def test_a_name_is_kept_without_its_folder_and_control_characters(client, name, stored):
+    assert send(client, png(), query=f"?name={quote(name)}").json["name"] == stored
 
 
-PNG = save(photograph(), "PNG")
+def test_the_end_of_a_long_name_is_kept(client):
+    assert upload(client, jpeg(), "x" * 300 + ".jpg").json["name"] == "x" * 251 + ".jpg"
 
 
-def sized(width: int, height: int) -> bytes:
-    """Return a PNG whose header says this size."""
-    return PNG[:8] + chunk(b"IHDR", pack(">II", width, height) + b"\x08\x02\0\0\0") + PNG[33:]
+def test_an_image_without_a_name_gets_one(client):
+    for query, content in (("", jpeg()), ("?name=/", jpeg(orientation=3))):
+        image = send(client, content, query=query).json
+        assert image["name"] == f"{image['id'][:8]}.jpg"
+
+
+# What is refused
+
+IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "status", "expected"),
     [
-        (PNG[:8] + chunk(b"IDAT", b"") + PNG[8:], "it does not begin with its one header"),
-        (PNG[:33] + PNG[8:], "it does not begin with its one header"),
-        (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\5\0\0\0") + PNG[33:], "it has an unknown type of colour"),
-        (PNG[:33] + chunk(b"IDAT", b"") + chunk(b"IEND", b""), "it has no picture"),
-        (PNG[:33] + chunk(b"gAMA", bytes(5)) + PNG[33:], "it has a part of a wrong length"),
-        (PNG[:-12] + chunk(b"IEND", SECRET), "it has a part of a wrong length"),
-        (PNG[:33] + chunk(b"SECR", b"") + PNG[33:], "it has a part of an unknown kind"),
-        (PNG[:33] + b"\xff\xff\xff\xfftEXt" + PNG[33:], "the file ends early"),
-        (PNG[:45] + b"?" + PNG[46:], "a checksum does not match"),
-        (PNG[:33] + chunk(b"IEND", b""), "it has no picture"),
-        (PNG[:8] + chunk(b"IHDR", PNG[16:26]) + PNG[33:], "it has a part of a wrong length"),
-        (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\3\0\0\0") + PNG[33:], "it has no palette"),
-        (sized(16_385, 1), "must have 1 to 16,384 pixels a side, not 16,385 x 1"),
-        (sized(16_384, 16_384), "must have at most 100 megapixels, not 16,384 x 16,384"),
-        (sized(0, 0), "must have 1 to 16,384 pixels a side, not 0 x 0"),
-        (b"\xff\xd8\xff\xe1\0\1", "it has a segment without a length"),
-        (b"\xff\xd8\xff\xd9", "it has no picture"),
-        (b"\xff\xd8\xff\xc8\0\x04xx", "it has a segment of an unknown kind"),
-        (b"\xff\xd8" + 2 * b"\xff\xc0\0\x08\x08\0\x01\0\x01\1", "it has several pictures"),
-        (b"\xff\xd8\xff\xe0\0\x04xxscript", "it has bytes where a segment should begin"),
-        (b"GIF89a\1\0\1\0\0\0\0;", "it has no picture"),
-        (b"GIF89a\1\0\1\0\0\0\0<script>", "it has bytes where a block should begin"),
-        (riff(), "it has no picture"),
-        (riff((b"VP8 ", b"nothing at all")), "it has no picture"),
-        (riff((b"VP8X", bytes(10))), "it has no picture"),
-        (riff((b"ANMF", bytes(16) + b"SECR" + bytes(4))), "it has a frame without a picture"),
-        (riff((b"ANMF", bytes(16) + b"ANMF" + pack("<I", 16) + bytes(16))), "it has a frame within a frame"),
-        (riff(*2 * [(b"VP8L", b"\x2f" + bytes(4))]), "it has several pictures, or a picture of another size"),
-        (riff((b"VP8X", b"\0" * 9 + b"\1"), (b"VP8L", b"\x2f" + bytes(4))), "it has several pictures, or a picture of"),
-        (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "the file ends early"),
-        (b"\0\0\0\x08ftypavif" + bytes(8), "the file ends early"),
+        (b"", 415, IS_ONE_OF),
+        (b"Hello", 415, IS_ONE_OF),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, f"{IS_ONE_OF}; an SVG can run scripts"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0", 415, f"{IS_ONE_OF}; convert HEIC to JPEG first"),
+        (jpeg()[:300], 400, "file: the file ends early"),
+        pytest.param(
+            b"\0" * (20 * 1024**2 + 1),
+            413,
+            "an image must have at most 20,971,520 bytes",
+            marks=pytest.mark.in_process,  # Another server may close the connection before all of it has come.
+        ),
     ],
 )
-def test_damaged_files_are_refused(content, why):
-    with pytest.raises(InvalidImage, match=f"^{why}"):
-        read_image(io.BytesIO(content))
+def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, content, status, expected):
+    assert message(send(client, content), status) == expected
+    assert message(upload(client, content), status) == expected
+    assert count(ImagePart) == 0
 
 
-@pytest.mark.parametrize("options", [{"exif": exif()}, {"xmp": b"<x:xmpmeta/>"}])
-def test_avif_with_metadata_is_refused(options):
-    with pytest.raises(InvalidImage, match=r"^has metadata, which cannot be removed from an AVIF: run `exiftool -all="):
-        read_image(io.BytesIO(save(photograph(), "AVIF", **options)))
+@pytest.mark.parametrize(
+    ("body", "status", "expected"),
+    [
+        ({"json": {}}, 415, "Content-Type: must be multipart/form-data with a part `file`, or an image/* type"),
+        ({"data": {}}, 400, "file: missing; the form must have a part of this name"),
+        (
+            {"data": {"image": [b"a"]}},
+            400,
+            "image: unknown; the form must have one part, `file`: curl -F file=@loaf.jpg",
+        ),
+        ({"data": {"alt": "A loaf", "file": [b"a"]}}, 400, "alt: unknown; the form must have one part, `file`"),
+        ({"data": {"x" * 70: "b"}}, 400, f"{'x' * 60}: unknown"),
+        ({"data": b"a", "content_type": "multipart/form-data; boundary=b"}, 400, "body: must be multipart/form-data"),
+        (
+            {"data": b"a", "content_type": "multipart/form-data"},
+            400,
+            "body: must be multipart/form-data of at most 8 parts",
+        ),
+        ({"data": {"file": [b"a", b"b"]}}, 400, "file: must be given once"),
+    ],
+)
+def test_a_body_of_another_form_is_refused(client, body, status, expected):
+    if isinstance(data := body.get("data"), dict):
+        files = {
+            name: [(io.BytesIO(each), "a") for each in data[name]] for name in data if isinstance(data[name], list)
+        }
+        body = {"content_type": uploads.FORM, "data": data | files}
+    assert message(client.post("/v1/images", **body), status).startswith(expected)
 
 
-def test_many_tiny_parts_are_refused_soon():
-    with pytest.raises(InvalidImage, match=r"^it has too many parts$"):
-        read_image(io.BytesIO(PNG[:33] + 100_000 * chunk(b"prVt", b"") + PNG[33:]))
+def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
+    service = app.extensions["blogapi"]
+    assert service.config.images_mb == 2048
+    object.__setattr__(service.config, "images_mb", 5)
+    answer = send(client, LARGE)
+    assert message(answer, 413) == "all images together must have at most 5 MiB (BLOGAPI_IMAGES_MB)"
+    object.__setattr__(service.config, "images_mb", 0)
+    assert message(upload(client, jpeg()), 413) == "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+
+
+@pytest.mark.parametrize(("scope", "status"), [("read-only", 200), ("published-only", 404)])
+def test_smaller_keys_may_read_or_see_nothing(app, image, scope, status):
+    smaller = with_key(app, scope)
+    for path in ("/v1/images", f"/v1/images/{image['id']}"):
+        assert smaller.get(path).status_code == status
+        assert smaller.delete(path).status_code in (403, 405)
+    assert upload(smaller, png()).status_code == 403
+
+
+# The list
+
+
+def test_the_list_has_pages_newest_first_also_while_images_are_deleted(client, clock):
+    ids = []
+    for content in (jpeg(), png(), gif(), webp()):
+        ids.append(upload(client, content).json["id"])
+        clock.now += 60
+    first = client.get("/v1/images?limit=2")
+    assert [image["id"] for image in first.json] == ids[:1:-1]
+    assert client.get("/v1/images?limit=2", headers={"If-None-Match": first.headers["ETag"]}).status_code == 304
+    client.delete(f"/v1/images/{ids[2]}")
+    link = first.headers["Link"].partition(">")[0][1:]
+    assert [image["id"] for image in client.get(link).json] == ids[1::-1]
+    assert [image["id"] for image in client.get(f"/v1/images?before={ids[1]}").json] == ids[:1]
+    wrong = "before: must be the id of an image, or the value that Link gave"
+    for before in ("1", f"yesterday_{ids[1]}"):
+        assert message(client.get(f"/v1/images?before={before}")) == wrong
+    assert message(client.get(f"/v1/images?before={ids[2]}"), 404) == "no such image"
+
+
+# The public address
+
+
+def test_anybody_may_see_an_image(client, stranger, image):
+    path = f"/images/{image['id']}.jpg"
+    answer = stranger.get(path)
+    assert answer.status_code == 200
+    headers = {name: value for name, value in answer.headers if not name.startswith("X-RateLimit")}
+    assert headers == {
+        "Content-Type": "image/jpeg",
+        "Content-Length": str(image["bytes"]),
+        "ETag": f'"{image["id"]}"',
+        "Content-Disposition": 'inline; filename="loaf.jpg"',
+        "Accept-Ranges": "bytes",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Access-Control-Allow-Origin": "*",
+        "Cache-Control": "public, max-age=31536000, immutable",
+    }
+    head = stranger.head(path)
+    assert (head.data, head.headers["Content-Length"]) == (b"", str(image["bytes"]))
+    cached = stranger.get(path, headers={"If-None-Match": headers["ETag"]})
+    assert (cached.status_code, cached.data, cached.headers["ETag"]) == (304, b"", headers["ETag"])
+    assert client.get(path).data == answer.data
+
+
+@pytest.mark.parametrize("path", ["{}.png", "{}.jpeg", "{}", "{}.JPG", "0" * 32 + ".jpg", "A.jpg", "", "../v1/posts"])
+def test_any_other_address_is_404(stranger, image, path):
+    assert stranger.get(f"/images/{path.format(image['id'])}").status_code == 404
+
+
+def test_a_name_beyond_ascii_is_encoded(client, stranger):
+    image = upload(client, jpeg(), "Käse.jpg").json
+    answer = stranger.get(f"/images/{image['id']}.jpg")
+    assert answer.headers["Content-Disposition"] == "inline; filename*=UTF-8''K%C3%A4se.jpg"
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "end"),
+    [
+        ("0-0", 0, 1),
+        ("262143-262144", 262143, 262145),
+        ("-7", -7, None),
+        ("1000000-", 1_000_000, None),
+        ("5-99999999", 5, None),
+        ("-99999999", 0, None),
+    ],
+)
+def test_one_range_is_answered(client, stranger, header, start, end):
+    image = send(client, LARGE).json
+    path = f"/images/{image['id']}.png"
+    whole = stranger.get(path).data
+    answer = stranger.get(path, headers={"Range": f"bytes={header}"})
+    part = whole[start:end]
+    first = start % len(whole)
+    assert (answer.status_code, answer.data == part) == (206, True)
+    assert answer.headers["Content-Range"] == f"bytes {first}-{first + len(part) - 1}/{len(whole)}"
+    assert answer.headers["Content-Length"] == str(len(part))
+
+
+@pytest.mark.parametrize("header", ["bytes=0-1,3-4", "lines=0-1", "bytes=5-1", "bytes", "bytes=a-b"])
+def test_any_other_range_is_ignored(stranger, image, header):
+    answer = stranger.get(f"/images/{image['id']}.jpg", headers={"Range": header})
+    assert (answer.status_code, len(answer.data)) == (200, image["bytes"])
+
+
+def test_a_range_beyond_the_end_is_416(stranger, image):
+    answer = stranger.get(f"/images/{image['id']}.jpg", headers={"Range": "bytes=9999999-"})
+    assert message(answer, 416) == f"Range: it has {image['bytes']:,} bytes"
+    assert answer.headers["Content-Range"] == f"bytes */{image['bytes']}"
+
+
+def test_a_range_of_an_image_that_is_another_now_is_ignored(stranger, image):
+    path, tag = f"/images/{image['id']}.jpg", f'"{image["id"]}"'
+    for if_range, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), ("Fri, 20 Nov 2026 12:00:00 GMT", 200)):
+        answer = stranger.get(path, headers={"Range": "bytes=0-1", "If-Range": if_range})
+        assert answer.status_code == status
+
+
+# Deletion
+
+
+def test_an_image_that_is_shown_is_not_deleted(client, post, image):
+    path, url = f"/v1/images/{image['id']}", image["url"]
+    post(title="A", content=f"![loaf]({url})")
+    post(title="B", cover_image=url)
+    post(title="C", excerpt=url)
+    post(title="D", params={"photo": [url]})
+    assert message(client.delete(path)) == "image: still shown by post 1 (a), post 2 (b), post 3 (c)"
+    for post_id in (2, 3):
+        client.delete(f"/v1/posts/{post_id}?permanent=true")
+    client.patch("/v1/posts/1", json={"content": "None."})
+    client.delete("/v1/posts/4")
+    assert message(client.delete(path)) == "image: still shown by revision 1 of post 1, post 4 in the trash"
+    client.delete("/v1/trash/4")
+    client.delete("/v1/posts/1?permanent=true")
+    assert client.delete(path).status_code == 204
+
+
+def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client, stranger, count):
+    image = send(client, LARGE).json
+    assert client.delete(f"/v1/images/{image['id']}").status_code == 204
+    assert count(ImagePart) == 0
+    for path in (f"/v1/images/{image['id']}", f"/images/{image['id']}.png"):
+        assert client.get(path).status_code == 404
+    assert client.delete(f"/v1/images/{image['id']}").status_code == 404
+    assert send(client, LARGE).status_code == 201
+
+
+def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, database, clock, count, sender):
+    image = send(client, LARGE).json
+    lost = images.new_upload(database)
+    for number in range(40):
+        database.write(images.add_part, lost, number, b"x")
+    kept = count(ImagePart) - 40
+    sender.prune()
+    assert count(ImagePart) == kept + 40
+    clock.now += 24 * 3600 + 1
+    sender.prune()
+    assert count(ImagePart) == kept
+    assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
+
+
+def test_a_request_with_too_many_uploads_at_a_time_is_503(client, app):
+    place = app.extensions["blogapi"].uploads.place
+    with place("other"), place("other"), place("another"), place("one more"):
+        answer = upload(client, jpeg())
+        assert without_id(message(answer, 503)) == "too many uploads at a time; try again"
+        assert answer.headers["Retry-After"] == "1"
+    assert upload(client, jpeg()).status_code == 201
+
+
+def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, stranger, database):
+    image = send(client, LARGE).json
+    (upload,) = database.row(images.Image.select(images.Image.upload))
+    images.delete_upload(database.write, upload)
+    assert len(stranger.get(f"/images/{image['id']}.png").data) == image["bytes"]
+
+
+def test_an_image_that_a_post_begins_to_show_meanwhile_is_kept(client, database, post):
+    image = send(client, LARGE).json
+    since = database.now
+    post(content=f"![]({image['url']})")
+    with pytest.raises(Rejected, match="still shown by post 1"):
+        database.write(images.delete, image["id"], since)

@@ -13,7 +13,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
 from tests.pages import Page
-from tests.postgresql import PROGRAMS, PostgresqlServer
+from tests.postgresql.programs import PROGRAMS, PostgresqlServer
 from tests.service import CHECKOUT, add_key, free_port
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.api.test_fuzz import bodies, changes, ids, queries, texts, values, words
 from tests.invariants import sound_posts
 from tests.server.test_broken_requests import BROKEN_CHUNKS, CHUNKED, MALFORMED_HEADS, exchange, head_of, statuses_of
-from tests.web.test_fuzz import bodies, changes, ids, queries, texts, values, words
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
-from tests.postgresql import PROGRAMS
+from tests.postgresql.programs import PROGRAMS
 from tests.service import Server, add_key, free_port
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]

@@ -16,7 +16,7 @@ from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.invariants import sound_posts
-from tests.postgresql import PROGRAMS, PostgresqlServer
+from tests.postgresql.programs import PROGRAMS, PostgresqlServer
 from tests.server.workers import EVENTS, FAR, Editor, Undoer, all_at_work, check, settle, told
 from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
 

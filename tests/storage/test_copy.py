@@ -11,7 +11,7 @@ from blogapi.storage.setup import copy
 from blogapi.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
-from tests.postgresql import PROGRAMS
+from tests.postgresql.programs import PROGRAMS
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 

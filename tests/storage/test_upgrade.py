@@ -13,7 +13,7 @@ from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import VERSION, copy
 from tests.blogs import SAMPLES
-from tests.postgresql import PROGRAMS
+from tests.postgresql.programs import PROGRAMS
 
 KEY = "blog_" + "A" * 43  # of the sample
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"

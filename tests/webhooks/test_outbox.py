@@ -9,7 +9,7 @@ from blogapi.storage.models import Delivery, Event, Idempotency
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.sender import FAULT_SECONDS
 from tests.conftest import NOON
-from tests.storage.conftest import locked
+from tests.storage.fixtures import locked
 
 
 def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(

@@ -14,7 +14,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import SqliteTransaction
-from tests.storage.conftest import write_together
+from tests.storage.fixtures import write_together
 from tests.storage.sqlite.conftest import add, locked_by
 
 

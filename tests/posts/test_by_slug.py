@@ -3,8 +3,8 @@
 import pytest
 
 from blogapi.storage.models import Event, Post, Schedule
+from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
 from tests.conftest import message
-from tests.web.conftest import EARLIER, FIELDS_ARE, LATER, NOW, listed
 
 MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": []}
 MADE |= {"created_at": NOW, "updated_at": NOW}

@@ -7,8 +7,8 @@ import pytest
 
 from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage.models import Post
+from tests.api.fixtures import FIELDS_ARE, NOW
 from tests.conftest import message, without_id
-from tests.web.conftest import FIELDS_ARE, NOW
 
 TITLE = "title: must be one line without control characters or unpaired surrogates"
 CONTENT = "content: must not contain control characters or unpaired surrogates"

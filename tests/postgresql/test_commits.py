@@ -10,8 +10,8 @@ from blogapi.storage.engine import Param, Prepared
 from blogapi.storage.errors import NotUnique, Rejected, Unavailable
 from blogapi.storage.models import Post, PostTag
 from blogapi.webhooks import storage as webhooks
-from tests.postgresql import PROGRAMS
-from tests.storage.conftest import locked, write_together
+from tests.postgresql.programs import PROGRAMS
+from tests.storage.fixtures import locked, write_together
 
 pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.api.fixtures import answers, with_key
 from tests.conftest import NOON, message
-from tests.web.conftest import answers, with_key
 
 FIRST = {"title": "First", "content": "One.\r\n", "excerpt": "e", "tags": ["a", "b"], "cover_image": "https://a/b"}
 TIMES = [f"2026-11-20T12:0{minute}:00Z" for minute in range(10)]

@@ -5,8 +5,8 @@ import pytest
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Event
 from blogapi.tags import storage as tags
+from tests.api.fixtures import LATER, NOW, WEBHOOK
 from tests.conftest import NOON
-from tests.web.conftest import LATER, NOW, WEBHOOK
 
 WRITES = {
     "create": lambda client, database: client.post("/v1/posts", json={"title": "A", "content": "B"}),

@@ -3,9 +3,9 @@
 import pytest
 
 from blogapi.api import responses
+from tests.api.fixtures import with_key
 from tests.conftest import NOON, message
 from tests.service import Server
-from tests.web.conftest import with_key
 
 PAGE, OTHER = "https://blog.example.org", "http://localhost:3000"
 EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"

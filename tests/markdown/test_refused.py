@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blogapi.markdown.files import parse
 from blogapi.markdown.front_matter import MarkdownError
-from tests.files.test_markdown import front
+from tests.markdown.test_files import front
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"

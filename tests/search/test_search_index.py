@@ -18,7 +18,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import NOTE_ALL
 from tests.invariants import sound_posts
-from tests.storage.conftest import locked
+from tests.storage.fixtures import locked
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from blogapi.posts import documents, lists
 from blogapi.posts.schemas import FIELDS
 from blogapi.storage.models import Post
-from tests.web.test_list import walk
+from tests.posts.test_list import walk
 
 ALWAYS = ("id", "title", "status")
 

@@ -6,8 +6,8 @@ from xxhash import xxh3_128_hexdigest
 from blogapi.markdown.files import render
 from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage.models import Post
+from tests.api.fixtures import NOW
 from tests.conftest import message
-from tests.web.conftest import NOW
 
 FILE = b"""\
 ---

@@ -8,8 +8,8 @@ import pytest
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.posts import storage as posts
+from tests.api.fixtures import LATER, with_key
 from tests.conftest import NOON, message
-from tests.web.conftest import LATER, with_key
 
 MAY = {
     "read-only": "this key is read-only: it may GET and HEAD posts, their history, tags and images",

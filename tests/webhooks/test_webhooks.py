@@ -10,9 +10,9 @@ from blogapi.server.log import mask
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
 from blogapi.webhooks import storage as webhooks
+from tests.api.fixtures import NOW, URL
+from tests.api.fixtures import WEBHOOK as SHOWN
 from tests.conftest import message
-from tests.web.conftest import NOW, URL
-from tests.web.conftest import WEBHOOK as SHOWN
 
 ABSOLUTE = "url: must be an absolute http or https URL without white space"
 HOST = "url: must have a valid host, and a port from 1 to 65535"

@@ -6,8 +6,8 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.storage.models import PostTag, Schedule
+from tests.api.fixtures import LATER, answers, listed
 from tests.conftest import message
-from tests.web.conftest import LATER, answers, listed
 
 
 def tags(client, **query):

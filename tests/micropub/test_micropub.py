@@ -8,9 +8,9 @@ import pytest
 
 from blogapi.forms import READ_BYTES
 from blogapi.storage.models import Image, PostTag
+from tests.api.fixtures import with_key
 from tests.images.pictures import jpeg, png
 from tests.service import add_key
-from tests.web.conftest import with_key
 
 URL = "http://127.0.0.1:8000"
 PATH, MEDIA = "/micropub", "/micropub/media"

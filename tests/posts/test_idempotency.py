@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blogapi.storage.models import Idempotency
+from tests.api.fixtures import listed
 from tests.conftest import message
-from tests.web.conftest import listed
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
+from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
 from tests.conftest import NOON, message
-from tests.web.conftest import EARLIER, FIELDS_ARE, LATER, NOW, listed
 
 LATER_SECONDS = NOON + 3600
 

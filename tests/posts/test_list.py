@@ -7,8 +7,8 @@ import pytest
 from blogapi.posts import lists
 from blogapi.posts.schemas import FIELDS, STATUSES
 from blogapi.storage.models import Post
+from tests.api.fixtures import answers
 from tests.conftest import message
-from tests.web.conftest import answers
 
 UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, published_after, published_before, fields, q"
 WHOLE = "must be a whole number from 1"

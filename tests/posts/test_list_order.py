@@ -7,9 +7,9 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import STATUSES
+from tests.api.fixtures import LATER
 from tests.invariants import sound_posts
-from tests.web.conftest import LATER
-from tests.web.test_list import walk
+from tests.posts.test_list import walk
 
 BY_DATE = "/v1/posts?sort=published_at"
 

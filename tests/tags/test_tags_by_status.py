@@ -10,9 +10,9 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import STATUSES
 from blogapi.tags import storage as stored_tags
 from blogapi.text import fold
+from tests.api.fixtures import LATER, answers
 from tests.conftest import NOON
 from tests.invariants import sound_posts
-from tests.web.conftest import LATER, answers
 
 SOON = "2026-11-20T12:30:00Z"
 

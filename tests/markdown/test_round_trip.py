@@ -19,7 +19,7 @@ from blogapi.transfer.folder import export
 from blogapi.transfer.importer import store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
-from tests.files.test_markdown import MARKS, WORDS
+from tests.markdown.test_files import MARKS, WORDS
 from tests.service import add_key
 
 pytestmark = pytest.mark.slow

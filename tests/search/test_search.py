@@ -6,7 +6,7 @@ from blogapi.clock import rfc3339
 from blogapi.posts.schemas import STATUSES
 from blogapi.search import storage as search
 from tests.conftest import message
-from tests.web.test_list import walk
+from tests.posts.test_list import walk
 
 FOUND = {  # what finds post 1, which finds 2, and so on; see `some`
     "1": [

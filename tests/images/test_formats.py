@@ -1,0 +1,181 @@
+"""Images: what a file is, and what of it is kept."""
+
+import io
+import shutil
+import subprocess
+from contextlib import suppress
+from random import Random
+from struct import pack
+
+import pytest
+from PIL import Image, ImageSequence
+
+from blogapi.images.formats import InvalidImage, UnsupportedImage, read_image
+from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
+
+KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")
+# The groups in which exiftool finds the file, its size, its structure, its colours and its orientation
+GROUPS = {"ExifTool", "File", "Composite", "JFIF", "APP14", "PNG", "GIF", "RIFF", "QuickTime", "ICC_Profile", "EXIF"}
+
+
+def kept(content: bytes) -> bytes:
+    """Return what is kept of a file."""
+    file = io.BytesIO(content)
+    return b"".join(read_image(file).parts(file, 1000))
+
+
+def frames(content: bytes) -> list[tuple]:
+    """Return everything that shows: the frames with their size, mode, pixels and duration."""
+    with Image.open(io.BytesIO(content)) as image:
+        loop = image.info.get("loop")
+        return [
+            (frame.size, frame.mode, frame.tobytes(), frame.info.get("duration"), loop)
+            for frame in ImageSequence.Iterator(image)
+        ]
+
+
+@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
+def test_pixels_stay_as_they_are(content):
+    assert frames(kept(content)) == frames(content)
+
+
+@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
+def test_nothing_that_does_not_show_is_kept(content):
+    assert SECRET not in kept(content)
+    assert kept(kept(content)) == kept(content)
+
+
+def test_what_follows_the_colours_of_adobe_is_removed():
+    plain = save(photograph("CMYK"), "JPEG")
+    start = plain.index(b"\xff\xee\0\x0eAdobe")
+    longer = plain[: start + 2] + pack(">H", 14 + len(SECRET)) + plain[start + 4 : start + 16] + SECRET
+    assert kept(longer + plain[start + 16 :]) == kept(plain)
+
+
+@pytest.mark.parametrize("name", ["jpeg", "jpeg, cmyk", "png", "webp"])
+def test_colour_profile_is_kept(name):
+    with Image.open(io.BytesIO(kept(PICTURES[name]))) as image:
+        assert image.info["icc_profile"] == PROFILE
+
+
+@pytest.mark.parametrize(("name", "content"), PICTURES.items(), ids=PICTURES)
+def test_type_and_size_are_found(name, content):
+    image = read_image(io.BytesIO(content))
+    assert image.type == f"image/{name.partition(',')[0]}"
+    assert (image.width, image.height) == (SIZE[::-1] if "turned" in name else SIZE)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_of_a_jpeg_is_kept_without_the_rest_of_its_exif(orientation):
+    with Image.open(io.BytesIO(kept(jpeg(orientation)))) as image:
+        assert dict(image.getexif()) == ({} if orientation == 1 else {0x0112: orientation})
+
+
+@pytest.mark.skipif(not shutil.which("exiftool"), reason="exiftool is not installed")
+@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
+def test_exiftool_finds_only_size_orientation_and_colour(content, tmp_path):
+    (tmp_path / "picture").write_bytes(kept(content))
+    command = ["exiftool", "-a", "-G0", "-s", tmp_path / "picture"]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    found = [line.lstrip("[").replace("]", " ").split()[:2] for line in lines]
+    assert {group for group, _ in found} <= GROUPS
+    assert {name for group, name in found if group == "EXIF"} <= {"Orientation"}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_truncation_is_refused(name):
+    whole = kept(PICTURES[name])
+    for end in range(len(whole)):
+        with pytest.raises((InvalidImage, UnsupportedImage)):
+            read_image(io.BytesIO(whole[:end]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_changed_bytes_never_crash(name, scale):
+    random = Random(name)
+    whole = PICTURES[name]
+    for _ in range(500 * scale):
+        content = bytearray(whole)
+        for _ in range(random.randint(1, 4)):
+            content[random.randrange(len(content))] = random.randrange(256)
+        with suppress(InvalidImage, UnsupportedImage):
+            kept(bytes(content))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+        b"%PDF-1.7",
+        b"PK\x03\x04",
+        b"\0\0\0\x18ftypheic\0\0\0\0",
+        b"GIF88a" + bytes(100),
+        save(photograph(), "BMP"),
+        save(photograph(), "TIFF"),
+    ],
+)
+def test_other_files_are_not_supported(content):
+    with pytest.raises(UnsupportedImage):
+        read_image(io.BytesIO(content))
+
+
+PNG = save(photograph(), "PNG")
+
+
+def sized(width: int, height: int) -> bytes:
+    """Return a PNG whose header says this size."""
+    return PNG[:8] + chunk(b"IHDR", pack(">II", width, height) + b"\x08\x02\0\0\0") + PNG[33:]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (PNG[:8] + chunk(b"IDAT", b"") + PNG[8:], "it does not begin with its one header"),
+        (PNG[:33] + PNG[8:], "it does not begin with its one header"),
+        (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\5\0\0\0") + PNG[33:], "it has an unknown type of colour"),
+        (PNG[:33] + chunk(b"IDAT", b"") + chunk(b"IEND", b""), "it has no picture"),
+        (PNG[:33] + chunk(b"gAMA", bytes(5)) + PNG[33:], "it has a part of a wrong length"),
+        (PNG[:-12] + chunk(b"IEND", SECRET), "it has a part of a wrong length"),
+        (PNG[:33] + chunk(b"SECR", b"") + PNG[33:], "it has a part of an unknown kind"),
+        (PNG[:33] + b"\xff\xff\xff\xfftEXt" + PNG[33:], "the file ends early"),
+        (PNG[:45] + b"?" + PNG[46:], "a checksum does not match"),
+        (PNG[:33] + chunk(b"IEND", b""), "it has no picture"),
+        (PNG[:8] + chunk(b"IHDR", PNG[16:26]) + PNG[33:], "it has a part of a wrong length"),
+        (PNG[:8] + chunk(b"IHDR", PNG[16:25] + b"\3\0\0\0") + PNG[33:], "it has no palette"),
+        (sized(16_385, 1), "must have 1 to 16,384 pixels a side, not 16,385 x 1"),
+        (sized(16_384, 16_384), "must have at most 100 megapixels, not 16,384 x 16,384"),
+        (sized(0, 0), "must have 1 to 16,384 pixels a side, not 0 x 0"),
+        (b"\xff\xd8\xff\xe1\0\1", "it has a segment without a length"),
+        (b"\xff\xd8\xff\xd9", "it has no picture"),
+        (b"\xff\xd8\xff\xc8\0\x04xx", "it has a segment of an unknown kind"),
+        (b"\xff\xd8" + 2 * b"\xff\xc0\0\x08\x08\0\x01\0\x01\1", "it has several pictures"),
+        (b"\xff\xd8\xff\xe0\0\x04xxscript", "it has bytes where a segment should begin"),
+        (b"GIF89a\1\0\1\0\0\0\0;", "it has no picture"),
+        (b"GIF89a\1\0\1\0\0\0\0<script>", "it has bytes where a block should begin"),
+        (riff(), "it has no picture"),
+        (riff((b"VP8 ", b"nothing at all")), "it has no picture"),
+        (riff((b"VP8X", bytes(10))), "it has no picture"),
+        (riff((b"ANMF", bytes(16) + b"SECR" + bytes(4))), "it has a frame without a picture"),
+        (riff((b"ANMF", bytes(16) + b"ANMF" + pack("<I", 16) + bytes(16))), "it has a frame within a frame"),
+        (riff(*2 * [(b"VP8L", b"\x2f" + bytes(4))]), "it has several pictures, or a picture of another size"),
+        (riff((b"VP8X", b"\0" * 9 + b"\1"), (b"VP8L", b"\x2f" + bytes(4))), "it has several pictures, or a picture of"),
+        (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "the file ends early"),
+        (b"\0\0\0\x08ftypavif" + bytes(8), "the file ends early"),
+    ],
+)
+def test_damaged_files_are_refused(content, why):
+    with pytest.raises(InvalidImage, match=f"^{why}"):
+        read_image(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("options", [{"exif": exif()}, {"xmp": b"<x:xmpmeta/>"}])
+def test_avif_with_metadata_is_refused(options):
+    with pytest.raises(InvalidImage, match=r"^has metadata, which cannot be removed from an AVIF: run `exiftool -all="):
+        read_image(io.BytesIO(save(photograph(), "AVIF", **options)))
+
+
+def test_many_tiny_parts_are_refused_soon():
+    with pytest.raises(InvalidImage, match=r"^it has too many parts$"):
+        read_image(io.BytesIO(PNG[:33] + 100_000 * chunk(b"prVt", b"") + PNG[33:]))
