@@ -1,5 +1,5 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
--- Each change needs a higher user_version, and an upgrade (see ADDED in storage/copy.py).
+-- Each change needs a higher user_version, and an upgrade (see ADDED in storage/setup.py).
 -- Empty lines separate statements, and appear nowhere else.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours

@@ -13,6 +13,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.owner import sessions
 from blogapi.storage import keys
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -109,7 +110,7 @@ def main(pictures: Path = FOLDER) -> None:
         server = make_server("127.0.0.1", 0, app, request_handler=Quiet)
         server.timeout = 0.1
         taken = browser.submit(
-            take, f"http://127.0.0.1:{server.port}", database.write(keys.add_session, keys.LINK), pictures
+            take, f"http://127.0.0.1:{server.port}", database.write(sessions.add, sessions.LINK), pictures
         )
         while not taken.done():
             server.handle_request()

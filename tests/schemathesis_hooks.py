@@ -10,7 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.posts.schemas import SLUG
+from blogapi.posts.fields import SLUG
 
 number = itertools.count()
 

@@ -11,9 +11,11 @@ from werkzeug import exceptions
 
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
+from blogapi.api.schemas import sentences
 from blogapi.history import revisions
 from blogapi.posts.documents import dump
-from blogapi.posts.schemas import SCHEDULING, is_slug, sentences
+from blogapi.posts.fields import is_slug
+from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage import errors
 
 MAX_MESSAGE = 500

@@ -12,7 +12,7 @@ from werkzeug.routing import BaseConverter
 from blogapi.api.request import JSON, current_request, load_query
 from blogapi.api.schemas import parameters
 from blogapi.images.storage import IMAGE_ID
-from blogapi.posts.schemas import ID
+from blogapi.posts.fields import ID
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 

@@ -18,6 +18,7 @@ import blogapi
 from blogapi.clock import earlier
 from blogapi.config import Config
 from blogapi.images import storage as images
+from blogapi.owner import sessions
 from blogapi.server.start import SETTINGS, refuse_taken_address, url_file
 from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
@@ -231,15 +232,15 @@ def settings(end: bool, days: int | None, qr: bool) -> None:
             url = url_file(config.database).read_text()  # The server may listen elsewhere than here by default.
     with opened() as database:
         if end:
-            database.write(api_keys.end_sessions)
+            database.write(sessions.end_all)
         else:
-            link = database.write(api_keys.add_session, api_keys.LINK, days or 0)
+            link = database.write(sessions.add, sessions.LINK, days or 0)
             try:
                 show(f"{url}/settings/open?link={link}")
                 if qr:
                     show(code_of(f"{url}/settings/open?link={link}"))
             except OSError:
-                database.write(api_keys.end_session, api_keys.digest_of(link))
+                database.write(sessions.end, api_keys.digest_of(link))
                 raise
 
 

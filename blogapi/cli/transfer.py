@@ -13,13 +13,13 @@ from typing import IO
 
 import click
 
+from blogapi.api.schemas import URL
 from blogapi.cli.commands import opened, with_progress
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.history import undo
 from blogapi.markdown.front_matter import rfc3339_of, shown
 from blogapi.posts import lists, slugs
-from blogapi.posts.schemas import URL
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.transfer import permalinks
 from blogapi.transfer.folder import IMAGES, export

@@ -17,9 +17,10 @@ from werkzeug.routing import Rule
 
 from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
-from blogapi.api.schemas import FieldNames
+from blogapi.api.schemas import StrictSchema
 from blogapi.markdown.files import render
-from blogapi.posts.schemas import LISTED, STATUSES, PostSchema, StrictSchema
+from blogapi.posts.fields import LISTED, STATUSES
+from blogapi.posts.schemas import FieldNames, PostSchema
 from blogapi.storage.models import EVENTS
 
 # The statuses of errors that any operation may answer with

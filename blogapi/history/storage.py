@@ -5,6 +5,7 @@ author of the change that ended it. A post in the trash is a version that a dele
 post creates no versions: `retagging` has the tags before it.
 """
 
+import json
 import time
 from datetime import timedelta
 from typing import Literal
@@ -45,10 +46,10 @@ KEEP = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Rev
 DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
 
 
-def keep_tags(tx: Transaction, post_id: int, author: str, tags: str) -> None:
-    """Keep the tags of a post, a JSON array, before a tag is changed in every post; nothing without an author."""
+def keep_tags(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
+    """Keep the tags of a post before a tag is changed in every post; nothing without an author."""
     if author:
-        tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=tags)
+        tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 
 _number = Retagging.select(fn.COUNT(Retagging.number)).where(

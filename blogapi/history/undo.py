@@ -13,7 +13,7 @@ from peewee import fn
 from blogapi.history import revisions
 from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import STATUSES
+from blogapi.posts.fields import STATUSES
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction

@@ -14,8 +14,8 @@ from peewee import Tuple, fn
 
 from blogapi.clock import earlier
 from blogapi.images.formats import EXTENSIONS, ImageFile, read_image
+from blogapi.posts.fields import STATUSES
 from blogapi.posts.lists import Cursor, Page
-from blogapi.posts.schemas import STATUSES
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
 from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision

@@ -13,14 +13,25 @@ from blogapi.api.access import READERS
 from blogapi.api.operations import Answer, blueprint, operation
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
-from blogapi.api.schemas import CURSOR_TIME, page_size, parameters, parsed
+from blogapi.api.schemas import (
+    CURSOR_TIME,
+    TEXT,
+    StrictSchema,
+    Text,
+    Time,
+    about,
+    length,
+    matching,
+    page_size,
+    parameters,
+    parsed,
+)
 from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.formats import EXTENSIONS
 from blogapi.images.storage import IMAGE_ID, StoredImage
 from blogapi.posts.documents import dump, etag
 from blogapi.posts.lists import Cursor
-from blogapi.posts.schemas import TEXT, StrictSchema, Text, Time, about, length, matching
 from blogapi.storage.errors import NotFound
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")

@@ -2,8 +2,3 @@
 
 Outside /v1, with two rules of its own: `error` is a word, and unknown properties are ignored, named in the answer.
 """
-
-from blogapi.micropub import views
-from blogapi.micropub.blueprint import blueprint
-
-__all__ = ["blueprint", "views"]

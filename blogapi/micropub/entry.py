@@ -7,10 +7,11 @@ from typing import Any
 
 from marshmallow import ValidationError
 
+from blogapi.api.schemas import URL
 from blogapi.markdown.files import heading
 from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.micropub.message import Message
-from blogapi.posts.schemas import MAX_CONTENT, MAX_TITLE, MAX_URL, URL
+from blogapi.posts.fields import MAX_CONTENT, MAX_TITLE, MAX_URL
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, fold, is_visible

@@ -18,8 +18,8 @@ from blogapi.api.access import PUBLIC
 from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie
 from blogapi.clock import earlier
 from blogapi.forms import FORM, Form
-from blogapi.posts.schemas import MAX_TITLE
-from blogapi.storage import keys
+from blogapi.owner import sessions
+from blogapi.posts.fields import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.tags import storage as tags
 
@@ -59,13 +59,13 @@ def check_session() -> None:
     try:
         if not is_public:
             token = cookie(request, cookie_name())
-            session = keys.find_session(request.database, keys.SESSION, token)
+            session = sessions.find(request.database, sessions.SESSION, token)
             if session is None:
                 raise Forbidden(NO_SESSION)
             request.session, request.info.is_known = token, True
             if session.used_at <= earlier(request.database.now, USE_PERIOD):
                 with suppress(Unavailable):
-                    request.database.write_at_once(keys.use_session, session)
+                    request.database.write_at_once(sessions.use, session)
     except (Forbidden, Unavailable):
         if is_change:
             with suppress(HTTPException):

@@ -14,9 +14,10 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import idempotency
-from blogapi.api.schemas import DELETED, REVISION, ListQuerySchema, parameters
+from blogapi.api.schemas import parameters
 from blogapi.history import revisions
 from blogapi.history.storage import MAX_REVISIONS
+from blogapi.history.views import DELETED, REVISION
 from blogapi.idempotency import IdempotencyKey
 from blogapi.markdown.files import block, read_block
 from blogapi.markdown.front_matter import MarkdownError
@@ -24,7 +25,7 @@ from blogapi.owner.blueprint import address, asked, blueprint, done, form_secret
 from blogapi.posts import documents, lists, publication
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
-from blogapi.posts.schemas import PostChangeSchema, PutPostSchema
+from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PutPostSchema
 from blogapi.posts.views import find_page
 from blogapi.storage.errors import Damaged, NotFound
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from flask import Response, g, render_template, request
 
-from blogapi.api.schemas import TagChangeSchema
 from blogapi.history import undo
 from blogapi.owner.blueprint import blueprint, done, shows_errors
 from blogapi.storage.engine import Transaction
 from blogapi.tags import storage as tags
+from blogapi.tags.views import TagChangeSchema
 from blogapi.text import fold
 
 TAGS = 100  # shown at once

@@ -11,6 +11,7 @@ from flask import Response, g, redirect, render_template, request
 from marshmallow import ValidationError
 
 from blogapi.docs.views import page
+from blogapi.owner import once, sessions
 from blogapi.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
 from blogapi.storage import keys
 from blogapi.storage.models import EVENTS, SCOPES
@@ -41,14 +42,16 @@ def open_session() -> str | Response:
     SameSite=Strict: it would not be sent if the link itself opened the session.
     """
     link = g.form.get("link") or request.args.get("link", "")
-    days = keys.check_link(request.database, link)
+    days = sessions.check_link(request.database, link)
     if request.method != "POST":
         return render_template("owner/open.html", link=link, days=days)
-    token = request.database.write(keys.open_session, link, request.headers.get("User-Agent", ""))
+    token = request.database.write(sessions.open_by_link, link, request.headers.get("User-Agent", ""))
     response = redirect(address(), 303)
     # A session that lasts from its use ends here, not in the browser, which keeps a cookie for at most 400 days.
     set_cookie(
-        response, token, timedelta(days=400).total_seconds() if days else keys.PERIODS[keys.SESSION].total_seconds()
+        response,
+        token,
+        timedelta(days=400).total_seconds() if days else sessions.PERIODS[sessions.SESSION].total_seconds(),
     )
     return response
 
@@ -56,14 +59,14 @@ def open_session() -> str | Response:
 @blueprint.post("/end")
 def end_session() -> Response:
     """End the session."""
-    request.database.write(keys.end_session, keys.digest_of(request.session))
+    request.database.write(sessions.end, keys.digest_of(request.session))
     return redirect(address(), 303)
 
 
 @blueprint.get("/sessions")
 def show_sessions() -> str:
     """Show the sessions, the latest used first."""
-    rows = [(session.digest.hex(), session) for session in keys.sessions(request.database)]
+    rows = [(session.digest.hex(), session) for session in sessions.listing(request.database)]
     return render_template("owner/sessions.html", sessions=rows, own=keys.digest_of(request.session).hex())
 
 
@@ -72,9 +75,9 @@ def end_sessions() -> Response:
     """End one session, or all of them."""
     digest = g.form.get("digest", "")
     if not digest:
-        request.database.write(keys.end_sessions)
+        request.database.write(sessions.end_all)
         return redirect(address(), 303)
-    request.database.write(keys.end_session, bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{64}", digest) else b"")
+    request.database.write(sessions.end, bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{64}", digest) else b"")
     return done("/sessions", "The session was ended.")
 
 
@@ -96,7 +99,7 @@ def create_key() -> Response:
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
     key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
-    request.database.write(keys.add_once, name, key, scope)
+    request.database.write(once.add_key, name, key, scope)
     return done("/keys", "It is shown only once.", name, key=key)
 
 
@@ -124,7 +127,7 @@ def create_webhook() -> Response:
     events = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
     fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": events})
     check_address(request.service, fields["url"])
-    webhook, secret = request.database.write(webhooks.add, **fields, secret=form_secret())
+    webhook, secret = request.database.write(once.add_webhook, form_secret(), **fields)
     return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
 
 

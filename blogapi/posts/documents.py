@@ -12,7 +12,7 @@ from typing import Any
 from xxhash import xxh3_128_hexdigest
 
 from blogapi.posts import params
-from blogapi.posts.schemas import FIELDS, REQUIRED
+from blogapi.posts.fields import FIELDS, REQUIRED
 from blogapi.storage.errors import Damaged
 
 SCHEDULED, PUBLISHED = b'"status":"scheduled"', b'"status":"published"'

@@ -6,16 +6,15 @@ Every write of a post passes here once, before its row is written: the history c
 from typing import Any, Literal, NamedTuple
 
 from blogapi.history import storage as history
-from blogapi.posts import publication
+from blogapi.posts import publication, tags
 from blogapi.search import storage as search
 from blogapi.storage.engine import Transaction
-from blogapi.tags import storage as tags
 from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
 # repeated: a change that changes nothing; published: at its scheduled time; purged: deleted with its history;
-# lost: purged without being read, as it is damaged
-Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged", "lost"]
+# lost: purged without being read, as it is damaged; retagged: a tag is changed in every post
+Kind = Literal["created", "updated", "repeated", "published", "retagged", "deleted", "purged", "lost"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
 
@@ -35,6 +34,10 @@ class Change(NamedTuple):
 def changed(tx: Transaction, change: Change) -> None:
     """Let everything else follow a change of a post."""
     kind, post_id, old, new = change[:4]
+    if kind == "retagged":
+        history.keep_tags(tx, post_id, change.author, old["tags"])
+        search.note(tx, post_id, old, new)
+        return
     if kind == "updated":
         history.keep(tx, post_id, change.version, change.author, "replaced")
     elif kind == "deleted":
@@ -51,6 +54,11 @@ def changed(tx: Transaction, change: Change) -> None:
         search.note(tx, post_id, old, new)
     if not change.is_silent:
         webhooks.record(tx, {"post": new or old}, *_events(change))
+
+
+def happened(tx: Transaction, event: str, data: Fields) -> None:
+    """Let everything else follow an event that is no change of one post."""
+    webhooks.record(tx, data, event)
 
 
 def _events(change: Change) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from peewee import SQL, Field, Ordering, Select, Window, fn
 
 from blogapi.posts import documents
-from blogapi.posts.schemas import STATUSES
+from blogapi.posts.fields import STATUSES
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule

@@ -1,188 +1,58 @@
-"""Posts: their fields, and the rules for valid ones."""
+"""The schemas of a post, and of the query of a list of posts."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, missing
-from marshmallow.validate import Length, OneOf, Regexp
+from marshmallow import ValidationError, fields, missing, validates_schema
 
+from blogapi.api.schemas import (
+    CURSOR_TIME,
+    NOT_NULL,
+    TEXT,
+    Distinct,
+    Line,
+    Pattern,
+    QuerySchema,
+    StrictSchema,
+    Text,
+    Time,
+    Url,
+    about,
+    choice,
+    length,
+    matching,
+    page_size,
+    parse_cursor,
+    parse_id,
+    parsed,
+    visible,
+)
+from blogapi.posts.fields import (
+    FIELDS,
+    ID,
+    LISTED,
+    MAX_CONTENT,
+    MAX_EXCERPT,
+    MAX_SLUG,
+    MAX_TAG,
+    MAX_TAGS,
+    MAX_TITLE,
+    REQUIRED,
+    SLUG,
+    STATUSES,
+    TIMES,
+)
+from blogapi.posts.lists import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
-from blogapi.text import CONTROL, CONTROL_OR_BREAK, WHITE_SPACE, fold, in_ascii, is_visible
+from blogapi.search.words import words
+from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-STATUSES = ("published", "draft", "scheduled", "archived")
-MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
-MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
-MAX_TAGS = 50
-LISTED = ("id", "title", "status")  # the fields in every list
-TIMES = ("published_at", "created_at", "updated_at")
-# All fields, as they are written. `params` is last: names in it are never taken for fields (see storage/documents.py).
-FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params")
-# The fields of every post
-REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at", "params"}
-MAX_NAME = 60  # characters of a field's name in a message
 LONG = 10_000  # characters of a content
-
-ID = "[1-9][0-9]{0,18}"
-SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
-# An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
-URL = (
-    r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
-    r'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:[0-9]{0,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
-)
-# Short patterns, for the description
-URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"
-TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f-\x9f]*\s*$"
-TIME = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-)
 SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
-NOT_NULL = {"null": "must not be null"}
-
-
-def is_slug(text: str) -> bool:
-    """Return whether a text can be the slug of a post."""
-    return len(text) <= MAX_SLUG and re.fullmatch(SLUG, text) is not None
-
-
-def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Yield each place that is wrong, such as `tags[2]` or `params.author`, and "place: what would be right"."""
-    for field, found in error.normalized_messages().items():
-        places = found if isinstance(found, dict) else {"": found}
-        for place, said in places.items():
-            where = f"{field}[{place}]" if isinstance(place, int) else f"{field}{place}"
-            yield where, f"{where[: MAX_NAME + 2]}: {', '.join(said)}"
-
-
-def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
-    """Return a validator for a number of characters (code points) or items."""
-    bounds = f"{minimum} to {maximum:,}" if minimum else f"at most {maximum:,}"
-    return Length(minimum or None, maximum, error=f"must have {bounds} {unit}")
-
-
-class Pattern(Regexp):
-    """Validates that the whole text matches; marshmallow's own validator is satisfied with a prefix."""
-
-    def __call__(self, value: str) -> str:
-        if not self.regex.fullmatch(value):
-            raise ValidationError(self.error)
-        return value
-
-
-def visible(text: str) -> None:
-    """Validate that a text has a visible character."""
-    # Most texts begin with one; the set bounds the work for the others.
-    if not (text[:1].isalnum() or any(map(is_visible, text[:100])) or any(map(is_visible, set(text)))):
-        raise ValidationError("must contain a visible character")
-
-
-def about(description: str, **more: Any) -> dict[str, Any]:
-    """Return the arguments of a field that describe it."""
-    return {"metadata": {"description": description, **more}}
-
-
-class Text(fields.String):
-    """Text without control characters except tab, LF and CR, and without unpaired surrogates."""
-
-    default_error_messages = NOT_NULL | {
-        "required": "missing",
-        "invalid": "must be a string",
-        "characters": "must not contain control characters or unpaired surrogates",
-    }
-    forbidden = CONTROL
-    forbidden_bytes = in_ascii(CONTROL)
-    removed = ""  # these characters, at both ends
-
-    def __init__(self, length: Length, *validators: Callable[[str], Any], **kwargs: Any):
-        super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
-
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        if type(value) is not str:  # A string needs none of marshmallow's other steps.
-            return super().deserialize(value, attr, data, **kwargs)
-        text = value.strip(self.removed)
-        self._validate(text)
-        return text
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        return super()._deserialize(value, attr, data, **kwargs).strip(self.removed)
-
-    def _validate_characters(self, text: str) -> None:
-        # Most texts are ASCII or printable, which is known in a tenth of the time.
-        if text.isascii():
-            is_valid = len(text.encode().translate(None, self.forbidden_bytes)) == len(text)
-        else:
-            line = text.replace("\n", " ") if self.forbidden is CONTROL else text
-            is_valid = line.isprintable() or not self.forbidden.search(text)
-        if not is_valid:
-            raise self.make_error("characters")
-
-    def _validate(self, value: str) -> None:
-        for validate in self.validators:  # The first failure is enough; the cost of the others grows with the length.
-            validate(value)
-
-
-class Line(Text):
-    """One line, with a visible character. White space at both ends is removed."""
-
-    default_error_messages = {"characters": "must be one line without control characters or unpaired surrogates"}
-    forbidden = CONTROL_OR_BREAK
-    forbidden_bytes = in_ascii(CONTROL_OR_BREAK)
-    removed = WHITE_SPACE
-
-    def __init__(self, maximum: int):
-        bounds = f"One line of 1 to {maximum} characters, without the white space around it; at least one is visible."
-        super().__init__(length(1, maximum), visible, required=True, **about(bounds, pattern=LINE))
-
-
-class Url(Text):
-    """An absolute http or https URL; it may be empty if `minimum` is 0."""
-
-    def __init__(self, description: str, minimum: int = 1, **kwargs: Any):
-        bounds = f"An absolute http or https URL with a host, without white space, at most {MAX_URL:,} characters."
-        described = about(f"{description} {bounds}", pattern=URL_PATTERN if minimum else f"^$|{URL_PATTERN}")
-        super().__init__(length(minimum, MAX_URL), self._validate_url, **described, **kwargs)
-
-    def _validate_url(self, text: str) -> None:
-        if not re.fullmatch(URL, text):  # No Pattern: it would be in the description, too long to help.
-            raise ValidationError("must be an absolute http or https URL without white space")
-
-
-class Distinct(fields.List):
-    """A list without repeats: of items with the same `key`, the first is kept."""
-
-    default_error_messages = NOT_NULL | {"invalid": "must be an array of strings"}
-
-    def __init__(self, item: fields.Field, length: Length, key: Callable[[str], str] = str, **kwargs: Any):
-        super().__init__(item, validate=length, **kwargs)
-        self.length = length
-        self.key = key
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
-        if isinstance(value, list):
-            self.length(value)  # before the items: 100,000 bad ones would produce 100,000 messages
-        items: dict[str, str] = {}
-        for item in super()._deserialize(value, attr, data, **kwargs):
-            items.setdefault(self.key(item), item)
-        return list(items.values())
-
-
-class Time(fields.AwareDateTime):
-    """A time in RFC 3339 with an offset. Loads as text: the same time in UTC, in whole seconds."""
-
-    default_error_messages = NOT_NULL | {
-        "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
-    }
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        if not isinstance(value, str) or not TIME.fullmatch(value):
-            raise self.make_error("invalid")
-        try:
-            time = datetime.fromisoformat(value.upper()).astimezone(UTC)
-        except (ValueError, OverflowError):
-            raise self.make_error("invalid") from None
-        return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
+OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 
 
 class Params(fields.Dict):
@@ -206,33 +76,6 @@ class Params(fields.Dict):
         except ParamsError as error:
             raise ValidationError({error.place: [error.reason]}) from None
         return MergePatch(value) if self.merges else value
-
-
-def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
-    """Return a field for one of several words; if it has another one, the message ends with the hint."""
-    messages = NOT_NULL | {"invalid": "must be a string"}
-    validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
-    return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
-
-
-def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
-    """Return a field for a text that the service writes, such as an id."""
-    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **about(description))
-
-
-class StrictSchema(Schema):
-    """A schema that refuses unknown fields. `example` is valid input for it."""
-
-    example: ClassVar[dict[str, Any]] = {}
-    error_messages = {"unknown": "unknown field"}
-
-    def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
-        """Put unknown names last, quoted, in their own order, followed by the names that exist."""
-        unknown = [name for name in data if name in error.messages and name not in self.fields]
-        there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"
-        for name in unknown:
-            (message,) = error.messages.pop(name)
-            error.messages[f'"{name[:MAX_NAME]}"'] = [message + there if name == unknown[-1] else message]
 
 
 class PostInputSchema(StrictSchema):
@@ -350,3 +193,107 @@ class PostSchema(PostInputSchema):
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required = field_name in REQUIRED
+
+
+def parse_tag(text: str) -> str:
+    """Return the folded name of a tag; "" for one that no post can carry."""
+    name = text.strip(WHITE_SPACE)
+    if not name:
+        raise ValidationError("must not be empty")
+    return "" if CONTROL_OR_BREAK.search(name) else fold(name)
+
+
+def parse_names(text: str) -> str:
+    """Return names of fields, separated by commas, in order and with those that every post of a list has."""
+    names = text.split(",")
+    if len({*names} & {*FIELDS}) != len(names):
+        raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(FIELDS)}")
+    return ",".join(name for name in FIELDS if name in names or name in LISTED)
+
+
+class Before(fields.String):
+    """The start of a page of posts: the id of a post or, for another `sort` than by creation, a Cursor."""
+
+    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
+        sort = data.get("sort")
+        return parse_cursor(value, f"sort={sort}") if sort in ("published_at", "relevance") else parse_id(value)
+
+
+class FieldNames(fields.List):
+    """Names of fields, separated by commas."""
+
+    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> str:
+        return parse_names(value)
+
+
+def parse_moment(text: str) -> str:
+    """Return a time in UTC, given as a date, which stands for its midnight, or a time in RFC 3339."""
+    try:
+        return Time().deserialize(f"{text}T00:00:00Z" if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
+    except ValidationError:
+        raise ValidationError(
+            "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
+        ) from None
+
+
+def has_words(text: str) -> None:
+    """Validate that the search has a word."""
+    if not words(text):
+        raise ValidationError("must have a letter or a digit")
+
+
+class ListQuerySchema(QuerySchema):
+    """The query of GET /posts."""
+
+    limit = page_size("posts")
+    status = choice(STATUSES, "Only posts of this status.")
+    tag = parsed(
+        parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S", example="Travel"
+    )
+    before = Before(
+        **about(
+            "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
+            pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
+            example="7",
+        )
+    )
+    sort = choice(
+        ("created_at", "published_at", "relevance"),
+        "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the posts whose title "
+        "alone has all words. Left out: newest first.",
+    )
+    published_after = parsed(
+        parse_moment, f"Only posts published then or later. {OF_PUBLICATION}", pattern=MOMENT, example="2026-11-20"
+    )
+    published_before = parsed(
+        parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
+    )
+    fields = FieldNames(
+        choice(FIELDS, "A field."),
+        **about(
+            "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
+            minItems=1,
+            uniqueItems=True,
+            example=["slug", "tags"],
+        ),
+    )
+    q = Text(
+        length(1, 200),
+        has_words,
+        **about(
+            "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. "
+            'Case and diacritics make no difference. `word*` finds words that begin with it, `"several words"` finds '
+            "them in sequence; nothing else has a meaning. In scripts without spaces between words each character is "
+            "a word, and consecutive characters match in sequence."
+        ),
+    )
+
+    @validates_schema
+    def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """Refuse parameters that the order does not support."""
+        sort = data.get("sort")
+        if sort == "relevance" and "q" not in data:
+            raise ValidationError("relevance needs q", "sort")
+        for name in ("published_after", "published_before"):
+            if name in data and sort != "published_at":
+                raise ValidationError("needs sort=published_at", name)

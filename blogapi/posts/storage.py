@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from blogapi.posts import documents, effects, publication, slugs
 from blogapi.posts.effects import Change, Fields
+from blogapi.posts.fields import FIELDS
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
-from blogapi.posts.schemas import FIELDS
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post

@@ -1,6 +1,6 @@
 """Views of posts, their history, the trash, and tags."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from flask import Response
@@ -8,53 +8,37 @@ from marshmallow import ValidationError
 from werkzeug import exceptions
 
 from blogapi import idempotency
-from blogapi.api import schemas
-from blogapi.api.access import READERS, in_scope
+from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer, operation
 from blogapi.api.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
 from blogapi.api.responses import (
-    POSTS,
     created,
-    json_response,
     list_response,
     no_content,
     post_or_file_response,
     post_response,
 )
-from blogapi.api.schemas import TagSchema, page_size, parameters
-from blogapi.history import revisions
-from blogapi.history.revisions import KeptPost
+from blogapi.api.schemas import choice, parameters
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import dump
-from blogapi.posts.schemas import (
-    STATUSES,
-    PostChangeSchema,
-    PostInputSchema,
-    PostSchema,
-    PutPostSchema,
-    choice,
-    is_slug,
-)
+from blogapi.posts.fields import is_slug
+from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.search import storage as search
-from blogapi.storage import errors
 from blogapi.storage.database import Database
 from blogapi.storage.models import SCOPES
-from blogapi.tags import storage as tags
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
 UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that no field has go to `params`.")
-COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
 
 
 @operation(
     "GET /v1/posts",
     Answer(200, "The posts, in order.", PostSchema(many=True), PAGE),
-    query=schemas.ListQuerySchema(),
+    query=ListQuerySchema(),
     scopes=SCOPES,
 )
 def list_posts(request: Request) -> Response:
@@ -170,152 +154,4 @@ def delete_post(request: Request, post: PostRef) -> Response:
     """
     permanent = request.query.get("permanent") == "true"
     request.database.write(posts.delete, post, request.author, precondition(request), permanent=permanent)
-    return no_content(request)
-
-
-# The history, and the trash
-
-
-@operation(
-    "GET /v1/posts/<id:post>/revisions",
-    Answer(200, "The revisions, newest first.", schemas.RevisionSchema(many=True), PAGE),
-    query=parameters(limit=page_size("entries"), before=schemas.REVISION),
-    scopes=READERS,
-)
-def list_revisions(request: Request, post: PostRef) -> Response:
-    """List the revisions of a post, newest first.
-
-    A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
-    """
-    post_id = posts.id_of(request.database, post)
-    page = revisions.page(request.database, post_id, **request.query)
-    content = kept_json(page.items, lambda each: {"revision": str(each.version), "replaced_at": each.until})
-    return list_response(request, content, page.next, path=f"{POSTS}{post_id}/revisions")
-
-
-@operation(
-    "GET /v1/posts/<id:post>/revisions/<id:revision>",
-    Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
-    scopes=READERS,
-)
-def get_revision(request: Request, post: PostRef, revision: int) -> Response:
-    """Get a post as it was before a change, as JSON or as a Markdown file."""
-    return post_or_file_response(request, revisions.find(request.database, post, revision))
-
-
-@operation("POST /v1/posts/<id:post>/revisions/<id:revision>/restore", CHANGED, request_headers=("If-Match",))
-def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
-    """Restore a revision of a post.
-
-    Title, content, excerpt, tags, cover image and params become what they were; slug, status and dates stay.
-    """
-    document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
-    return post_response(request, document)
-
-
-@operation(
-    "GET /v1/trash",
-    Answer(200, "The deleted posts.", schemas.TrashedPostSchema(many=True), PAGE),
-    query=parameters(limit=page_size("entries"), before=schemas.DELETED),
-    scopes=READERS,
-)
-def list_trash(request: Request) -> Response:
-    """List the posts in the trash, most recently deleted first.
-
-    A deleted post is kept for 30 days.
-    """
-    page = revisions.trash(request.database, **request.query)
-    content = kept_json(page.items, lambda each: {"deleted_at": each.until})
-    return list_response(request, content, page.next)
-
-
-@operation(
-    "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READERS
-)
-def get_trashed_post(request: Request, post: int) -> Response:
-    """Get a post in the trash, as JSON or as a Markdown file."""
-    return post_or_file_response(request, revisions.find_in_trash(request.database, post))
-
-
-@operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
-def restore_trashed_post(request: Request, post: int) -> Response:
-    """Restore a post from the trash.
-
-    Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
-    slug now, it gets a new one.
-    """
-    document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
-    return post_response(request, document)
-
-
-@operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
-def delete_trashed_post(request: Request, post: int) -> Response:
-    """Delete a post in the trash for good, with its revisions."""
-    request.database.write(revisions.delete_from_trash, post, precondition(request))
-    return no_content(request)
-
-
-def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
-    """Return the JSON of versions, each after the fields that are `known` of it."""
-    heads = [dump(known(each) | {"by": each.author}).removesuffix("}").encode() for each in kept]
-    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
-
-
-# Tags
-
-
-@operation(
-    "GET /v1/tags",
-    Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
-    query=parameters(
-        limit=page_size("tags", schemas.MAX_PAGE_SIZE),
-        status=COUNTED,
-        after=schemas.parsed(schemas.parse_tag, "Only tags after this one.", pattern=r"\S"),
-    ),
-    scopes=SCOPES,
-)
-def list_tags(request: Request) -> Response:
-    """List tags by name, with the number of posts that carry them.
-
-    A page has at most `limit` tags. `Link` leads to the next page.
-    """
-    query = in_scope(request)
-    page = (
-        lists.Page([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
-    )
-    content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
-    return list_response(request, content, page.next, "after")
-
-
-@operation(
-    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
-)
-def get_tag(request: Request, tag: str) -> Response:
-    """Get a tag, with the number of posts that carry it."""
-    query = in_scope(request)
-    if query is None:
-        raise errors.NotFound("tag")
-    return json_response(request, tags.find(request.database, tag, **query)._asdict())
-
-
-@operation(
-    "PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=schemas.TagChangeSchema()
-)
-def change_tag(request: Request, tag: str) -> Response:
-    """Rename a tag in every post, or merge it with another.
-
-    All posts change at once. If another tag has the new name, `merge` must be true.
-    """
-    change = load_body(request, lambda: tags.find(request.database, tag))
-    renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"], request.author)
-    return json_response(request, renamed._asdict())
-
-
-@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
-def delete_tag(request: Request, tag: str) -> Response:
-    """Remove a tag from every post.
-
-    All posts change at once; none is deleted.
-    """
-    request.database.write_in_thread(tags.delete, tag, request.author)
     return no_content(request)

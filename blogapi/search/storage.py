@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from peewee import SQL, Case, Expression, Node, Select, Table, Tuple, fn
 
 from blogapi.posts import documents, lists, publication
+from blogapi.posts.fields import STATUSES
 from blogapi.posts.lists import COLUMNS, Cursor, ListQuery, Page, bounded, page_of
-from blogapi.posts.schemas import STATUSES
 from blogapi.search.words import STANDS_ALONE, parts, sequences
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction

@@ -1,24 +1,18 @@
-"""The API keys, and the sessions of the owner's page."""
+"""The API keys: their storage."""
 
 import hashlib
 import secrets
-from datetime import timedelta
 from typing import NamedTuple
 
-from blogapi.clock import later
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
-from blogapi.storage.errors import InvalidKeyName, NotFound, NotUnique, Rejected
-from blogapi.storage.models import AUTHORS, FULL, ApiKey, Idempotency, OwnerSession
+from blogapi.storage.errors import InvalidKeyName
+from blogapi.storage.models import AUTHORS, FULL, ApiKey
 
 PREFIX = "blog_"
 KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # of the rate limit
-LINK, SESSION = "link", "session"
-MAX_BROWSER = 200  # characters
-MAX_SESSIONS = 100  # shown
-PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
 class KnownKey(NamedTuple):
@@ -30,17 +24,6 @@ class KnownKey(NamedTuple):
     last_used_on: str | None
     scope: str
     digest: bytes
-
-
-class KnownSession(NamedTuple):
-    """A session without its token, which is not stored."""
-
-    digest: bytes
-    ends_at: str
-    days: int
-    opened_at: str
-    used_at: str
-    browser: str
 
 
 class Hits(NamedTuple):
@@ -115,13 +98,6 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
-def add_once(tx: Transaction, name: str, key: str, scope: str) -> None:
-    """Store the key of a form; storing it again changes nothing. Raises InvalidKeyName, Rejected."""
-    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
-        claim_form(tx, key)
-        add(tx, name, key, scope)
-
-
 def replace(tx: Transaction, name: str, key: str) -> None:
     """Replace the key with this name; the scope stays. Raises InvalidKeyName if no key has the name."""
     check_known(tx, name)
@@ -155,82 +131,3 @@ def check_known(reader: Reader, name: str) -> None:
 
 def _is_known(reader: Reader, name: str) -> bool:
     return reader.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name)) is not None
-
-
-# Sessions of the owner's page, and the links that open them
-
-
-def add_session(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
-    """Create a session, or a link that opens one; return its token. A session lasts `days` after each use."""
-    tx.execute(OwnerSession.delete().where(OwnerSession.ends_at <= tx.now))
-    token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
-    times = {"ends_at": later(tx.now, period(kind, days)), "opened_at": tx.now, "used_at": tx.now}
-    row = {"digest": digest_of(token), "kind": kind, "days": days, "browser": browser[:MAX_BROWSER]} | times
-    tx.execute(OwnerSession.insert(row))
-    return token
-
-
-def period(kind: str, days: int) -> timedelta:
-    """Return how long a session or a link lasts."""
-    return timedelta(days=days) if kind == SESSION and days else PERIODS[kind]
-
-
-def check_link(reader: Reader, token: str) -> int:
-    """Return how many days the session of a link will last. Raises NotFound unless a link has this token."""
-    found = find_session(reader, LINK, token)
-    if found is None:
-        raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
-    return found.days
-
-
-def open_session(tx: Transaction, link: str, browser: str = "") -> str:
-    """Open a session by the token of a link, which works once; return the token of the session. Raises NotFound."""
-    days = check_link(tx, link)
-    end_session(tx, digest_of(link))
-    return add_session(tx, SESSION, days, browser)
-
-
-def find_session(reader: Reader, kind: str, token: str) -> KnownSession | None:
-    """Return the session or link that has this token, if it is valid."""
-    has_token = (OwnerSession.digest == digest_of(token)) & (OwnerSession.kind == kind)
-    found = reader.row(_sessions.where(has_token, OwnerSession.ends_at > reader.now))
-    return found and KnownSession._make(found)
-
-
-def sessions(reader: Reader) -> list[KnownSession]:
-    """Return the valid sessions, the latest used first."""
-    is_open = (OwnerSession.kind == SESSION) & (OwnerSession.ends_at > reader.now)
-    query = _sessions.where(is_open).order_by(OwnerSession.used_at.desc(), OwnerSession.digest)
-    return list(map(KnownSession._make, reader.rows(query.limit(MAX_SESSIONS))))
-
-
-_sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownSession._fields))
-
-
-def use_session(tx: Transaction, session: KnownSession) -> None:
-    """Record the use of a session, which extends one that lasts for days."""
-    ends_at = later(tx.now, period(SESSION, session.days)) if session.days else session.ends_at
-    used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
-    tx.execute(used.where(OwnerSession.digest == session.digest))
-
-
-def claim_form(tx: Transaction, secret: str) -> None:
-    """Record that a form used this secret. Raises Rejected if one already did: what was revoked stays revoked.
-
-    It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
-    """
-    noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
-    try:
-        tx.execute(Idempotency.insert(noted))
-    except NotUnique:
-        raise Rejected("Idempotency-Key", "what it created is gone") from None
-
-
-def end_session(tx: Transaction, digest: bytes) -> None:
-    """End a session, or a link."""
-    tx.execute(OwnerSession.delete().where(OwnerSession.digest == digest))
-
-
-def end_sessions(tx: Transaction) -> None:
-    """End all sessions and links."""
-    tx.execute(OwnerSession.delete())

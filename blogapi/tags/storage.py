@@ -1,25 +1,23 @@
 """Tags: the posts that carry them, their number and their spelling, which is that of the newest post."""
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from peewee import SQL, Node, Select, fn
 
-from blogapi.history import storage as history
-from blogapi.posts import documents, publication
+from blogapi.posts import documents, effects, publication
+from blogapi.posts.effects import Change
+from blogapi.posts.fields import MAX_TAG, STATUSES
 from blogapi.posts.lists import Page
-from blogapi.posts.schemas import MAX_TAG, STATUSES
-from blogapi.search import storage as search
+from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Post, PostTag, Schedule
 from blogapi.text import fold
-from blogapi.webhooks import storage as webhooks
 
 BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # before all characters of tags, and after all tags
 
@@ -97,33 +95,6 @@ def _counted(carried: Select, status: str | None) -> Select:
     return Select([counted], [counted.c.tag, name, counted.c.newest, counted.c.posts])
 
 
-# The tags of one post
-
-
-def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Replace the tags of a post, with their copies of its status and time; {} stands for no post."""
-    rows, others = _rows_of(new), _rows_of(old)
-    if rows != others:
-        tx.execute_many(DETACH, others)
-        tx.execute_many(ATTACH, rows)
-
-
-def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
-    if not post:
-        return []
-    own = {"status": post["status"], "post_id": int(post["id"]), "published_at": post.get("published_at")}
-    return [{"tag": fold(name), "name": name} | own for name in post["tags"]]
-
-
-def detach_all(tx: Transaction, post_id: int) -> None:
-    """Remove all tags from a post, regardless of its document. Reads the tags of all posts."""
-    tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
-
-
-_of_post = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
-ATTACH = Prepared(PostTag.insert(params(PostTag)))
-DETACH = Prepared(PostTag.delete().where(_of_post))
-
 # Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
 
 
@@ -143,7 +114,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
         tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        webhooks.record(tx, {"tag": tag._asdict(), "previous_name": before.name}, "tag.updated")
+        effects.happened(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
     return tag
 
 
@@ -152,7 +123,7 @@ def delete(tx: Transaction, tag: str, author: str) -> None:
     name = find(tx, tag).name
     _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
-    webhooks.record(tx, {"tag": {"name": name}}, "tag.deleted")
+    effects.happened(tx, "tag.deleted", {"tag": {"name": name}})
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
@@ -166,10 +137,9 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
         with suppress(AttributeError, ValueError):  # A damaged post is skipped.
             changed = documents.with_tags(document, change, tx.now)
             if changed is not document:
-                history.keep_tags(tx, post_id, author, json.dumps(documents.tags(document)[0], ensure_ascii=False))
-                tx.execute(SET_DOCUMENT, id=post_id, document=changed, updated_at=tx.now)
                 old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
-                search.note(tx, post_id, old, new)
+                effects.changed(tx, Change("retagged", post_id, old, new, author))
+                tx.execute(SET_DOCUMENT, id=post_id, document=changed, updated_at=tx.now)
                 tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
                 tx.execute_many(RESPELL, [tag | {"status": status, "post_id": post_id} for tag in tags])
                 any_changed = True
@@ -177,7 +147,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
 
 
 DOCUMENT_AND_STATUS = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
-RESPELL = Prepared(PostTag.update(params(PostTag, "name")).where(_of_post, PostTag.name != Param("name")))
+RESPELL = Prepared(PostTag.update(params(PostTag, "name")).where(OF_POST, PostTag.name != Param("name")))
 SET_DOCUMENT = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
 
 

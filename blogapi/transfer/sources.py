@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
+from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
 from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
 from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
-from blogapi.posts.schemas import URL, is_slug
+from blogapi.posts.fields import is_slug
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.html import markdown_of

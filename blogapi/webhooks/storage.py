@@ -17,7 +17,6 @@ from peewee import Case, Expression, fn
 
 from blogapi.clock import earlier, later
 from blogapi.posts import documents
-from blogapi.storage import keys
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
@@ -31,6 +30,7 @@ DELIVERY_TTL = timedelta(days=30)  # finished deliveries
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 INACTIVE = "active", "is false, and nothing is sent; set it to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # forms: as in Standard Webhooks, or as GitHub takes them
+SECRET_PREFIX = "whsec_"
 OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
 GONE = 410  # the status by which a receiver ends its webhook
 
@@ -107,6 +107,12 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 )
 
 
+def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
+    """Return the webhook that has this secret, if any."""
+    found = reader.row(_webhooks.where(Webhook.secret == secret))
+    return found and _known(found)
+
+
 def _known(row: tuple) -> KnownWebhook:
     webhook_id, url, events, active, created_at, headers, after_seconds, body = row
     options = _names(headers or "{}"), after_seconds or 0, body or EVENT_BODY
@@ -120,24 +126,15 @@ def _names(text: str) -> list[str]:
     return []
 
 
-def add(
-    tx: Transaction, url: str, events: list[str], secret: bytes | None = None, **options: Any
-) -> tuple[KnownWebhook, str]:
-    """Create a webhook, with some of OPTIONS; return it and its secret as text. Raises Rejected if there are too many.
-
-    The `secret` of a form creates one webhook, which is returned again. Raises Rejected once it is deleted.
-    """
-    text = "whsec_" + b64encode(secret or secrets.token_bytes(32)).decode()
-    if secret:
-        if found := tx.row(_webhooks.where(Webhook.secret == text)):
-            return _known(found), text
-        keys.claim_form(tx, text)
+def add(tx: Transaction, url: str, events: list[str], secret: str = "", **options: Any) -> tuple[KnownWebhook, str]:
+    """Create a webhook, with some of OPTIONS; return it and its secret. Raises Rejected if there are too many."""
+    secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
     if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
-    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": text, "created_at": tx.now}
+    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": secret, "created_at": tx.now}
     webhook_id = tx.insert(Webhook.insert(row))
     _set_options(tx, webhook_id, OPTIONS | options)
-    return find(tx, webhook_id), text
+    return find(tx, webhook_id), secret
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:

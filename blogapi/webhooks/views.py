@@ -12,9 +12,9 @@ from marshmallow.validate import Range
 from blogapi.api.operations import Answer, operation
 from blogapi.api.request import PATCH_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
-from blogapi.api.schemas import Flag
+from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.api.service import Service
-from blogapi.posts.schemas import ID, NOT_NULL, Distinct, StrictSchema, Time, Url, about, choice, length, matching
+from blogapi.posts.fields import ID
 from blogapi.storage.models import EVENTS
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.endpoint import AddressError, addresses_of

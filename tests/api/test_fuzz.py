@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blogapi.posts.schemas import STATUSES
+from blogapi.posts.fields import STATUSES
 from tests.invariants import sound_posts
 
 FUZZ = settings(

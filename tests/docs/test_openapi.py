@@ -12,10 +12,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
 from selenium.webdriver.support.wait import WebDriverWait
 
-from blogapi.api.schemas import TagSchema
+from blogapi.api.schemas import StrictSchema
 from blogapi.docs.openapi import SHAPES
-from blogapi.posts.schemas import FIELDS, ID, MAX_SLUG, SLUG, PostSchema, StrictSchema
+from blogapi.posts.fields import FIELDS, ID, MAX_SLUG, SLUG
+from blogapi.posts.schemas import PostSchema
 from blogapi.storage.models import EVENTS, Event
+from blogapi.tags.views import TagSchema
 from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 

@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 from urllib3.filepost import encode_multipart_formdata
 
-from blogapi.storage import keys
+from blogapi.owner import sessions
 
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
 SECTIONS = (
@@ -100,5 +100,5 @@ def enter(app, database, days=0, browser="Firefox"):
     """A client with a session."""
     client = app.test_client()
     client.environ_base["HTTP_USER_AGENT"] = browser
-    view(client, f"/settings/open?link={database.write(keys.add_session, keys.LINK, days)}").press("Open")
+    view(client, f"/settings/open?link={database.write(sessions.add, sessions.LINK, days)}").press("Open")
     return client

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from blogapi import create_app
+from blogapi.owner import sessions
 from blogapi.posts import lists
 from blogapi.storage import keys
 from blogapi.storage.models import OwnerSession
@@ -33,7 +34,7 @@ def test_without_a_session_the_page_says_just_that(stranger, client, method, pat
 
 
 def test_a_link_works_once(app, database, stranger):
-    link = database.write(keys.add_session, keys.LINK)
+    link = database.write(sessions.add, sessions.LINK)
     for _ in range(2):  # A look at it does not use it up.
         page = view(stranger, f"/settings/open?link={link}")
         assert (page.status, page.form("Open")[1]["link"]) == (200, link)
@@ -52,22 +53,22 @@ def test_a_link_that_is_not_valid_writes_nothing(config, stranger):
 
 
 def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, stranger, clock, count):
-    link = database.write(keys.add_session, keys.LINK)
+    link = database.write(sessions.add, sessions.LINK)
     clock.now += 600
     assert open_session(stranger, link).status_code == 404
-    link = database.write(keys.add_session, keys.LINK)
+    link = database.write(sessions.add, sessions.LINK)
     clock.now += 599
     assert open_session(stranger, link).status_code == 303
     clock.now += 12 * 3600 - 1
     assert stranger.get("/settings/keys").status_code == 200
     clock.now += 1
     assert stranger.get("/settings/keys").status_code == 403
-    database.write(keys.add_session, keys.LINK)
+    database.write(sessions.add, sessions.LINK)
     assert count(OwnerSession) == 1  # Ended ones are deleted.
 
 
 def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, owner):
-    stranger.set_cookie("blogapi", database.write(keys.add_session, keys.LINK), path="/settings")
+    stranger.set_cookie("blogapi", database.write(sessions.add, sessions.LINK), path="/settings")
     assert stranger.get("/settings").status_code == 403
     cookie = owner.get_cookie("blogapi", path="/settings")
     assert open_session(stranger, cookie.value).status_code == 404
@@ -80,7 +81,7 @@ def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, own
 def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
     app = create_app(replace(config, url=url), clock)
     database = app.extensions["blogapi"].database
-    answer = open_session(app.test_client(), database.write(keys.add_session, keys.LINK))
+    answer = open_session(app.test_client(), database.write(sessions.add, sessions.LINK))
     database.close()
     token = r"blog_session_[A-Za-z0-9_-]{43}"
     cookie = re.sub("Expires=[^;]+; ", "", answer.headers["Set-Cookie"])
@@ -159,7 +160,7 @@ def test_another_site_can_send_nothing(owner, database, stranger, site):
     action, fields = view(owner, "/settings/keys").form("Create key")
     for client, path, sent in (
         (owner, action, fields | {"name": "laptop"}),
-        (stranger, "/settings/open", {"link": database.write(keys.add_session, keys.LINK)}),
+        (stranger, "/settings/open", {"link": database.write(sessions.add, sessions.LINK)}),
     ):
         answer = client.post(path, data=sent, headers=headers, content_type="multipart/form-data")
         assert answer.status_code == 403
@@ -262,7 +263,7 @@ def test_every_address_is_below_the_path_of_the_public_address(config, clock):
     database = app.extensions["blogapi"].database
     client = app.test_client()
     client.environ_base["wsgi.url_scheme"] = "https"
-    answer = open_session(client, database.write(keys.add_session, keys.LINK))
+    answer = open_session(client, database.write(sessions.add, sessions.LINK))
     assert answer.headers["Location"] == "/blog/settings"
     name, value = answer.headers["Set-Cookie"].split(";")[0].split("=")
     assert "Path=/blog/settings;" in answer.headers["Set-Cookie"]
@@ -294,7 +295,7 @@ def test_a_session_of_days_lasts_from_its_last_use(app, database, clock):
     ("days", "period"), [(0, "for twelve hours"), (1, "until it is not used for 1 day"), (30, "not used for 30 days")]
 )
 def test_the_page_of_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
-    link = database.write(keys.add_session, keys.LINK, days)
+    link = database.write(sessions.add, sessions.LINK, days)
     assert f"{period}. It works once." in view(stranger, f"/settings/open?link={link}").text
 
 

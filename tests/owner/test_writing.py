@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.storage import keys
+from blogapi.owner import sessions
 from blogapi.storage.models import Post
 from tests.owner.pages import Page, enter, send, view
 
@@ -210,11 +210,11 @@ def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app,
     post()
     label = "Create" if path.endswith("new") else "Save"
     page = view(owner, path)
-    database.write(keys.end_sessions)
+    database.write(sessions.end_all)
     page = page.press(label, **FULL)
     assert (page.status, page.all(".problem h2")) == (403, ["Not saved, but nothing is lost"])
     assert shown(page, label).items() >= FULL.items()
-    send(owner, "/settings/open", {"link": database.write(keys.add_session, keys.LINK)})  # in another tab
+    send(owner, "/settings/open", {"link": database.write(sessions.add, sessions.LINK)})  # in another tab
     page = page.press(label)
     assert (page.status, shown(page, label).items() >= FULL.items()) == (403, True)
     page = page.press(label)

@@ -13,7 +13,7 @@ from peewee import SQL
 from blogapi.history import revisions
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import STATUSES
+from blogapi.posts.fields import STATUSES
 from blogapi.search import storage as search
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blogapi.posts import lists
-from blogapi.posts.schemas import FIELDS, STATUSES
+from blogapi.posts.fields import FIELDS, STATUSES
 from blogapi.storage.models import Post
 from tests.api.fixtures import answers
 from tests.conftest import message

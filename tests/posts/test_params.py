@@ -3,8 +3,9 @@
 import pytest
 from marshmallow import ValidationError
 
+from blogapi.api.schemas import sentences
 from blogapi.posts.params import equal, merge
-from blogapi.posts.schemas import PostChangeSchema, PostInputSchema, sentences
+from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 
 POST = {"title": "A", "content": "B"}
 NEW = PostInputSchema()

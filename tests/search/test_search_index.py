@@ -11,8 +11,8 @@ from peewee import SQL
 
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
+from blogapi.posts.fields import STATUSES
 from blogapi.posts.lists import ListQuery
-from blogapi.posts.schemas import STATUSES
 from blogapi.search import storage as search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post

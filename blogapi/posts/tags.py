@@ -1,0 +1,32 @@
+"""The rows of a post's tags, which find posts by tag."""
+
+from typing import Any
+
+from blogapi.storage.engine import Param, Prepared, Transaction, params
+from blogapi.storage.models import PostTag
+from blogapi.text import fold
+
+
+def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Replace the tags of a post, with their copies of its status and time; {} stands for no post."""
+    rows, others = _rows_of(new), _rows_of(old)
+    if rows != others:
+        tx.execute_many(DETACH, others)
+        tx.execute_many(ATTACH, rows)
+
+
+def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
+    if not post:
+        return []
+    own = {"status": post["status"], "post_id": int(post["id"]), "published_at": post.get("published_at")}
+    return [{"tag": fold(name), "name": name} | own for name in post["tags"]]
+
+
+def detach_all(tx: Transaction, post_id: int) -> None:
+    """Remove all tags from a post, regardless of its document. Reads the tags of all posts."""
+    tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
+
+
+OF_POST = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
+ATTACH = Prepared(PostTag.insert(params(PostTag)))
+DETACH = Prepared(PostTag.delete().where(OF_POST))
