@@ -1,20 +1,83 @@
-"""The wings around the core, and where it meets them: their views, each in one line."""
+"""The wings around the core, and where it meets them: their views, and their steps of background work."""
 
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from blogapi import idempotency
 from blogapi.api.operations import blueprint
-from blogapi.docs import views as docs
-from blogapi.history import views as history
-from blogapi.images import views as images
-from blogapi.micropub import views as micropub
+from blogapi.docs import views as docs_views
+from blogapi.history import storage as history
+from blogapi.history import views as history_views
+from blogapi.images import storage as images
+from blogapi.images import views as image_views
+from blogapi.micropub import views as micropub_views
 from blogapi.owner import images as owner_images
 from blogapi.owner import posts as owner_posts
-from blogapi.owner import preview, views
+from blogapi.owner import preview as owner_preview
 from blogapi.owner import tags as owner_tags
-from blogapi.posts import views as posts
-from blogapi.tags import views as tags
-from blogapi.webhooks import views as webhooks
+from blogapi.owner import views as owner_views
+from blogapi.posts import publication
+from blogapi.posts import storage as posts
+from blogapi.posts import views as post_views
+from blogapi.search import storage as search
+from blogapi.tags import views as tag_views
+from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks import views as webhook_views
 
-API = (posts, history, tags, images, webhooks, docs)  # importing them registers their operations
-OWNER = (views, owner_posts, owner_images, owner_tags, preview)
+if TYPE_CHECKING:
+    from blogapi.server.background import Background
 
-blueprint.register_blueprint(micropub.blueprint)
-blueprint.register_blueprint(views.blueprint)
+MINUTE, HOUR = 60, 3600  # seconds
+SETTLE_SECONDS = 1.0  # after which words are in the search index, unless a search was faster
+STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
+EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
+
+log = logging.getLogger(__name__)
+
+# Views register themselves when they are imported.
+API = (post_views, history_views, tag_views, image_views, webhook_views, docs_views)
+OWNER = (owner_views, owner_posts, owner_images, owner_tags, owner_preview)
+
+blueprint.register_blueprint(micropub_views.blueprint)
+blueprint.register_blueprint(owner_views.blueprint)
+
+
+def publish(work: "Background") -> None:
+    """Publish the posts that are due, some at a time: others write in between."""
+    while publication.next_due(work.database) is not None:
+        for post_id, published in work.database.write(posts.publish_due).items():
+            if published:
+                log.info("post %s is published as scheduled", post_id)
+            else:
+                log.error("post %s is damaged, and cannot be published", post_id)
+        if work.is_over():
+            break
+        time.sleep(0)
+
+
+def prune(work: "Background") -> None:
+    """Delete the expired rows of each wing."""
+    for each in webhooks.listing(work.database):
+        if dropped := work.repeat(webhooks.drop, each.id):
+            log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
+        work.repeat(webhooks.prune, each.id)
+    work.database.write(idempotency.forget_old)
+    work.repeat(images.prune)
+    if not work.config.history_enabled or work.watch.even_seconds() >= EVEN_SECONDS:
+        work.repeat(history.prune, work.config.keep_days)
+
+
+def deliver(work: "Background") -> None:
+    """Send webhooks."""
+    work.sender.deliver()
+
+
+def settle(work: "Background") -> None:
+    """Index new words for the search."""
+    if left := search.settle(work.database, seconds=STEP_SECONDS):
+        log.info("%s posts wait for the search index", left)
+
+
+# Each step, and the seconds between two of the same
+STEPS = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}

@@ -21,8 +21,8 @@ from selenium.webdriver.chrome.service import Service as ChromeService
 from blogapi import create_app
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
+from blogapi.server.background import Background
 from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.sender import Sender
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver
@@ -319,30 +319,30 @@ def receiver():
 
 
 @pytest.fixture
-def sender(database, clock):
-    return Sender(database, clock, Config(webhook_private=True, webhook_seconds=1), monotonic=clock)
+def background(database, clock):
+    return Background(database, clock, Config(webhook_private=True, webhook_seconds=1), monotonic=clock)
 
 
 @pytest.fixture
-def attempts(sender):
+def attempts(background):
     """Wait for the attempts that are under way."""
 
     def wait():
-        for thread in sender.sending.values():
+        for thread in background.sender.sending.values():
             thread.join()
 
     return wait
 
 
 @pytest.fixture
-def send(sender, attempts):
+def send(background, attempts):
     """Send all that is due."""
 
     def send():
-        sender.turn()
-        while sender.sending:
+        background.turn()
+        while background.sender.sending:
             attempts()
-            sender.turn()
+            background.turn()
 
     return send
 

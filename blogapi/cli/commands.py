@@ -25,7 +25,7 @@ from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
-from blogapi.storage.setup import copy
+from blogapi.transfer.copy import copy
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
 LAZY = {

@@ -22,12 +22,13 @@ from blogapi.postgresql.connections import (
     PostgresConnection,
     reason,
 )
+from blogapi.postgresql.setup import derive, set_up
 from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
-from blogapi.storage.setup import copy, derive_postgresql, set_up_postgresql
 from blogapi.storage.sqlite import Sqlite
+from blogapi.transfer.copy import copy
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported
@@ -104,7 +105,7 @@ class Postgresql(Engine):
             statements.remove(LIMIT)  # It is as the connection has it.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
-            # Several clients can write in it: it takes its turn as none of them.
+            # It waits for a connection as the service itself, as several clients can write in it.
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
@@ -170,7 +171,7 @@ class Postgresql(Engine):
             if not was_empty:
                 raise Unavailable("it is not empty")
             yield connection
-            derive_postgresql(connection)
+            derive(connection)
             connection.execute("ANALYZE")
 
     @contextmanager
@@ -184,7 +185,7 @@ class Postgresql(Engine):
                 connection.execute(UNLIMITED)
                 with connection.transaction():
                     connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Another process may do the same.
-                    yield connection, set_up_postgresql(connection, create)
+                    yield connection, set_up(connection, create)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
             raise Unavailable(f"cannot {purpose} the database {self.name}: {reason(error)}", retry_after) from error

@@ -1,15 +1,15 @@
-"""The WSGI application that gunicorn's worker loads, the handler of its connections, and the sender of its webhooks.
+"""The WSGI application that gunicorn's worker loads, the handler of its connections, and the background work.
 
 gevent must have patched the standard library before, for urllib3: gunicorn's master must not import this.
 """
 
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
+from blogapi.server.background import Background
 from blogapi.server.handler import Handler
 from blogapi.server.worker import EventLoop
-from blogapi.webhooks.sender import Sender
 
 app = create_app(loop=EventLoop())
 service = app.extensions[EXTENSION]
 app.extensions["handler"] = Handler(app, service)
-app.extensions["sender"] = Sender(service.database, service.clock, service.config, service.loop)
+app.extensions["background"] = Background(service.database, service.clock, service.config, service.loop)

@@ -90,8 +90,8 @@ class Worker(GeventWorker):
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Start to serve, and to send webhooks."""
-        self.sender, self.handler = self.wsgi.extensions["sender"], self.wsgi.extensions["handler"]
+        """Start to serve, and the background work."""
+        self.background, self.handler = self.wsgi.extensions["background"], self.wsgi.extensions["handler"]
         gc.freeze()  # Loaded modules stay: the collector can ignore them.
         gc.enable()
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -102,15 +102,15 @@ class Worker(GeventWorker):
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
             servers[-1].max_accept = int(self.handler.max_connections * MAX_ACCEPT)
             servers[-1].start()
-        self.sender.thread.start()
+        self.background.thread.start()
         return servers
 
     def finish(self) -> None:
         """Wait for complete requests and for webhook attempts to finish; close idle connections."""
         begun = time.monotonic()
-        self.sender.stop()
+        self.background.stop()
         while time.monotonic() < begun + SHUTDOWN_SECONDS:
-            if not self.handler.connections and not self.sender.thread.is_alive():
+            if not self.handler.connections and not self.background.thread.is_alive():
                 break
             if time.monotonic() > begun + LAST_REQUEST_SECONDS:
                 for connection in self.handler.connections:

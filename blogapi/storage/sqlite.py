@@ -14,9 +14,10 @@ from peewee import SQL, SqliteDatabase
 
 from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
+from blogapi.storage.files import SqliteContents, fill_file, read_file, write_backup
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import MISSING, VERSION, SqliteContents, fill_file, read_file, set_up, write_backup
+from blogapi.storage.setup import MISSING, VERSION, set_up
 
 PRAGMAS = {
     "journal_mode": "wal",

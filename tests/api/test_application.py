@@ -74,7 +74,7 @@ def test_a_hook_that_takes_arguments_away_does_so_in_each_request(app, client):
 @pytest.mark.parametrize("signal", [request_started, request_finished, request_tearing_down])
 def test_signals_are_sent(app, client, signal):
     senders = []
-    with signal.connected_to(lambda sender, **more: senders.append(sender), app):
+    with signal.connected_to(lambda background, **more: senders.append(background), app):
         client.get("/v1/posts")
     assert senders == [app]
 

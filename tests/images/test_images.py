@@ -10,6 +10,7 @@ from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import ImagePart
+from blogapi.wings import prune
 from tests.api.fixtures import NOW, with_key
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
@@ -302,16 +303,16 @@ def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client
     assert send(client, LARGE).status_code == 201
 
 
-def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, database, clock, count, sender):
+def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, database, clock, count, background):
     image = send(client, LARGE).json
     lost = images.new_upload(database)
     for number in range(40):
         database.write(images.add_part, lost, number, b"x")
     kept = count(ImagePart) - 40
-    sender.prune()
+    prune(background)
     assert count(ImagePart) == kept + 40
     clock.now += 24 * 3600 + 1
-    sender.prune()
+    prune(background)
     assert count(ImagePart) == kept
     assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
 

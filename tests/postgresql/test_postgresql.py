@@ -183,9 +183,12 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
 
     with closing(Counting(engine_for(url))) as database:
         page = revisions.trash(database, 100)
-        rest = revisions.trash(database, 100, page.next)
-    assert [each.post_id for each in page.items + rest.items] == list(range(60, 0, -1))
-    assert sizes[0] <= lists.PAGE_BYTES + 2_100_000
+        items = page.items
+        while page.next:
+            page = revisions.trash(database, 100, page.next)
+            items += page.items
+    assert [each.post_id for each in items] == list(range(60, 0, -1))
+    assert max(sizes) <= lists.PAGE_BYTES + 2_100_000
 
 
 def test_a_read_that_takes_long_is_ended(postgresql):

@@ -102,13 +102,13 @@ def test_a_search_among_published_posts_indexes_no_others(client, found, post, n
     assert noted() == []
 
 
-def test_the_background_work_indexes_each_second(post, noted, sender, clock):
-    sender.turn()
+def test_the_background_work_indexes_each_second(post, noted, background, clock):
+    background.turn()
     post(title="Fog")
-    sender.turn()
+    background.turn()
     assert noted() == [1]
     clock.now += 1
-    sender.turn()
+    background.turn()
     assert noted() == []
 
 

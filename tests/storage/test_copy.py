@@ -7,7 +7,7 @@ from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for, keys
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import copy
+from blogapi.transfer.copy import copy
 from blogapi.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts

@@ -36,11 +36,11 @@ def test_a_damaged_post_can_be_deleted_and_its_tags_are_counted_down(client, dam
 
 
 def test_a_damaged_post_that_is_due_is_logged_once_and_stops_no_other(
-    client, damage, post, sender, database, clock, caplog
+    client, damage, post, background, database, clock, caplog
 ):
     damage("scheduled")
     clock.now += 3600
-    sender.turn(), sender.turn()
+    background.turn(), background.turn()
     assert caplog.messages == ["post 1 is damaged, and cannot be published"]
     assert publication.next_due(database) is None
     assert [each["id"] for each in client.get("/v1/posts?status=published&tag=a&limit=1").json] == ["2"]

@@ -11,7 +11,8 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import VERSION, copy
+from blogapi.storage.setup import VERSION
+from blogapi.transfer.copy import copy
 from tests.blogs import SAMPLES
 from tests.postgresql.programs import PROGRAMS
 

@@ -49,9 +49,9 @@ def resolver(monkeypatch):
 
 
 def test_a_name_that_comes_to_mean_a_private_address_is_caught(
-    client, post, send, sender, receiver, resolver, delivery
+    client, post, send, background, receiver, resolver, delivery
 ):
-    sender.config = replace(sender.config, webhook_private=False)
+    background.sender.config = replace(background.sender.config, webhook_private=False)
     resolver += ["8.8.8.8", "127.0.0.1"]
     assert client.post("/v1/webhooks", json={"url": f"http://moving.example:{receiver.port}"}).status_code == 201
     post()

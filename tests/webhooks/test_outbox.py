@@ -5,37 +5,37 @@ import logging
 import pytest
 from peewee import SQL
 
+from blogapi.server.background import FAULT_SECONDS
 from blogapi.storage.models import Delivery, Event, Idempotency
 from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.sender import FAULT_SECONDS
 from tests.conftest import NOON
 from tests.storage.fixtures import locked
 
 
 def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
-    webhook, post, sender, attempts, receiver, database, delivery, clock
+    webhook, post, background, attempts, receiver, database, delivery, clock
 ):
     webhook()
     post()
-    sender.turn()
+    background.turn()
     attempts()
     with locked(database):
-        sender.turn()
+        background.turn()
     clock.now += FAULT_SECONDS
-    sender.turn()
+    background.turn()
     attempts()
     assert delivery() == {"state": "delivered", "attempts": 1, "last_status": 204}
     assert len(receiver.messages) == 1
 
 
-def test_failed_pruning_is_repeated_at_the_next_turn(deliver, sender, clock, count, database):
+def test_failed_pruning_is_repeated_at_the_next_turn(deliver, background, clock, count, database):
     deliver()
     clock.now += 31 * 24 * 3600
     with locked(database):
-        sender.turn()
+        background.turn()
     assert count(Delivery) == 1
     clock.now += FAULT_SECONDS
-    sender.turn()
+    background.turn()
     assert count(Delivery) == 0
 
 
@@ -59,12 +59,12 @@ def test_damage_counts_as_a_failed_attempt(webhook, post, send, damage, database
 
 
 @pytest.mark.sqlite
-def test_damaged_headers_of_a_webhook_stop_no_other(client, webhook, post, sender, attempts, receiver, database):
+def test_damaged_headers_of_a_webhook_stop_no_other(client, webhook, post, background, attempts, receiver, database):
     webhook(events=["post.created"])
     damaged, _ = database.write(webhooks.add, receiver.url, ["post.created"], headers={"X-Key": "1"})
     database.write(lambda tx: tx.execute(SQL("UPDATE webhook_options SET headers = '{'")))
     post()
-    sender.turn()
+    background.turn()
     attempts()
     assert len(receiver.messages) == 1
     assert client.get(f"/v1/webhooks/{damaged.id}").status_code == 200
@@ -89,16 +89,16 @@ DROPPED = "dropped: more than 10,000 later deliveries were pending"
 
 @pytest.mark.parametrize("active", [True, False])
 def test_the_newest_10000_pending_deliveries_are_kept(
-    webhook, sender, attempts, post, receiver, client, database, caplog, clock, active
+    webhook, background, attempts, post, receiver, client, database, caplog, clock, active
 ):
     webhook(events=["post.created"]), webhook(events=["post.updated"])
     receiver.status = 500
     add_pending(database, 10_299)
     if not active:
         client.patch("/v1/webhooks/1", json={"active": False})
-    sender.turn()
+    background.turn()
     attempts()
-    sender.turn()
+    background.turn()
     columns = (Delivery.event_id, Delivery.state, Delivery.last_error)
     kept = sorted(database.rows(Delivery.select(*columns).where(Delivery.webhook_id == 1)))
     assert kept[:299] == [(number, "failed", DROPPED) for number in range(1, 300)]
@@ -177,21 +177,21 @@ def test_finished_deliveries_are_kept_for_30_days(webhook, post, send, receiver,
     assert list(database.rows(Delivery.select(Delivery.state))) == [("pending",)]
 
 
-def test_idempotency_keys_are_forgotten_even_if_no_more_arrive(client, sender, clock, database):
+def test_idempotency_keys_are_forgotten_even_if_no_more_arrive(client, background, clock, database):
     for key in ("a", "b"):
         client.post("/v1/posts", json={"title": "A", "content": "B"}, headers={"Idempotency-Key": key})
         clock.now += 3600
     clock.now = NOON + 24 * 3600
-    sender.turn()
+    background.turn()
     assert list(database.rows(Idempotency.select(Idempotency.name))) == [("b",)]
 
 
-def test_a_scheduled_publication_is_logged(client, post, sender, clock, caplog):
+def test_a_scheduled_publication_is_logged(client, post, background, clock, caplog):
     post()
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     clock.now += 3600
     with caplog.at_level(logging.INFO):
-        sender.turn()
+        background.turn()
     assert caplog.messages == ["post 1 is published as scheduled"]
 
 

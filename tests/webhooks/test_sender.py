@@ -201,39 +201,39 @@ def test_a_delivery_is_repeated_on_request(client, deliver, send, receiver, deli
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "pending")])
 def test_a_delivery_requested_during_an_attempt_is_repeated(
-    client, webhook, post, sender, attempts, receiver, status, state, database
+    client, webhook, post, background, attempts, receiver, status, state, database
 ):
     webhook()
     receiver.status = status
     post()
-    sender.turn()
+    background.turn()
     attempts()
     client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # The first is not written down yet.
-    sender.turn()
+    background.turn()
     attempts()
-    sender.turn()
+    background.turn()
     assert len(receiver.messages) == 2
     assert database.row(Delivery.select(Delivery.state, Delivery.attempts)) == (state, 2)
 
 
-def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post, sender, attempts, receiver):
+def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post, background, attempts, receiver):
     webhook()
     receiver.status = 410
     post()
-    sender.turn()
+    background.turn()
     attempts()
     client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8"})
-    sender.turn()
+    background.turn()
     assert client.get("/v1/webhooks/1").json["active"] is True
 
 
 def test_a_changed_webhook_applies_to_the_messages_that_a_slow_receiver_still_waits_for(
-    webhook, post, sender, attempts, send, receiver, monkeypatch, database
+    webhook, post, background, attempts, send, receiver, monkeypatch, database
 ):
     monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)  # Every receiver is slow.
     webhook(events=["post.created"])
     post(), post()
-    sender.turn()
+    background.turn()
     attempts()
     database.write(webhooks.change, 1, {"url": f"{receiver.url}/2"})
     send()
@@ -252,15 +252,17 @@ def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receive
     assert delivery() == {"state": "failed", "attempts": 11, "last_status": 500}
 
 
-def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post, sender, attempts, receiver, count):
+def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(
+    client, webhook, post, background, attempts, receiver, count
+):
     webhook()
     post()
-    sender.turn()
+    background.turn()
     attempts()
     client.delete("/v1/webhooks/1")
-    sender.turn()
+    background.turn()
     assert len(receiver.messages) == 1
-    assert (count(Event), count(Delivery), sender.attempts) == (0, 0, [])
+    assert (count(Event), count(Delivery), background.sender.attempts) == (0, 0, [])
 
 
 def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, receiver, clock):
@@ -283,7 +285,7 @@ def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, recei
 
 @pytest.mark.slow
 def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_sent_alone(
-    webhook, post, sender, attempts, receiver, clock, monkeypatch
+    webhook, post, background, attempts, receiver, clock, monkeypatch
 ):
     monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)
     webhook(events=["post.created"])
@@ -291,7 +293,7 @@ def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_s
     for _ in range(21):
         post()
     for _ in range(20):
-        sender.turn()
+        background.turn()
         attempts()
         clock.now += 10
     retried = [message.id for message in receiver.messages[4::5]]

@@ -7,8 +7,8 @@ from peewee import SQL
 
 from blogapi.config import Config
 from blogapi.posts import storage as posts
+from blogapi.server.background import Background
 from blogapi.storage.models import Post, Revision
-from blogapi.webhooks.sender import Sender
 from tests.conftest import Clock
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
@@ -27,25 +27,25 @@ def rename(database, table, name):
 @pytest.mark.sqlite
 @pytest.mark.parametrize("table", ["schedule", "revision", "idempotency", "search_pending"])
 def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
-    webhook, post, sender, attempts, receiver, database, table, clock, caplog
+    webhook, post, background, attempts, receiver, database, table, clock, caplog
 ):
     webhook(events=["post.created"])
     post()
     clock.now += HOUR
     rename(database, table, "other")
-    sender.turn()
+    background.turn()
     attempts()
     assert len(receiver.messages) == 1
     assert caplog.messages == [f"background work waits for the database: no such table: {table}"]
 
 
 def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook, post, receiver, clock, caplog):
-    sender = Sender(database, clock, Config(keep_days=999_999, webhook_private=True), monotonic=clock)
+    background = Background(database, clock, Config(keep_days=999_999, webhook_private=True), monotonic=clock)
     webhook(events=["post.created"])
     post()
     clock.now += HOUR
-    sender.turn()
-    for thread in sender.sending.values():
+    background.turn()
+    for thread in background.sender.sending.values():
         thread.join()
     assert len(receiver.messages) == 1
     assert caplog.messages == ["unexpected error in background work"]
@@ -53,34 +53,34 @@ def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook,
 
 @pytest.mark.sqlite
 def test_results_that_cannot_be_recorded_keep_no_publication_back(
-    client, webhook, post, sender, attempts, database, clock, caplog
+    client, webhook, post, background, attempts, database, clock, caplog
 ):
     webhook(events=["post.created"])
     post()
-    sender.turn()
+    background.turn()
     attempts()
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     rename(database, "delivery", "other")
     clock.now += HOUR
-    sender.turn()
+    background.turn()
     assert database.row(Post.select(Post.status)) == ("published",)
     assert caplog.messages == ["background work waits for the database: no such table: delivery"]
 
 
 def test_a_long_pruning_is_done_in_parts(database, webhook, post, change, receiver, clock, count):
     seconds = counting()
-    sender = Sender(database, clock, Config(keep_days=0, webhook_private=True), monotonic=lambda: next(seconds))
+    background = Background(database, clock, Config(keep_days=0, webhook_private=True), monotonic=lambda: next(seconds))
     webhook(events=["post.created"])
     post()
     database.write(copy_versions, 120)
     clock.now += DAY
-    sender.turn()
-    for thread in sender.sending.values():
+    background.turn()
+    for thread in background.sender.sending.values():
         thread.join()
     assert len(receiver.messages) == 1
     assert count(Revision) > 0
     while count(Revision):
-        sender.turn()
+        background.turn()
 
 
 def copy_versions(tx, number):
@@ -99,15 +99,15 @@ def monotonic():
 
 @pytest.fixture
 def pruned(database, clock, monotonic, count, change, post):
-    """Keep a version of a post; then let time pass for a sender, and return whether the version is gone."""
+    """Keep a version of a post; then let time pass for a background, and return whether the version is gone."""
     post()
     change("Another title")
-    sender = Sender(database, clock, Config(), monotonic=monotonic)
+    background = Background(database, clock, Config(), monotonic=monotonic)
 
     def after(seconds, jump=0):
         clock.now += seconds + jump
         monotonic.now += seconds
-        sender.turn()
+        background.turn()
         return count(Revision) == 0
 
     return after

@@ -1,0 +1,55 @@
+"""Setting up and upgrading a database of PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+
+from blogapi.search.words import UNICODE
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import (
+    EMPTY,
+    NOTE_ALL,
+    OLDER,
+    OTHER_PYTHON,
+    VERSION,
+    check_tables,
+    check_version,
+    derived,
+    upgrade,
+)
+
+SCHEMA = Path(__file__).resolve().parent / "schema.sql"
+
+
+def set_up(connection: Any, create: bool) -> bool:
+    """Set the database up or upgrade it in the open transaction, as `storage.setup.set_up` does."""
+    query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+    found = set(connection.execute(query))
+    if found and ("blogapi", "version") not in found:
+        raise Unavailable("it belongs to another program")
+    schema = SCHEMA.read_text()
+    if not found:
+        if not create:
+            raise Unavailable(EMPTY)
+        connection.execute(schema)
+    version, unicode = connection.execute("TABLE blogapi").fetchone()
+    check_version(version, is_released=not found or ("post_tag", "name") in found)
+    check_tables({table for table, _ in connection.execute(query)}, version)
+    if version < VERSION:
+        if not create:
+            raise Unavailable(OLDER)
+        for statement in upgrade(schema, version):
+            connection.execute(statement)
+        connection.execute("UPDATE blogapi SET version = %s", [VERSION])
+    if version < VERSION or unicode != UNICODE:
+        if not create:
+            raise Unavailable(OTHER_PYTHON)
+        connection.execute(NOTE_ALL)
+        connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
+    return not found
+
+
+def derive(connection: Any) -> None:
+    """Fill the tables that others determine, in the open transaction."""
+    for statement in derived(SCHEMA.read_text()):
+        connection.execute(statement)
+    connection.execute(NOTE_ALL)

@@ -1,0 +1,103 @@
+"""Background work: a thread that takes the steps which the wings declare."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from blogapi.clock import ClockWatch
+from blogapi.config import Config
+from blogapi.storage.database import Database
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.loop import BLOCKING, Loop
+from blogapi.webhooks.sender import Sender
+from blogapi.wings import STEP_SECONDS, STEPS
+
+POLL_SECONDS = 0.1  # between two turns
+FAULT_SECONDS = 2.0  # after which a step that failed is taken again
+
+log = logging.getLogger(__name__)
+
+
+class Background:
+    """Takes each step at its time; among several processes, only the leader does."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        config: Config,
+        loop: Loop = BLOCKING,
+        monotonic: Callable[[], float] = time.monotonic,
+        steps: Mapping[Callable[["Background"], None], float] = STEPS,
+    ):
+        self.database = database
+        self.config = config
+        self.sender = Sender(database, clock, config, loop)
+        self.watch = ClockWatch(clock, monotonic)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.stopping = self.sender.stopping
+        self._steps = steps
+        self._monotonic = monotonic
+        self._next_at = dict.fromkeys(steps, -math.inf)  # by the monotonic clock
+        self._until = math.inf  # when the present step ends, likewise
+
+    def stop(self) -> None:
+        """End soon: `thread` is alive until then."""
+        self.stopping.set()
+        self.sender.sent_some.set()
+
+    def run(self) -> None:
+        """Take turns until told to stop."""
+        while not self.stopping.is_set():
+            try:
+                if self.database.engine.is_leader():
+                    self.turn()
+                self.sender.sent_some.wait(POLL_SECONDS)
+                self.sender.sent_some.clear()
+            except Exception as error:
+                report(error)
+                self.stopping.wait(FAULT_SECONDS)
+        with suppress(Unavailable):  # What cannot be recorded is sent again, with the same id.
+            self.sender.finish()
+
+    def turn(self) -> None:
+        """Take the steps that are due. One that fails or takes long does not hold up the others."""
+        failures: dict[str, Exception] = {}
+        for step, seconds in self._steps.items():
+            begun = self._monotonic()
+            if begun < self._next_at[step]:
+                continue
+            self._until = begun + STEP_SECONDS
+            try:
+                step(self)
+                self._next_at[step] = begun if self.is_over() else begun + seconds
+            except Exception as error:
+                self._next_at[step] = begun + FAULT_SECONDS
+                failures[str(error)] = error
+        for error in failures.values():
+            report(error)
+
+    def is_over(self) -> bool:
+        """Return whether the present step must end."""
+        return self.stopping.is_set() or self._monotonic() > self._until
+
+    def repeat(self, operation: Callable, *arguments: int) -> int:
+        """Run an operation until it finds no more rows, others in between; return the number of rows."""
+        total = 0
+        while count := self.database.write(operation, *arguments):
+            total += count
+            if self.is_over():
+                break
+            time.sleep(0)
+        return total
+
+
+def report(error: Exception) -> None:
+    """Log a failure of a step."""
+    if isinstance(error, Unavailable):
+        log.warning("background work waits for the database: %s", error)
+    else:
+        log.error("unexpected error in background work", exc_info=error)

@@ -1,0 +1,109 @@
+"""SQLite files as a whole: read, filled, and backed up, even during writes."""
+
+import errno
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import APPLICATION_ID, MISSING, NOTE_ALL, SCHEMAS, TABLES, derived, set_up
+
+
+class SqliteContents(sqlite3.Connection):
+    """A SQLite database that is copied, or filled."""
+
+    # The greatest ids ever used: new ids follow these.
+    LAST_IDS = """
+        SELECT iif(name = 'post', max(seq, (SELECT ifnull(max(id), 0) FROM post)), seq), name FROM sqlite_sequence
+    """
+    TABLES = TABLES
+    SET_LAST_ID = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
+
+    rows = sqlite3.Connection.execute
+
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        """Add rows to a table."""
+        values = ", ".join("?" * len(columns))
+        self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+
+
+def connect(file: str, **options: bool) -> AbstractContextManager[SqliteContents]:
+    """Open a SQLite database for a while, without transactions of its own."""
+    return closing(sqlite3.connect(file, isolation_level=None, factory=SqliteContents, **options))
+
+
+@contextmanager
+def read_file(path: Path) -> Iterator[SqliteContents]:
+    """Open a SQLite database of any version to read it. Raises Unavailable if it is missing or damaged."""
+    if not path.exists():
+        raise Unavailable(MISSING.format(path))
+    try:
+        with connect(f"{path.as_uri()}?mode=rw", uri=True) as connection:  # This does not create a missing file.
+            yield connection
+    except sqlite3.Error as error:
+        raise Unavailable(f"cannot copy the database {path}: {error}") from error
+
+
+@contextmanager
+def fill_file(path: Path) -> Iterator[SqliteContents]:
+    """Set up a new SQLite database, and fill it. Raises Unavailable, OSError."""
+    try:
+        with new_file(path) as part, connect(part) as connection:
+            connection.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
+            set_up(connection, create=True)
+            connection.execute("BEGIN")
+            yield connection
+            for statement in derived((SCHEMAS / "schema.sql").read_text()):
+                connection.execute(statement)
+            connection.execute(NOTE_ALL)
+            connection.execute("COMMIT")
+    except OSError as error:
+        raise OSError(f"cannot write the database {path}: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise Unavailable(f"cannot write the database {path}: {error}") from error
+
+
+def write_backup(connection: sqlite3.Connection, path: Path) -> None:
+    """Write a consistent copy of a database to a new file. Raises Unavailable, and errors as `new_file` does."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise Unavailable("it belongs to another program")
+    with new_file(path) as part:
+        connection.execute("VACUUM INTO ?", (part,))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[str]:
+    """Yield the name of an empty file, of mode 0600, which becomes the database `path` at the end if it is sound.
+
+    An incomplete one never has it. Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, Unavailable.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
+    os.close(file)
+    try:
+        yield part
+        with connect(part) as connection:
+            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Unavailable(f"the database is damaged: {found}")
+        _sync(part)
+        try:
+            os.link(part, path)  # one step, which overwrites nothing
+        except OSError:  # It exists, or this file system has no links, which each says in another way.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(part, path)
+        _sync(path.parent)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _sync(path: str | Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
