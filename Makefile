@@ -47,26 +47,27 @@ ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CU
 .PHONY: .venv/installed
 endif
 
+# The locks are complete: without --no-deps, pip looks for newer versions of extras.
 .venv/installed: requirements/base.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/pip install --quiet --require-hashes -r requirements/base.txt
+	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
 	@$(BIN)/python -c "from blogapi.cli.doctor import python_build; print('Python', python_build())"
 
 .venv/postgresql: .venv/installed requirements/postgresql.txt
-	$(BIN)/pip install --quiet --require-hashes -r requirements/postgresql.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/postgresql.txt
 	@touch $@
 
 .venv/tested: .venv/installed requirements/test.txt
-	$(BIN)/pip install --quiet --require-hashes -r requirements/test.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/test.txt
 	@touch $@
 
 .venv-bench/installed: requirements/base.txt  # without psycopg, which Peewee imports wherever it is
 	$(PYTHON) -m venv --clear .venv-bench
-	.venv-bench/bin/pip install --quiet --require-hashes -r requirements/base.txt
+	.venv-bench/bin/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
 	@touch $@
 
 # The newest versions that setup.cfg allows, for every platform.

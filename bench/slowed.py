@@ -11,14 +11,14 @@ except ImportError:  # an older checkout
     from blogapi.webhooks import sender as background
 
 try:
-    from blogapi.storage import database
-except ImportError:  # in 1.0.0
-    from blogapi.storage import engine as database
+    from blogapi.server import commits
+except ImportError:  # an older checkout
+    from blogapi.storage import database as commits
 
 __all__ = ["app"]
 
 SLOWER = 50
 worker.TURN_SECONDS *= SLOWER
-database.GATHER_SECONDS *= SLOWER
-database.SHARED_SECONDS *= SLOWER
+commits.GATHER_SECONDS *= SLOWER
+commits.SHARED_SECONDS *= SLOWER
 background.SETTLE_SECONDS *= SLOWER

@@ -15,6 +15,7 @@ from blogapi.api.errors import HANDLERS
 from blogapi.api.request import Request
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
+from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.wings import blueprint
 
@@ -67,7 +68,12 @@ class Application(Flask):
 blueprint.before_app_request(guard)
 
 
-def create_app(config: Config | None = None, clock: Callable[[], float] = time.time, loop: Loop = BLOCKING) -> Flask:
+def create_app(
+    config: Config | None = None,
+    clock: Callable[[], float] = time.time,
+    loop: Loop = BLOCKING,
+    database_class: type[Database] = Database,
+) -> Flask:
     """Create the WSGI application, by default configured by the environment.
 
     Opens the database, which is set up if it is empty; raises Unavailable if it cannot be used.
@@ -76,7 +82,7 @@ def create_app(config: Config | None = None, clock: Callable[[], float] = time.t
     app = Application("blogapi", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    app.extensions[EXTENSION] = Service.open(config, clock, loop)
+    app.extensions[EXTENSION] = Service.open(config, clock, loop, database_class)
     for error, handler in HANDLERS.items():
         app.register_error_handler(error, handler)
     app.register_blueprint(blueprint)

@@ -22,6 +22,8 @@ from blogapi import create_app
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.server.background import Background
+from blogapi.server.commits import SharedDatabase
+from blogapi.storage.database import Database
 from blogapi.webhooks import storage as webhooks
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
@@ -151,8 +153,10 @@ def application(cors_origins):
 @pytest.fixture
 def app(config, clock, request):
     app = application(config.cors_origins)
-    app.extensions[EXTENSION] = service = Service.open(config, clock)
-    if over := request.config.getoption("--over"):
+    over = request.config.getoption("--over")
+    database_class = Database if over else SharedDatabase
+    app.extensions[EXTENSION] = service = Service.open(config, clock, database_class=database_class)
+    if over:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(app, "wsgi_app", forward(listen(app.wsgi_app, over)))
             yield app

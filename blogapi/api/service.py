@@ -93,10 +93,16 @@ class Service:
     uploads: Uploads
 
     @classmethod
-    def open(cls, config: Config, clock: Callable[[], float] = time.time, loop: Loop = BLOCKING) -> Self:
+    def open(
+        cls,
+        config: Config,
+        clock: Callable[[], float] = time.time,
+        loop: Loop = BLOCKING,
+        database_class: type[Database] = Database,
+    ) -> Self:
         """Open the database, which is set up if it is empty; raise Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open()
-        database = Database(engine, clock)
+        database = database_class(engine, clock)
         limiter = FixedWindow(config.rate_limit, clock=clock)
         return cls(config, clock, database, limiter, Metrics(database, config.rate_limit), loop, Uploads())

@@ -15,6 +15,7 @@ from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
 from blogapi.posts.storage import Fields
+from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
@@ -77,7 +78,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         undo_post = partial(_undo_post, turn=turn, since=since, key=key, foreseen=foreseen)
         results = (undo_post(database, post_id) for post_id in waiting)
         if not dry_run:
-            results = database.write_each(undo_post, waiting, STEP_SECONDS, pause)
+            results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
         waiting = []
         for undone in filter(None, results):
             if undone.action:

@@ -6,10 +6,11 @@ gevent must have patched the standard library before, for urllib3: gunicorn's ma
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.server.background import Background
+from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
 from blogapi.server.worker import EventLoop
 
-app = create_app(loop=EventLoop())
+app = create_app(loop=EventLoop(), database_class=SharedDatabase)
 service = app.extensions[EXTENSION]
 app.extensions["handler"] = Handler(app, service)
 app.extensions["background"] = Background(service.database, service.clock, service.config, service.loop)

@@ -1,138 +1,72 @@
-"""The database: reads, writes, and commits that concurrent writes share."""
+"""The database: reads, and writes that are transactions."""
 
-import math
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from itertools import chain, islice, takewhile
-from traceback import clear_frames
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
-from blogapi.storage.loop import run_in_thread
+from blogapi.storage.errors import Busy
 
-BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a read in a thread takes
+BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a slow read takes
 LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
-GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
-PATIENT_SECONDS = 60.0  # how long a step of `write_each` waits for other writers
-SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
-SHARED_PARTS = 24  # operations of a shared transaction: until its end, each can hold a post of 4 MB
 
 P = ParamSpec("P")
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 class Database(Reader):
-    """Reads and writes. A failure of the database is Unavailable; a unique constraint raises NotUnique."""
+    """Reads, and writes one at a time. A failure of the database is Unavailable; a unique constraint raises NotUnique.
+
+    Our server has a subclass whose writes share commits, and whose slow work runs in threads (`server.commits`).
+    """
 
     def __init__(self, engine: Engine, clock: Clock = time.time):
         super().__init__(engine, clock)
-        self.commits = GroupCommit(engine, clock)
-        self._reading, self._writing = threading.Semaphore(engine.readers), threading.Lock()
-        self._computing = threading.Lock()
-        self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
-        self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
+        self._writing = threading.Lock()
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result when that is on disk.
 
-        Nothing is kept if it raises. One that turns out to be slow is run again in a thread.
+        Nothing is kept if it raises. Raises Busy if another write goes on for BUSY_SECONDS.
         """
-        with suppress(NeedsThread):
-            return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
-        # Here, no traceback keeps what the operation has read.
-        return self.write_in_thread(operation, *args, **kwargs)
+        until = time.monotonic() + BUSY_SECONDS
+        with locked(self._writing, until):
+            return commit(self.begin(until), operation, *args, **kwargs)
 
     def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
-        return self._commit(self.engine, operation, *args)
+        return commit(self.begin(0.0), operation, *args)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation as `write` does, in a thread with a connection of its own, so that others can read.
-
-        For operations of more than 100 ms. One runs at a time; waiting writes then get as much time before the next.
-        """
-
-        def commit(engine: Engine) -> T:
-            begun = time.monotonic()
-            result = self._commit(engine, operation, *args, may_be_slow=True, **kwargs)
-            if self.commits.waiting:
-                ended = time.monotonic()
-                self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
-            engine.shrink()
-            return result
-
-        with _locked(self._writing, time.monotonic() + BUSY_SECONDS):
-            time.sleep(max(0.0, self._next_write - time.monotonic()))
-            return self._with_another(commit)
-
-    def write_each(
-        self, write: Callable[[Transaction, U], T], items: Sequence[U], seconds: float, pause: Callable[[], None]
-    ) -> Iterator[T]:
-        """Write items in transactions that take no more of them after `seconds`, with a pause after each transaction.
-
-        Each result is yielded when it is on disk. Waits PATIENT_SECONDS for other writers, then raises Unavailable.
-        """
-        done = 0
-
-        def write_some(tx: Transaction) -> list[T]:
-            until = time.monotonic() + seconds
-            others = takewhile(lambda _: time.monotonic() <= until, islice(items, done + 1, None))
-            return [write(tx, item) for item in chain([items[done]], others)]
-
-        deadline = time.monotonic() + PATIENT_SECONDS
-        while done < len(items):
-            try:
-                results = self.write(write_some)
-            except Unavailable as error:
-                if error.retry_after is None or time.monotonic() > deadline:
-                    raise
-                time.sleep(error.retry_after)
-            else:
-                pause()
-                done += len(results)
-                yield from results
-                deadline = time.monotonic() + PATIENT_SECONDS
+        """Run an operation of more than 100 ms as `write` does; our server lets others read meanwhile."""
+        return self.write(operation, *args, **kwargs)
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation that reads in a thread, a few at a time, so that others get their share of the processor.
+        """Run an operation that reads, perhaps for long, and as of one moment. Raises Unavailable after BUSY_SECONDS.
 
-        Only one of each client reads or waits, so that no client waits for all requests of another. Ends after
-        BUSY_SECONDS, or with the request, and raises Unavailable.
+        Our server serves others meanwhile, and one such operation of each client at a time.
         """
         until = time.monotonic() + BUSY_SECONDS
-        goes_on = threading.Event()
-
-        def read(engine: Engine) -> T:
-            with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
-                return operation(Reader(engine, self._clock), *args, **kwargs)
-
-        with _locked(self._turns[client], until), _locked(self._reading, until):
-            if self.engine.waits_cooperatively:
-                return operation(self, *args, **kwargs)
-            goes_on.set()
-            try:
-                return self._with_another(read, in_background=True)
-            finally:
-                goes_on.clear()
+        with self.engine.limited(lambda: time.monotonic() < until):
+            return operation(self, *args, **kwargs)
 
     def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Return the result of a slow function that needs no database, while other requests are answered.
+        """Return the result of a slow function that needs no database; our server serves others meanwhile."""
+        return function()
 
-        One runs at a time: two would share one processor, take twice the memory, and hold requests up twice as long.
-        Clients take turns, as in `read_in_thread`. Raises Unavailable after BUSY_SECONDS of waiting.
-        """
-        until = time.monotonic() + BUSY_SECONDS
-        with _locked(self._turns[client], until), _locked(self._computing, until):
-            return run_in_thread(self.engine.loop, function, in_background=True)
+    def begin(self, until: float) -> Transaction:
+        """Begin a transaction. Raises Busy if another program holds the lock until then."""
+        while (tx := self.engine.begin(until - time.monotonic(), self._clock)) is None:
+            if time.monotonic() > until:
+                raise Busy
+            time.sleep(LOCK_POLL_SECONDS)
+        return tx
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written, and its file is in its place."""
@@ -142,34 +76,20 @@ class Database(Reader):
         """Close the connection."""
         self.engine.close()
 
-    def _commit(
-        self, engine: Engine, operation: Callable[..., T], *args: Any, may_be_slow: bool = False, **kwargs: Any
-    ) -> T:
-        """Run an operation in a transaction of its own, without waiting for the lock."""
-        tx = engine.begin(clock=self._clock)
-        if tx is None:
-            raise Busy
-        tx.may_be_slow = may_be_slow
-        try:
-            result = operation(tx, *args, **kwargs)
-            tx.commit()
-            return result
-        except BaseException as error:
-            tx.recover(error)
-            raise
 
-    def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
-        """Use another connection, in a thread."""
-
-        def use_another() -> T:
-            with closing(self.engine.another(BUSY_SECONDS)) as engine:
-                return use(engine)
-
-        return run_in_thread(self.engine.loop, use_another, in_background=in_background)
+def commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Run an operation in a transaction of its own, commit, and return the result; roll back if it raises."""
+    try:
+        result = operation(tx, *args, **kwargs)
+        tx.commit()
+        return result
+    except BaseException as error:
+        tx.recover(error)
+        raise
 
 
 @contextmanager
-def _locked(lock: threading.Lock, until: float) -> Iterator[None]:
+def locked(lock: threading.Lock, until: float) -> Iterator[None]:
     """Hold a lock; raise Busy if it is not free by then."""
     if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
         raise Busy
@@ -177,150 +97,3 @@ def _locked(lock: threading.Lock, until: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-class PartlyApplied(Exception):
-    """An operation of a shared transaction has changed something before its error."""
-
-
-class Part:
-    """An operation of a shared transaction, and its result or error once that has ended."""
-
-    result: Any = None
-    error: BaseException | None = None
-    is_done = False  # or its request has ended
-    is_alone = False  # It gets a transaction of its own.
-    is_leader = False  # Its request runs the next transaction.
-
-    def __init__(self, operation: Callable[[Transaction], Any]):
-        self.operation = operation
-        self.called = threading.Event()  # set once it is done, or leads
-
-
-class GroupCommit:
-    """Runs operations in transactions on one connection, one transaction at a time.
-
-    Operations that arrive during a transaction wait for its end. The request of the first of them then leads: it runs
-    all of them in one transaction. An error of an operation is its own. If it has changed something before, which is
-    rare, the transaction is rolled back, and each of them runs again alone: savepoints would cost every creation 3 %.
-    """
-
-    def __init__(self, engine: Engine, clock: Clock):
-        self.waiting: list[Part] = []
-        self._engine = engine
-        self._clock = clock
-        self._mutex = threading.Lock()  # of `waiting` and `_has_leader`
-        self._has_leader = False
-
-    def run(self, operation: Callable[[Transaction], Any]) -> Any:
-        """Run `operation` in a transaction; return its result once that is on disk.
-
-        Raises its errors, and Unavailable if another program holds the lock for BUSY_SECONDS, or the database fails.
-        """
-        deadline = time.monotonic() + BUSY_SECONDS
-        part = Part(operation)
-        with self._mutex:
-            self.waiting.append(part)
-            part.is_leader = not self._has_leader
-            self._has_leader = True
-        try:
-            if not part.is_leader:
-                part.called.wait()
-            while not part.is_done:
-                self._gather()
-                self._commit(deadline)
-        finally:
-            self._leave(part)
-        try:
-            if part.error:
-                raise part.error
-            return part.result
-        finally:
-            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
-
-    def _leave(self, part: Part) -> None:
-        """Let the next request lead. The operation of an interrupted one does not run."""
-        with self._mutex:
-            part.is_done = True
-            if part in self.waiting:
-                self.waiting.remove(part)
-            if part.is_leader:
-                self._has_leader = bool(self.waiting)
-                for following in self.waiting[:1]:
-                    following.is_leader = True
-                    following.called.set()
-
-    def _gather(self) -> None:
-        """Wait for requests that have arrived, so that they can join."""
-        until = time.monotonic() + GATHER_SECONDS
-        time.sleep(0)
-        while self._engine.loop.requests_wait() and time.monotonic() < until:
-            time.sleep(0)
-
-    def _commit(self, deadline: float) -> None:
-        tx = self._begin(deadline)
-        if tx is None:
-            return
-        taken: list[Part] = []
-        commits = False
-        try:
-            self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
-            commits = True
-            tx.commit()
-        except PartlyApplied as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
-            for part in taken:
-                part.is_alone, part.error = True, None
-            with self._mutex:
-                self.waiting[:0] = [part for part in taken if not part.is_done]
-            tx.recover(error)
-        except Exception as error:
-            _end(taken, error)
-            tx.recover(error)
-        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
-            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
-            tx.recover(error)
-            raise
-        else:
-            _end(taken)
-
-    def _begin(self, deadline: float) -> Transaction | None:
-        """Begin a transaction. If the database fails, all operations that wait have ended."""
-        try:
-            while (tx := self._engine.begin(deadline - time.monotonic(), self._clock)) is None:
-                if time.monotonic() > deadline:
-                    raise Busy
-                time.sleep(LOCK_POLL_SECONDS)
-            return tx
-        except Busy:
-            raise
-        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
-            with self._mutex:
-                waiting, self.waiting = self.waiting, []
-            _end(waiting, error)
-            return None
-
-    def _run(self, tx: Transaction, taken: list[Part]) -> None:
-        """Run waiting operations until the transaction is full."""
-        count = 1 if self.waiting[0].is_alone else min(len(self.waiting), SHARED_PARTS)
-        until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
-        while self.waiting and len(taken) < count and (not taken or time.monotonic() < until):
-            part = self.waiting.pop(0)
-            taken.append(part)
-            changes = tx.changes
-            try:
-                part.result = part.operation(tx)
-            except Exception as error:
-                if count == 1 or tx.is_fatal(error):
-                    raise
-                if tx.changes != changes:
-                    raise PartlyApplied from error
-                clear_frames(error.__traceback__)  # Many errors must not keep as many large posts.
-                part.error = error
-
-
-def _end(parts: list[Part], error: Exception | None = None) -> None:
-    """Wake the requests of operations whose transaction has ended; with `error`, none of them is written."""
-    for part in parts:
-        part.error = error or part.error
-        part.is_done = True
-        part.called.set()

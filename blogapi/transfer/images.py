@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
 from blogapi.images.storage import IMAGE_ID, PART_BYTES
+from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.transfer.content import IS_RELATIVE, with_images
 
@@ -195,7 +196,7 @@ class Placement:
 def write_patiently(database: Database, operation: Callable[..., Any], *arguments: Any) -> Any:
     """Run an operation in a transaction, as posts are imported: wait for others, and let them write afterwards."""
     pause = partial(time.sleep, PAUSE_SECONDS)
-    (result,) = database.write_each(lambda tx, _: operation(tx, *arguments), [None], 0, pause)
+    (result,) = write_each(database, lambda tx, _: operation(tx, *arguments), [None], 0, pause)
     return result
 
 

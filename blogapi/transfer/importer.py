@@ -11,6 +11,7 @@ from blogapi.api.schemas import sentences
 from blogapi.images.formats import InvalidImage, UnsupportedImage
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PutPostSchema
+from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, Rejected
@@ -42,7 +43,7 @@ def store(
 
     pause = partial(time.sleep, PAUSE_SECONDS)
     for batch in batches(sources, keep):
-        yield from database.write_each(partial(_result, put), batch, TRANSACTION_SECONDS, pause)
+        yield from write_each(database, partial(_result, put), batch, TRANSACTION_SECONDS, pause)
 
 
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:

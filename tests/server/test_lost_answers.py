@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from blogapi.postgresql.engine import LEADER, WRITER
+from blogapi.server.commits import SharedDatabase
 from blogapi.storage import engine_for
-from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
@@ -65,7 +65,7 @@ class Proxy:
 def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, passes_on, ask):
     proxy = Proxy(postgresql_server.port, passes_on)
     engine = engine_for(url.replace(f":{postgresql_server.port}/", f":{proxy.port}/"))
-    database = Database(engine)
+    database = SharedDatabase(engine)
     add_key(database, "tests")
     row = {"slug": "a", "status": "draft", "document": "{}"}
     engine.connections.close()  # A new connection sends the text of each statement.
@@ -85,7 +85,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, pass
 
 def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(url, ask):
     engine = engine_for(url, 3)
-    database = Database(engine)
+    database = SharedDatabase(engine)
     add_key(database, "tests")
     for use in (lambda: database.row(Post.select()), lambda: database.write(lambda tx: tx.row(Post.select()))):
         ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blogapi'")
@@ -118,7 +118,7 @@ def test_without_a_thread_that_connects_it_is_unavailable_for_a_while(url):
             raise RuntimeError("can't start new thread")
 
     with pytest.raises(Unavailable, match="can't start new thread") as caught:
-        Database(engine_for(url, loop=Full())).check()
+        SharedDatabase(engine_for(url, loop=Full())).check()
     assert caught.value.retry_after == 1
 
 
@@ -127,7 +127,7 @@ def test_too_many_connections_make_it_unavailable_for_a_while(url):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE ROLE modest LOGIN CONNECTION LIMIT 1")
         with psycopg.connect(modest), pytest.raises(Unavailable, match="too many connections") as caught:
-            Database(engine_for(modest)).row(Post.select())
+            SharedDatabase(engine_for(modest)).row(Post.select())
         connection.execute("DROP ROLE modest")
     assert caught.value.retry_after == 1
 

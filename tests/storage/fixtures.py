@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from blogapi.posts import storage as posts
+from blogapi.server.commits import SharedDatabase
 from blogapi.storage import engine_for
-from blogapi.storage.database import Database
 from blogapi.storage.loop import Loop
 
 
@@ -59,7 +59,7 @@ def connection(url):
 @pytest.fixture
 def postgresql(url):
     """A database of PostgreSQL of the test's own."""
-    with closing(Database(engine_for(url, 5))) as database:
+    with closing(SharedDatabase(engine_for(url, 5))) as database:
         yield database
 
 

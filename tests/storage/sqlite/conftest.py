@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from blogapi.storage.database import Database
+from blogapi.server.commits import SharedDatabase
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import Sqlite
@@ -58,7 +58,7 @@ def engine(path):
 
 @pytest.fixture
 def database(engine):
-    return Database(engine)
+    return SharedDatabase(engine)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from blogapi.storage.database import Database, _end
+from blogapi.server.commits import SharedDatabase, _end
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
@@ -21,7 +21,7 @@ from tests.storage.sqlite.conftest import add, locked_by
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch):
     """On a busy machine, a shared transaction could end before all have joined it."""
-    monkeypatch.setattr("blogapi.storage.database.SHARED_SECONDS", 5)
+    monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 5)
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_write_that_arrives_while_others_are_told_of_a_failure_does_not_wait_f
                 pass
 
     away = path.rename(path.with_name("away.db"))
-    monkeypatch.setattr("blogapi.storage.database._end", end)
+    monkeypatch.setattr("blogapi.server.commits._end", end)
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(Unavailable, match="not at its path"):
             database.write(add, "a")
@@ -233,7 +233,7 @@ def test_a_writer_that_went_away_does_not_lead_when_its_operation_would_run_agai
 
 
 def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, commits, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.database.SHARED_SECONDS", 0)
+    monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 0)
     assert write_together(database, locked_by(other), *THREE) == [1, 2, 3]
     assert (slugs(), len(commits)) == (["a", "b", "c"], 3)
 
@@ -243,9 +243,9 @@ def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypa
         def requests_wait(self):
             return len(database.commits.waiting) < 5
 
-    monkeypatch.setattr("blogapi.storage.database.GATHER_SECONDS", 5)
+    monkeypatch.setattr("blogapi.server.commits.GATHER_SECONDS", 5)
     engine.loop = Arriving()
-    database = Database(engine)
+    database = SharedDatabase(engine)
     with ThreadPoolExecutor(5) as pool:
         assert sorted(pool.map(partial(database.write, add), "abcde")) == [1, 2, 3, 4, 5]
     assert len(commits) == 1
@@ -254,4 +254,4 @@ def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypa
 def test_requests_that_never_get_their_turn_are_not_waited_for(engine):
     engine.loop = Loop()
     engine.loop.requests_wait = lambda: True
-    assert Database(engine).write(add, "a") == 1
+    assert SharedDatabase(engine).write(add, "a") == 1

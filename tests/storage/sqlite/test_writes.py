@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peewee import SQL
 
-from blogapi.storage.database import Database
+from blogapi.server.commits import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from tests.storage.sqlite.conftest import add, locked_by
 
@@ -24,7 +24,7 @@ def test_an_operation_that_raises_changes_nothing(database, slugs, method):
 
 def test_a_write_is_dated_when_it_has_the_lock_and_not_when_it_was_asked_for(engine, other):
     now = 1000.0
-    database = Database(engine, lambda: now)
+    database = SharedDatabase(engine, lambda: now)
     with ThreadPoolExecutor(1) as pool:
         with locked_by(other):
             written = pool.submit(database.write, lambda tx: tx.now)

@@ -1,0 +1,256 @@
+"""Commits that concurrent writes share, and threads for slow work.
+
+An operation may run twice: if one fails halfway in a shared transaction, each of them runs again alone. One that is too
+slow for a shared transaction raises NeedsThread, and runs again in a thread.
+"""
+
+import math
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from contextlib import closing, suppress
+from traceback import clear_frames
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
+from blogapi.storage.engine import Clock, Engine, Reader, Transaction
+from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
+from blogapi.storage.loop import run_in_thread
+
+GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
+SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
+SHARED_PARTS = 24  # operations of a shared transaction: until its end, each can hold a post of 4 MB
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SharedDatabase(Database):
+    """A database whose writes share commits, and whose slow work runs in threads."""
+
+    def __init__(self, engine: Engine, clock: Clock = time.time):
+        super().__init__(engine, clock)
+        self.commits = GroupCommit(engine, self.begin)
+        self._reading = threading.Semaphore(engine.readers)
+        self._computing = threading.Lock()
+        self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+        self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
+
+    def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation in a transaction, with others; one that turns out to be slow runs again in a thread."""
+        with suppress(NeedsThread):
+            return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
+        # Here, no traceback keeps what the operation has read.
+        return self.write_in_thread(operation, *args, **kwargs)
+
+    def write_in_thread(
+        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation as `write` does, in a thread with a connection of its own, so that others can read.
+
+        For operations of more than 100 ms. One runs at a time; waiting writes then get as much time before the next.
+        """
+
+        def write(engine: Engine) -> T:
+            begun = time.monotonic()
+            tx = engine.begin(clock=self._clock)
+            if tx is None:
+                raise Busy
+            tx.may_be_slow = True
+            result = commit(tx, operation, *args, **kwargs)
+            if self.commits.waiting:
+                ended = time.monotonic()
+                self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
+            engine.shrink()
+            return result
+
+        with locked(self._writing, time.monotonic() + BUSY_SECONDS):
+            time.sleep(max(0.0, self._next_write - time.monotonic()))
+            return self._with_another(write)
+
+    def read_in_thread(
+        self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation that reads in a thread, a few at a time, so that others get their share of the processor.
+
+        Only one of each client reads or waits, so that no client waits for all requests of another. Ends after
+        BUSY_SECONDS, or with the request, and raises Unavailable.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        goes_on = threading.Event()
+
+        def read(engine: Engine) -> T:
+            with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
+                return operation(Reader(engine, self._clock), *args, **kwargs)
+
+        with locked(self._turns[client], until), locked(self._reading, until):
+            if self.engine.waits_cooperatively:
+                return operation(self, *args, **kwargs)
+            goes_on.set()
+            try:
+                return self._with_another(read, in_background=True)
+            finally:
+                goes_on.clear()
+
+    def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
+        """Return the result of a slow function that needs no database, while other requests are answered.
+
+        One runs at a time: two would share one processor, take twice the memory, and hold requests up twice as long.
+        Clients take turns, as in `read_in_thread`. Raises Unavailable after BUSY_SECONDS of waiting.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        with locked(self._turns[client], until), locked(self._computing, until):
+            return run_in_thread(self.engine.loop, function, in_background=True)
+
+    def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
+        """Use another connection, in a thread."""
+
+        def use_another() -> T:
+            with closing(self.engine.another(BUSY_SECONDS)) as engine:
+                return use(engine)
+
+        return run_in_thread(self.engine.loop, use_another, in_background=in_background)
+
+
+class PartlyApplied(Exception):
+    """An operation of a shared transaction has changed something before its error."""
+
+
+class Part:
+    """An operation of a shared transaction, and its result or error once that has ended."""
+
+    result: Any = None
+    error: BaseException | None = None
+    is_done = False  # or its request has ended
+    is_alone = False  # It gets a transaction of its own.
+    is_committer = False  # Its request runs the next transaction.
+
+    def __init__(self, operation: Callable[[Transaction], Any]):
+        self.operation = operation
+        self.called = threading.Event()  # set once it is done, or commits
+
+
+class GroupCommit:
+    """Runs operations in transactions on one connection, one transaction at a time.
+
+    Operations that arrive during a transaction wait for its end. The request of the first of them then runs all of them
+    in one transaction. An error of an operation is its own. If it has changed something before, which is
+    rare, the transaction is rolled back, and each of them runs again alone: savepoints would cost every creation 3 %.
+    """
+
+    def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):
+        self.waiting: list[Part] = []
+        self._engine = engine
+        self._begin_by = begin  # (until), by the monotonic clock
+        self._mutex = threading.Lock()  # of `waiting` and `_has_committer`
+        self._has_committer = False
+
+    def run(self, operation: Callable[[Transaction], Any]) -> Any:
+        """Run `operation` in a transaction; return its result once that is on disk.
+
+        Raises its errors, and Unavailable if another program holds the lock for BUSY_SECONDS, or the database fails.
+        """
+        deadline = time.monotonic() + BUSY_SECONDS
+        part = Part(operation)
+        with self._mutex:
+            self.waiting.append(part)
+            part.is_committer = not self._has_committer
+            self._has_committer = True
+        try:
+            if not part.is_committer:
+                part.called.wait()
+            while not part.is_done:
+                self._gather()
+                self._commit(deadline)
+        finally:
+            self._leave(part)
+        try:
+            if part.error:
+                raise part.error
+            return part.result
+        finally:
+            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
+
+    def _leave(self, part: Part) -> None:
+        """Let the next request commit. The operation of an interrupted one does not run."""
+        with self._mutex:
+            part.is_done = True
+            if part in self.waiting:
+                self.waiting.remove(part)
+            if part.is_committer:
+                self._has_committer = bool(self.waiting)
+                for following in self.waiting[:1]:
+                    following.is_committer = True
+                    following.called.set()
+
+    def _gather(self) -> None:
+        """Wait for requests that have arrived, so that they can join."""
+        until = time.monotonic() + GATHER_SECONDS
+        time.sleep(0)
+        while self._engine.loop.requests_wait() and time.monotonic() < until:
+            time.sleep(0)
+
+    def _commit(self, deadline: float) -> None:
+        tx = self._begin(deadline)
+        if tx is None:
+            return
+        taken: list[Part] = []
+        commits = False
+        try:
+            self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
+            commits = True
+            tx.commit()
+        except PartlyApplied as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
+            for part in taken:
+                part.is_alone, part.error = True, None
+            with self._mutex:
+                self.waiting[:0] = [part for part in taken if not part.is_done]
+            tx.recover(error)
+        except Exception as error:
+            _end(taken, error)
+            tx.recover(error)
+        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
+            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
+            tx.recover(error)
+            raise
+        else:
+            _end(taken)
+
+    def _begin(self, deadline: float) -> Transaction | None:
+        """Begin a transaction. If the database fails, all operations that wait have ended."""
+        try:
+            return self._begin_by(deadline)
+        except Busy:
+            raise
+        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
+            with self._mutex:
+                waiting, self.waiting = self.waiting, []
+            _end(waiting, error)
+            return None
+
+    def _run(self, tx: Transaction, taken: list[Part]) -> None:
+        """Run waiting operations until the transaction is full."""
+        count = 1 if self.waiting[0].is_alone else min(len(self.waiting), SHARED_PARTS)
+        until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
+        while self.waiting and len(taken) < count and (not taken or time.monotonic() < until):
+            part = self.waiting.pop(0)
+            taken.append(part)
+            changes = tx.changes
+            try:
+                part.result = part.operation(tx)
+            except Exception as error:
+                if count == 1 or tx.is_fatal(error):
+                    raise
+                if tx.changes != changes:
+                    raise PartlyApplied from error
+                clear_frames(error.__traceback__)  # Many errors must not keep as many large posts.
+                part.error = error
+
+
+def _end(parts: list[Part], error: Exception | None = None) -> None:
+    """Wake the requests of operations whose transaction has ended; with `error`, none of them is written."""
+    for part in parts:
+        part.error = error or part.error
+        part.is_done = True
+        part.called.set()
