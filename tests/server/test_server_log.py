@@ -115,5 +115,5 @@ def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_pa
     command = [BIN / "gunicorn", "--pythonpath", tmp_path, "broken:app"]
     ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=20)
     assert ended.returncode == 3
-    assert ended.stderr.count("KeyError: 'sender'") == 1
+    assert ended.stderr.count("KeyError: 'background'") == 1
     assert ended.stderr.count("Booting worker") == 1
