@@ -30,6 +30,7 @@ PUBLIC = {
     "/settings/open",
     "/settings/owner.css",
     "/settings/owner.js",
+    "/settings/owner.svg",
 }
 PUBLIC_IMAGES = "/images/"  # the beginning of their paths
 # The blueprints that demand a session instead of a key, or a key that can be in the body

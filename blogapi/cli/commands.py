@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import segno
@@ -122,7 +124,8 @@ def serve(host: str | None, port: str | None) -> None:
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     init.callback()
-    click.echo(f"The owner's page is {config.url}/settings: blogapi settings prints a link that opens it.", err=True)
+    program = "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
+    click.echo(f"The owner's page is {config.url}/settings: {program} settings prints a link that opens it.", err=True)
     # In place of this process, as it has imported modules that gevent must patch first
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
@@ -216,6 +219,12 @@ def code_of(text: str) -> str:
     return lines.getvalue().rstrip("\n")
 
 
+def is_loopback(url: str) -> bool:
+    """Return whether an address leads to this machine only."""
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or host.startswith("127.") or host == "::1"
+
+
 @command_line.command()
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
 @click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
@@ -239,6 +248,8 @@ def settings(end: bool, days: int | None, qr: bool) -> None:
                 show(f"{url}/settings/open?link={link}")
                 if qr:
                     show(code_of(f"{url}/settings/open?link={link}"))
+                    if is_loopback(url):
+                        click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to the address it can open.", err=True)
             except OSError:
                 database.write(sessions.end, api_keys.digest_of(link))
                 raise

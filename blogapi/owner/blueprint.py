@@ -253,6 +253,10 @@ def finish(response: Response) -> Response:
         del response.headers["Cache-Control"]
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
+    if own_path() == PREVIEW:  # Its errors are shown in the frame, too.
+        policy = HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+        response.headers.setdefault("Content-Security-Policy", policy)
+        response.headers.setdefault("X-Frame-Options", "SAMEORIGIN")
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

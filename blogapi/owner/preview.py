@@ -24,13 +24,18 @@ MAX_CHARACTERS = 100_000  # of a content: these take up to a second
 MAX_BRACKETS = 20_000  # in it: each may begin a link, an image or a footnote, which takes 40 µs
 MAX_CELLS = 20_000  # of all tables: short rows are filled up with cells, 400 for a character
 TOO_LARGE = "(This table is too large for the preview.)"
+HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox"{} disabled="disabled" type="checkbox"> '
-# Images come from anywhere, styles from here; the rest is forbidden, scripts and links that leave the frame included.
+# Images and styles come from here; the rest is forbidden, scripts and links that leave the frame included. Images of
+# other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
 POLICY = (
-    "default-src 'none'; img-src http: https:; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
 )
+ORIGIN = re.compile("https?://[^/?#]+")
+IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
+MAX_HOSTS = 5  # named
 
 
 def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -63,9 +68,18 @@ def show_tasks(state: StateCore) -> None:
             text.children.insert(0, Token("html_inline", "", 0, content=box))
 
 
+def align_by_class(state: StateCore) -> None:
+    """Align the columns of tables by a class: the policy of the preview allows no styles of its own."""
+    for token in state.tokens:
+        style = token.attrs.pop("style", "")
+        if isinstance(style, str) and style.startswith("text-align:"):
+            token.attrSet("class", style.removeprefix("text-align:"))
+
+
 markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(footnote_plugin)
 markdown.block.ruler.at("table", bounded_table, {"alt": ["paragraph", "reference"]})
 markdown.core.ruler.after("inline", "tasks", show_tasks)
+markdown.core.ruler.after("inline", "alignment", align_by_class)
 
 
 @blueprint.post(PREVIEW)
@@ -97,7 +111,21 @@ def show(post: Any) -> Response:
     content = post.get("content", "")
     shown = "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
     html = request.database.in_background(request.digest, partial(markdown.render, shown))
-    values = {"title": post.get("title", ""), "cover": post.get("cover_image", ""), "content": Markup(html)}
+    title = post.get("title", "")
+    if HEADING.match(shown) and HEADING.match(shown)[1].strip() == title.strip():
+        title = ""  # The text begins with it.
+    values = {"title": title, "cover": post.get("cover_image", ""), "content": Markup(html)}
+    own, sources = origin(request.service.config.url), "http: https:"
+    if request.args.get("images") != "all":
+        sources = f"'self' {own}"
+        found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
+        values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
     page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
-    headers = Headers({"Content-Security-Policy": POLICY, "X-Frame-Options": "SAMEORIGIN"})
+    headers = Headers({"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"})
     return Response(page, headers=headers)
+
+
+def origin(url: str) -> str:
+    """Return the scheme and the host of a URL, or nothing."""
+    match = ORIGIN.match(url)
+    return match[0] if match else ""

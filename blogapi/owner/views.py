@@ -21,7 +21,13 @@ from blogapi.webhooks.views import WebhookInputSchema, check_address
 STATIC = Path(__file__).resolve().parent / "static"
 KEYS, DELIVERIES = 100, 10  # shown at once
 new_webhook = WebhookInputSchema()
+# Signs in a User-Agent; those of others often have the later ones, too.
+BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
+BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
+SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
+SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
 PRESETS = {
+    "published": ["post.published"],
     "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
     "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
 }
@@ -29,6 +35,7 @@ PRESETS = {
 
 @blueprint.get("/owner.css")
 @blueprint.get("/owner.js")
+@blueprint.get("/owner.svg")
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""
     return page(STATIC / request.path.rpartition("/")[2])
@@ -129,6 +136,14 @@ def create_webhook() -> Response:
     check_address(request.service, fields["url"])
     webhook, secret = request.database.write(once.add_webhook, form_secret(), **fields)
     return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
+
+
+@blueprint.app_template_filter()
+def browser_name(user_agent: str) -> str:
+    """Return the name of a browser and its system, such as "Firefox on Android", by its User-Agent."""
+    browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
+    system = next((name for sign, name in SYSTEMS.items() if sign in user_agent), "")
+    return " on ".join(filter(None, (browser, system))) or user_agent[:60] or "An unknown browser"
 
 
 @blueprint.app_template_filter()

@@ -62,6 +62,8 @@ class Page:
                 if each.has_attr("checked"):
                     fields.setdefault(each["name"], []).append(each["value"])
                 continue
+            elif each.get("type") == "radio" and not each.has_attr("checked"):
+                continue
             else:
                 value = each.get("value", "")
             fields[each["name"]] = value

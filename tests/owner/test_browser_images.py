@@ -45,7 +45,6 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
     window.fill("content", "Before.\n\n\n\nAfter.")
     window.press(Keys.UP, Keys.UP, Keys.END)
     window.fill("file", str(loaf))
-    window.browser.find_element(By.CSS_SELECTOR, "button[form=upload]").click()
     eventually(lambda: "loaf.jpg was added." in window.text)
     (image,) = window.service.request("GET", "/v1/images")[2]
     markdown = f"![loaf]({image['url']})"
@@ -56,8 +55,20 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
         eventually(lambda number=number: content(window).count(markdown) == number)
     window.click("Create")
     post = window.service.request("GET", "/v1/posts/1")[2]
-    assert post["content"].split() == ["Before.", markdown, "After.", markdown, markdown]
+    assert post["content"].split() == ["Before.", *[markdown] * 3, "After."]
     assert [entry["message"] for entry in window.browser.get_log("browser")] == []
+
+
+def test_two_images_that_are_dropped_at_once_stand_on_two_lines(window, loaf):
+    window.open("/settings/posts/new")
+    window.fill("file", str(loaf))
+    eventually(lambda: "loaf.jpg was added." in window.text)
+    window.browser.execute_script("document.getElementById('content').value = ''")
+    one = 'data.items.add(document.getElementById("file").files[0]);'
+    window.browser.execute_script(EVENT.replace(one, one + one), "drop")
+    eventually(lambda: content(window).count("![loaf]") == 2)
+    first, second = content(window).split("\n\n")
+    assert first == second
 
 
 def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tmp_path):

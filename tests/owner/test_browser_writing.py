@@ -41,6 +41,21 @@ def test_what_is_typed_is_offered_again_after_a_reload_until_it_is_saved(window)
     assert "not saved" not in window.text
 
 
+def test_a_text_that_is_taken_again_does_not_overwrite_a_change_that_was_made_meanwhile(window):
+    post = {"title": "Evening", "content": "One."}
+    window.service.request("POST", "/v1/posts", post)
+    window.open("/settings/posts/1/edit")
+    window.fill("title", "Night")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    window.browser.refresh()
+    window.click("Take it")
+    window.click("Save")
+    assert "Not saved: the post was changed elsewhere" in window.text
+    assert value(window, "title") == "EveningNight"
+    stored = window.service.request("GET", "/v1/posts/1")[2]
+    assert (stored["title"], stored["content"]) == ("Evening", "Two.")
+
+
 def test_what_is_typed_can_be_dropped(window):
     window.fill("title", "Evening")
     window.browser.refresh()

@@ -146,7 +146,9 @@ EVENTS = ["post.created", "post.published"]
 
 
 def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count):
-    page = view(owner, "/settings/webhooks").press("Add webhook", url=" http://8.8.8.8/hook ", events=EVENTS)
+    page = view(owner, "/settings/webhooks").press(
+        "Add webhook", url=" http://8.8.8.8/hook ", events=EVENTS, preset="chosen"
+    )
     (secret,) = page.all(".new code")
     (webhook,) = webhooks.listing(database)
     assert webhook[:5] == (1, "http://8.8.8.8/hook", EVENTS, True, "2026-11-20T12:00:00Z")
@@ -161,7 +163,7 @@ def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count
 
 
 def test_the_page_offers_all_events_but_a_ping_which_is_always_sent(owner):
-    names = view(owner, "/settings/webhooks").form("Add webhook")[1]["events"]
+    names = [each["value"] for each in view(owner, "/settings/webhooks").soup.select("[name=events]")]
     assert "post.created" in names
     assert "ping" not in names
 
@@ -223,7 +225,7 @@ def test_a_long_url_leaves_room_for_the_secret_in_the_cookie(owner):
     assert view(owner, "/settings/webhooks").all(".new code")[0].startswith("whsec_")
 
 
-@pytest.mark.parametrize(("preset", "count"), [("rebuild", 5), ("everything", 6), ("chosen", 2)])
+@pytest.mark.parametrize(("preset", "count"), [("published", 1), ("rebuild", 5), ("everything", 6), ("chosen", 2)])
 def test_presets_choose_the_events_of_a_webhook(owner, database, preset, count):
     view(owner, "/settings/webhooks").press("Add webhook", url="http://8.8.8.8/", events=EVENTS, preset=preset)
     assert len(webhooks.listing(database)[0].events) == count

@@ -159,7 +159,7 @@ PUBLISHED, SCHEDULED = {"status": "published"}, {"status": "scheduled", "publish
         ({}, "Schedule", "scheduled", TOMORROW),
         (PUBLISHED, "Unpublish", "draft", NOW),
         (PUBLISHED, "Archive", "archived", NOW),
-        (SCHEDULED, "Unpublish", "draft", None),
+        (SCHEDULED, "Unschedule", "draft", None),
         (SCHEDULED, "Publish now", "published", NOW),
     ],
 )

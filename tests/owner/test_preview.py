@@ -2,10 +2,11 @@
 
 import pytest
 
+from blogapi.owner import sessions
 from tests.owner.pages import Page, send, view
 
 POLICY = (
-    "default-src 'none'; img-src http: https:; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "default-src 'none'; img-src 'self' http://127.0.0.1:8000; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
 )
 
@@ -24,6 +25,7 @@ def preview(owner, **fields):
         ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
         ("![a](https://b.example/c.png)", '<img src="https://b.example/c.png" alt="a" />'),
         ("|a|\n|-|\n|b|", "<td>b</td>"),
+        ("|a|\n|-:|\n|b|", '<td class="right">b</td>'),
         ("a[^1]\n\n[^1]: b", '<section class="footnotes">'),
         ("- [x] a", '<input class="task-list-item-checkbox" checked="checked" disabled="disabled" type="checkbox"> a'),
         ("- [ ] **a**", 'disabled="disabled" type="checkbox"> <strong>a</strong>'),
@@ -41,6 +43,29 @@ def test_markdown_is_shown_and_html_is_text(owner, content, html):
 def test_the_cover_is_on_top_and_the_title_is_text(owner):
     soup = Page(owner, preview(owner, title="<i>", content="B", cover_image="https://a.example/b.png")).soup
     assert (soup.main.img["src"], soup.h1.text) == ("https://a.example/b.png", "<i>")
+
+
+def test_a_text_that_begins_with_its_title_shows_it_once(owner):
+    assert [each.text for each in Page(owner, preview(owner, title="A", content="# A\n\nB")).soup.select("h1")] == ["A"]
+
+
+def test_images_of_other_hosts_are_shown_after_a_click(owner, post):
+    own, other = "http://127.0.0.1:8000/images/a.png", "http://192.168.1.1/reboot"
+    post(content=f"![]({own}) ![]({other})", cover_image="https://b.example:81/c.png")
+    answer = owner.get("/settings/posts/1/preview")
+    assert "Images of 192.168.1.1, b.example:81 are not shown." in " ".join(Page(owner, answer).soup.main.text.split())
+    assert "img-src 'self' http://127.0.0.1:8000;" in answer.headers["Content-Security-Policy"]
+    shown = owner.get("/settings/posts/1/preview?images=all")
+    assert "img-src http: https:;" in shown.headers["Content-Security-Policy"]
+    assert "are not shown" not in shown.text
+
+
+def test_an_ended_session_says_so_inside_the_frame(owner, database):
+    token = view(owner, "/settings/posts/new").soup.find(attrs={"name": "preview_token"})["value"]
+    database.write(sessions.end_all)
+    answer = send(owner, "/settings/preview", {"title": "A", "preview_token": token})
+    assert (answer.status_code, answer.headers["X-Frame-Options"]) == (403, "SAMEORIGIN")
+    assert "frame-ancestors 'self'" in answer.headers["Content-Security-Policy"]
 
 
 def test_a_long_content_is_cut(owner):

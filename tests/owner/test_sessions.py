@@ -103,6 +103,21 @@ def test_only_digests_of_sessions_are_stored(database, owner):
     assert row[:3] == (keys.digest_of(token), "session", "2026-11-21T00:00:00Z")
 
 
+@pytest.mark.parametrize(
+    ("user_agent", "name"),
+    [
+        ("Mozilla/5.0 (Android 15; Mobile; rv:143.0) Gecko/143.0 Firefox/143.0", "Firefox on Android"),
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/156.0 Safari/537.36 Edg/156.0", "Edge on Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Safari/604.1", "Safari on iPhone"),
+        ("", "An unknown browser"),
+        ("x" * 200, "x" * 60),
+    ],
+)
+def test_a_session_is_named_for_its_browser_and_system(app, database, user_agent, name):
+    client = enter(app, database, browser=user_agent)
+    assert view(client, "/settings/sessions").all("h2") == [f"{name} this one"]
+
+
 def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
     with Server(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
         link = service.blogapi("settings").stdout
@@ -315,7 +330,9 @@ def test_sessions_are_listed_and_ended(app, database, clock):
 
 
 def test_the_command_line_prints_a_link_for_days_and_a_code(service):
-    printed = service.blogapi("settings", "--days", "30", "--qr").stdout.splitlines()
+    ended = service.blogapi("settings", "--days", "30", "--qr")
+    printed = ended.stdout.splitlines()
+    assert "A phone cannot open http://127.0.0.1" in ended.stderr
     assert printed[0].startswith(f"http://127.0.0.1:{service.port}/settings/open?link=blog_link_")
     assert len(printed) > 15
     assert service.blogapi("settings", "--days", "366").returncode == 2

@@ -28,19 +28,21 @@ const upload = document.getElementById("upload");
 
 async function addImages(files) {
   const said = document.getElementById("file-hint");
-  for (const file of files) {
+  for (const [number, file] of files.entries()) {
     said.textContent = `Uploading ${file.name} …`;
     const form = new FormData();
     form.set("form_token", upload.elements.form_token.value);
     form.set("file", file);
     const answer = await fetch(upload.action, { method: "POST", body: form }).catch(() => null);
     const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
-    const markdown = page.getElementById("markdown")?.textContent;
-    if (!markdown) {
+    const image = page.getElementById("markdown")?.textContent;
+    if (!image) {
       said.textContent = page.querySelector("main p")?.textContent ?? "The image was not uploaded: there is no connection.";
       return;
     }
-    if (document.activeElement !== content || !document.execCommand("insertText", false, markdown)) {
+    const markdown = number ? `\n\n${image}` : image; // Each stands on a line of its own.
+    content.focus();
+    if (!document.execCommand("insertText", false, markdown)) {
       content.setRangeText(markdown, content.selectionStart, content.selectionEnd, "end");
     }
     said.textContent = `${file.name} was added.`;
@@ -50,10 +52,8 @@ async function addImages(files) {
 if (content && upload) {
   content.setSelectionRange(content.value.length, content.value.length);
   document.getElementById("file-hint").textContent = "Or paste it, or drop it on the content.";
-  upload.addEventListener("submit", (event) => {
-    event.preventDefault();
-    addImages(upload.elements.file.files);
-  });
+  document.querySelector("button[form=upload]").hidden = true;
+  upload.elements.file.addEventListener("change", () => addImages([...upload.elements.file.files]));
   content.addEventListener("dragover", (event) => {
     if (event.dataTransfer.types.includes("Files")) {
       event.preventDefault();
@@ -146,7 +146,9 @@ if (post) {
   const typed = () => Object.fromEntries(fields.map((each) => [each.id, each.value]));
   const initial = JSON.stringify(typed());
   const isChanged = () => isNotSaved || JSON.stringify(typed()) !== initial;
-  const keep = () => (isChanged() ? store.set(key, { at: new Date().toISOString(), typed: typed() }) : store.remove(key));
+  const etag = post.elements.etag; // of the version over which the text is typed
+  const keep = () =>
+    isChanged() ? store.set(key, { at: new Date().toISOString(), typed: typed(), etag: etag.value }) : store.remove(key);
   let isSending = false;
   let timer = 0;
 
@@ -174,6 +176,7 @@ if (post) {
         field.value = found.typed[field.id];
         field.dispatchEvent(new Event("input", { bubbles: true }));
       }
+      etag.value = found.etag ?? ""; // If the post was changed since, saving shows both.
       keep();
     });
     add("Drop it", () => content.focus());
@@ -216,11 +219,13 @@ if (post) {
 
   // The preview opens below the content.
   const frame = document.querySelector("iframe[name=preview]");
-  const previews = document.querySelector("[data-preview]");
-  previews.formTarget = "preview";
-  previews.addEventListener("click", () => (frame.hidden = false));
+  const previews = [...document.querySelectorAll("[data-preview]")];
+  for (const button of previews) {
+    button.formTarget = "preview";
+    button.addEventListener("click", () => (frame.hidden = false));
+  }
   post.addEventListener("submit", (event) => {
-    if (event.submitter !== previews) {
+    if (!previews.includes(event.submitter)) {
       isSending = true;
       keep();
       store.attempt(() => (sessionStorage.blogapiSent = JSON.stringify([key])));
@@ -232,7 +237,9 @@ if (post) {
   const known = [...tags.list.options].map((each) => each.value);
   tags.addEventListener("input", () => {
     const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1);
+    const given = new Set(before.split(",").map((name) => name.trim().replaceAll('"', "").toLowerCase()));
     const quoted = (name) => (/[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
-    tags.list.replaceChildren(...known.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
+    const others = known.filter((name) => !given.has(name.toLowerCase()));
+    tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
   });
 }
