@@ -123,7 +123,9 @@ def import_posts(
             for file, reason in found.refused.items():
                 click.echo(shown(f"{file}: {reason}"), err=True)
             report.print(+sources.left_out, found.counts, sources.hosts)
-    sys.exit(1 if report.outcomes["failed"] else 0)
+    if not report.outcomes.total():
+        click.echo("Nothing was found to import: give Markdown files, a folder with some, or an export.", err=True)
+    sys.exit(1 if report.outcomes["failed"] or not report.outcomes.total() else 0)
 
 
 @click.command("export")

@@ -14,6 +14,8 @@ FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
 CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
 HERO = "heroImage"  # the cover in Astro's starter
+ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # those of its themes, and ours
+LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # of front matter
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
@@ -24,8 +26,10 @@ PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
 ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-# Front matter that is not read: JSON, and the headers of Pelican.
-NOT_READ = re.compile(r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]')
+# Front matter that is not read: JSON, and the headers of Pelican and Nikola.
+NOT_READ = re.compile(
+    r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
+)
 
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "params", "id")
 # Words that YAML 1.1 or 1.2 does not take for text.
@@ -70,7 +74,14 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
     white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
     error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
     """
+    language = None if strict else LANGUAGE.match(data)
+    if language:
+        if language[1].startswith(b"j") and language[1] != b"json":  # JSON is read as YAML.
+            raise MarkdownError("front matter in JavaScript cannot be read: write it as YAML", 1)
+        data = b"---" + data[language.end() :]
     marks, text, content, line = split(data, skip_blank=not strict)
+    if language and language[1] == b"toml":
+        marks = b"+++"
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML between lines of ---, or TOML between lines of +++", 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
@@ -133,6 +144,7 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
         values = ours | {name: value for name, value in values.items() if name != "taxonomies"}
         values |= {"taxonomies": left} if left else {}
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
+    names |= {name: ours for name in values if (ours := ASTRO_NAMES.get(name.lower())) and ours not in names.values()}
     values = {names[name]: value for name, value in values.items()}
     lines = {names[name]: lines[name] for name in names}
     if HERO in values and not values.keys() & set(IMAGE_NAMES):

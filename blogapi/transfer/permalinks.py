@@ -60,6 +60,8 @@ def configured(folder: Path) -> tuple[str, Path | None]:
                 of_posts = [
                     each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"
                 ]
+                collection = values.get("collections", {})  # or a list of names
+                of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
                 patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
             except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, RecursionError):
                 patterns = []

@@ -10,7 +10,7 @@ import click
 
 from blogapi.markdown.front_matter import shown
 from blogapi.transfer.importer import Checked
-from blogapi.transfer.sources import Item
+from blogapi.transfer.sources import Item, date_names
 
 EXAMPLES = 3
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
@@ -19,6 +19,9 @@ CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 NOTES = {
     "private posts": ("Private posts, as drafts:", "they were not public"),
     "passwords": ("Posts with a password, as drafts:", "they were not public"),
+    "no dates": ("Published at the time of this import:", "no date was understood; `date` would be"),
+    "many tags": ("Tags beyond the first 50 are left out of", "a post has at most 50"),
+    "control characters": ("Control characters are removed from", "they cannot be shown"),
     "relative images": (
         "Images that were not found in",
         "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
@@ -52,7 +55,9 @@ class Report:
         if isinstance(checked, Item):
             self.params.update([*checked.fields.get("params", ())])
             for what, line in checked.notes.items():
-                self.places[what].append(f"{checked.source}:{line}" if line else checked.source)
+                names = date_names(checked.file) if what == "no dates" else []
+                place = f"{checked.source}:{line}" if line else checked.source
+                self.places[what].append(place + (f" has {', '.join(names)}" if names else ""))
             if "other slugs" not in checked.notes and any(redirects_of(checked)):
                 self.places["old addresses"].append(checked.source)
             if self.dry_run:
@@ -105,8 +110,8 @@ def redirects_of(item: Item) -> Iterator[str]:
     """Yield a line for each old address of a post that is not its slug; names that are not UTF-8 keep their bytes."""
     bytes_kept = "surrogateescape"
     paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
-    for path in dict.fromkeys(quote(path, errors=bytes_kept).strip("/") for path in paths):
-        if path not in ("", item.fields["slug"]):
+    for path in dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths):
+        if path.rstrip("/") not in ("", item.fields["slug"]):
             yield f"/{path} /{item.fields['slug']}\n"
 
 

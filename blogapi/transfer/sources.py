@@ -13,8 +13,9 @@ from urllib.parse import unquote
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
 from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
-from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
-from blogapi.posts.fields import is_slug
+from blogapi.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, MarkdownError, moment_of, shown
+from blogapi.posts.fields import MAX_TAGS, is_slug
+from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.html import markdown_of
@@ -30,6 +31,10 @@ NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
 JEKYLL_FOLDERS = {"_posts", "_drafts"}
+# They are never in front of a slug.
+MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
+# Files of posts that are not read, and exports, which are read by their own path
+OTHER_SUFFIXES = (".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
 LAST = "~"  # after every time
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 
@@ -149,16 +154,20 @@ class Sources:
         return SpoolEntry(offset, when, item.file.number, self.slug_of(item.fields["slug"]), item.parents)
 
     def _distinct(self, found: list[SpoolEntry]) -> list[SpoolEntry]:
-        """Put the last folders of their paths in front of slugs that several posts have, until they differ; or the day.
+        """Put the last folders of their paths in front of slugs that several posts have, until they differ.
 
-        Posts that even then have the same slug have none in front.
+        If they never do, put the day in front, or the day and the last folders. Posts that even then have the same slug
+        have none in front.
         """
         slugs = [each.slug for each in found]
-        for depth in range(1, 2 + max((len(each.parents) for each in found), default=0)):
+        longest = max((len(each.parents) for each in found), default=0)
+        for depth in range(1, 2 * longest + 2):
             counts = Counter(slugs)
             for index, each in enumerate(found):
                 if each.slug and counts[slugs[index]] > 1:
-                    front = each.parents[-depth:] if depth <= len(each.parents) else (each.when[:10],)
+                    front = each.parents[-depth:]
+                    if depth > len(each.parents):
+                        front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
                     slugs[index] = self.slug_of(" ".join((*front, each.slug)))
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
@@ -174,6 +183,9 @@ class Sources:
                 entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
                 below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
                 files = [entry for entry in entries if entry.suffix.lower() in MARKDOWN_SUFFIXES and not entry.is_dir()]
+                for entry in entries:
+                    if entry.suffix.lower() in OTHER_SUFFIXES and not entry.is_dir():
+                        self.left_out[f"file in {entry.suffix.lower()}"] += 1
             except OSError as error:
                 yield _failure(folder, error)
                 continue
@@ -235,7 +247,8 @@ class Sources:
         elif "published_at" in fields:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
-        own_path = "/".join(("", *folders, name))
+        parents = tuple(name for name in parents if name not in MEANINGLESS_FOLDERS)
+        own_path = "/".join(("", *(folder for folder in folders if folder not in MEANINGLESS_FOLDERS), name))
         item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, parents=parents)
         item = self._completed(self._with_images(item, path.parent, top))
         is_dated = fields.get("status") == "published" and "published_at" in fields
@@ -266,6 +279,10 @@ class Sources:
         name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [path_of(post.get("path"))]))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ()))
+        for field in ("title", "content", "html", "excerpt"):
+            if CONTROL.search(fields.get(field, "")):
+                fields[field] = CONTROL.sub("", fields[field])
+                notes["control characters"] = None
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))
 
@@ -295,6 +312,11 @@ class Sources:
         """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
         fields, notes = item.fields, {**item.notes}
         published_at = fields.get("published_at", "")
+        if fields.get("status") == "published" and not published_at:
+            notes["no dates"] = next(map(item.file.line_of, date_names(item.file)), None)
+        if len({fold(tag) for tag in fields.get("tags", ())}) > MAX_TAGS:
+            fields["tags"] = list({fold(tag): tag for tag in reversed(fields["tags"])}.values())[: -MAX_TAGS - 1 : -1]
+            notes["many tags"] = item.file.line_of("tags")
         if fields.get("status") in ("published", "scheduled") and published_at:
             fields["status"] = "scheduled" if published_at > self.now else "published"
         elif published_at > self.now:
@@ -312,6 +334,12 @@ class Sources:
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
         return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
+
+
+def date_names(file: MarkdownFile) -> list[str]:
+    """Return the names in front matter whose values look like dates."""
+    values = {name: value for name, value in file.values.items() if isinstance(value, str)}
+    return [name for name, value in values.items() if YEAR_FIRST.match(value) or MONTH_NAMED.match(value)]
 
 
 def _failure(path: Path, error: OSError | MarkdownError) -> Failure:

@@ -203,6 +203,35 @@ def test_entries_of_an_export_that_are_not_posts_are_counted(run, storage):
     assert run("import", "--pages", SAMPLES / "exports/wordpress.xml")[1][0].startswith("made 1, ")
 
 
+def test_a_published_post_without_a_date_is_named_with_what_looks_like_one(run, folder):
+    top = folder(a="---\nstatus: published\nwritten: 2020-01-02\n---\nA", b="---\ndraft: false\n---\nB")
+    (line,) = [line for line in run("import", top)[1] if line.startswith("Published at the time of this import:")]
+    assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was understood" in line
+
+
+def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder):
+    top = folder()
+    (top / "a.rst").write_text("A")
+    (top / "b.xml").write_text("<rss/>")
+    status, printed, errors = run("import", top)
+    assert (status, printed[1]) == (1, "Not imported: 1 file in .rst and 1 file in .xml.")
+    assert errors == ["Nothing was found to import: give Markdown files, a folder with some, or an export."]
+
+
+def test_tags_beyond_the_first_fifty_are_left_out_and_said(run, folder, storage):
+    top = folder(a=f"---\ntags: [{', '.join(f't{n}' for n in range(61))}]\n---\nA")
+    assert run("import", top)[0] == 0
+    assert stored(storage)["a"]["tags"] == [f"t{n}" for n in range(50)]
+
+
+def test_the_permalink_of_a_collection_of_jekyll_counts(run, tmp_path):
+    (tmp_path / "_posts").mkdir()
+    (tmp_path / "_posts/2020-01-02-a.md").write_text("A")
+    (tmp_path / "_config.yml").write_text("collections:\n  posts:\n    permalink: /blog/:title/\n")
+    run("import", "--redirects", tmp_path / "redirects", tmp_path / "_posts")
+    assert (tmp_path / "redirects").read_text() == "/blog/a/ /a\n"
+
+
 def test_names_are_dropped_on_request(run, folder, storage):
     top = folder(a="---\nlayout: x\nmath: true\nauthor: y\n---\nA")
     assert run("import", "--drop", "layout, author", top)[1][1] == "params: math 1"
@@ -212,7 +241,7 @@ def test_names_are_dropped_on_request(run, folder, storage):
 def test_former_addresses_of_jekyll_and_by_a_pattern_are_listed(run, tmp_path):
     (tmp_path / "_posts").mkdir()
     (tmp_path / "_posts/2020-01-02-a.md").write_text("---\ncategories: x y\n---\nA")
-    for options, line in (([], "/x/y/2020/01/02/a.html /a"), (["--permalink", "/:year/:slug/"], "/2020/a /a")):
+    for options, line in (([], "/x/y/2020/01/02/a.html /a"), (["--permalink", "/:year/:slug/"], "/2020/a/ /a")):
         run("import", *options, "--redirects", tmp_path / "redirects", tmp_path / "_posts")
         assert (tmp_path / "redirects").read_text() == f"{line}\n"
 

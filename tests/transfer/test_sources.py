@@ -64,14 +64,45 @@ def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(item, text
         (("de/a.md", "en/a.md"), ["de-a", "en-a"]),
         (("x/2020/a.md", "y/2020/a.md", "b.md"), ["b", "x-2020-a", "y-2020-a"]),
         (("de/a/index.md", "en/a/index.md"), ["de-a", "en-a"]),
-        (("a/index.de.md", "a/index.en.md", "index.md"), ["a-de", "a-en", "posts"]),
-        (("x/de/a.md", "x/en/a.md", "de-a.md"), ["en-a", "posts-de-a", "x-de-a"]),
+        (("a/index.de.md", "a/index.en.md", "index.md"), ["a-de", "a-en", "blog"]),
+        (("x/de/a.md", "x/en/a.md", "de-a.md"), ["blog-de-a", "en-a", "x-de-a"]),
+        (("de/posts/a.md", "en/src/a.md"), ["de-a", "en-a"]),
+        (
+            tuple(f"{language}/_posts/{day}-a.md" for language in ("de", "en") for day in ("2013-08-29", "2014-09-10")),
+            ["2013-08-29-de-a", "2013-08-29-en-a", "2014-09-10-de-a", "2014-09-10-en-a"],
+        ),
     ],
 )
 def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, write, names, slugs):
-    write({f"posts/{name}": "# A" for name in names})
-    found = [item.fields["slug"] for item in read(tmp_path / "posts")]
+    write({f"blog/{name}": "# A" for name in names})
+    found = [item.fields["slug"] for item in read(tmp_path / "blog")]
     assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---toml\ntitle = 'A'\n---\nB",
+        '---json\n{"title": "A"}\n---\nB',
+        "---yaml\ntitle: A\n---\nB",
+    ],
+)
+def test_front_matter_can_name_its_language(write, text):
+    (item,) = read(write({"a.md": text}))
+    assert (item.fields["title"], item.fields["content"]) == ("A", "B")
+
+
+@pytest.mark.parametrize("start", ["---js\n{\n  title: 'A'\n}\n---\n", ".. title: A\n.. slug: a\n\n"])
+def test_front_matter_that_is_not_read_is_no_content(write, start):
+    (failure,) = read(write({"a.md": f"{start}B"}))
+    assert (failure.line, "YAML" in failure.reason) == (1, True)
+
+
+def test_the_date_and_slug_of_themes_of_astro_are_those_of_the_post(write):
+    text = "---\ntitle: A\npubDatetime: 2022-09-23T15:22:00Z\nmodDatetime: 2023-01-01T00:00:00Z\npostSlug: b\n---\nC"
+    (item,) = read(write({"a.md": text}))
+    assert (item.fields["slug"], item.fields["published_at"]) == ("b", "2022-09-23T15:22:00Z")
+    assert item.fields["params"] == {"modDatetime": "2023-01-01T00:00:00Z"}
 
 
 def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(write):
