@@ -38,9 +38,10 @@ bench: .venv/tested .venv-bench/installed  # needs wrk; POSTS=1000000 measures g
 instructions: .venv/tested .venv-bench/installed  # of each request, the same on every machine; needs valgrind; BASE=path compares
 	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
-check: .venv/tested  # lint and formatting
+check: .venv/tested  # lint, formatting, and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 
 # The programs in .venv contain the path of the checkout: if that has moved, .venv is created again.
 ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))

@@ -1,8 +1,13 @@
 """Idempotency keys: a request that is sent again creates nothing again."""
 
+import hashlib
+import re
 from datetime import timedelta
 from typing import NamedTuple
 
+from marshmallow import ValidationError
+
+from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Transaction
@@ -10,6 +15,7 @@ from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Idempotency
 
 TTL = timedelta(hours=24)
+KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
 class IdempotencyKey(NamedTuple):
@@ -18,6 +24,17 @@ class IdempotencyKey(NamedTuple):
     client: bytes  # the digest of its API key, or the secret of a form
     name: str
     request: bytes  # SHA-256 of the body and the query
+
+
+def key_of(request: Request) -> IdempotencyKey | None:
+    """Return the Idempotency-Key of a request whose body is loaded, or None; raise ValidationError for a bad one."""
+    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if name is None:
+        return None
+    if not KEY_NAME.fullmatch(name):
+        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
+    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
+    return IdempotencyKey(request.digest, name, hashlib.sha256(sent).digest())
 
 
 def add_once(tx: Transaction, fields: posts.Fields, author: str, key: IdempotencyKey) -> posts.StoredPost:

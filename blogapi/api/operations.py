@@ -11,7 +11,6 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.api.request import JSON, current_request, load_query
 from blogapi.api.schemas import parameters
-from blogapi.images.storage import IMAGE_ID
 from blogapi.posts.fields import ID
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
@@ -38,18 +37,11 @@ class TagConverter(BaseConverter):
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
-class ImageConverter(BaseConverter):
-    """The id of an image."""
-
-    regex = IMAGE_ID
-
-
 # What has another form than a slug or an id of a delivery is not found.
 CONVERTERS = {
     "id": IdConverter,
     "tag": TagConverter,
     "slug": BaseConverter,
-    "image": ImageConverter,
     "delivery_id": BaseConverter,
 }
 blueprint = Blueprint("api", __name__)  # of the API; those of Micropub and of the owner's page are nested in it

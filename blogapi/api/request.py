@@ -1,6 +1,5 @@
 """What a view reads from its request: the query, the body and preconditions, read strictly."""
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -19,7 +18,6 @@ from werkzeug.http import parse_accept_header
 
 from blogapi.api.limiter import Quota
 from blogapi.api.service import EXTENSION, Service
-from blogapi.idempotency import IdempotencyKey
 from blogapi.markdown.files import MarkdownFile, parse, render
 from blogapi.markdown.front_matter import MarkdownError
 from blogapi.posts.documents import etag
@@ -38,7 +36,6 @@ MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
-IDEMPOTENCY_KEY = re.compile("[\x21-\x7e]{1,255}")
 
 
 class RequestInfo:
@@ -300,14 +297,3 @@ def etags(document: bytes) -> Iterator[str]:
     yield etag(document)
     with suppress(AttributeError, KeyError, TypeError, ValueError):  # A damaged post has no Markdown.
         yield etag(render(json.loads(document)))
-
-
-def idempotency_key(request: Request) -> IdempotencyKey | None:
-    """Return the Idempotency-Key of a request whose body is loaded, or None; raise ValidationError for a bad one."""
-    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
-    if name is None:
-        return None
-    if not IDEMPOTENCY_KEY.fullmatch(name):
-        raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
-    sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
-    return IdempotencyKey(request.digest, name, hashlib.sha256(sent).digest())

@@ -16,6 +16,7 @@ from blogapi.api.access import PUBLIC
 from blogapi.api.operations import blueprint
 from blogapi.api.request import JSON
 from blogapi.api.responses import json_response, respond, tagged_response
+from blogapi.docs.metrics import Metrics
 from blogapi.docs.openapi import describe
 from blogapi.posts.documents import etag
 
@@ -58,7 +59,7 @@ def healthz() -> Response:
 @blueprint.get("/metrics")
 def metrics() -> Response:
     """Return the metrics for Prometheus. Unlike the rest of this module, it needs a key."""
-    return respond(request, request.service.metrics.text(), CONTENT_TYPE_LATEST)
+    return respond(request, Metrics(request.service).text(), CONTENT_TYPE_LATEST)
 
 
 @blueprint.get("/openapi.json")

@@ -8,6 +8,7 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.datastructures import Range
+from werkzeug.routing import BaseConverter
 
 from blogapi.api.access import READERS
 from blogapi.api.operations import Answer, blueprint, operation
@@ -44,6 +45,15 @@ PUBLIC_HEADERS = [
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Access-Control-Allow-Origin", "*"),
 ]
+
+
+class ImageConverter(BaseConverter):
+    """The id of an image."""
+
+    regex = IMAGE_ID
+
+
+blueprint.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
 
 
 class ImageSchema(StrictSchema):

@@ -10,7 +10,7 @@ from werkzeug import exceptions
 from blogapi import idempotency
 from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer, operation
-from blogapi.api.request import PATCH_TYPES, POST_TYPES, Request, idempotency_key, load_body, parse_body, precondition
+from blogapi.api.request import PATCH_TYPES, POST_TYPES, Request, load_body, parse_body, precondition
 from blogapi.api.responses import (
     created,
     list_response,
@@ -75,7 +75,7 @@ def create_post(request: Request) -> Response:
     A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
     fields = load_body(request)
-    if key := idempotency_key(request):
+    if key := idempotency.key_of(request):
         post = request.database.write(idempotency.add_once, fields, request.author, key)
     else:
         post = request.database.write(posts.add, fields, request.author)

@@ -193,7 +193,7 @@ class Handler:
     def record(self, request: HttpRequest, status: str, size: int, seconds: float) -> None:
         """Count a request, and write its line of the log."""
         info = request.info
-        self.service.metrics.count(info.endpoint, status, seconds)
+        self.service.requests.count(info.endpoint, status, seconds)
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
         target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
         cause = f" ({info.cause})" if info.cause else ""

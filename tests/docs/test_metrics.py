@@ -3,12 +3,18 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from blogapi.api.service import BUCKETS, Metrics, label
+from blogapi.api.service import BUCKETS
+from blogapi.docs.metrics import Metrics, label
 
 
 @pytest.fixture
-def metrics(database):
-    return Metrics(database, 100)
+def counts(app):
+    return app.extensions["blogapi"].requests
+
+
+@pytest.fixture
+def metrics(app):
+    return Metrics(app.extensions["blogapi"])
 
 
 def samples(text, name):
@@ -18,16 +24,16 @@ def samples(text, name):
     return {" ".join(sample.labels.values()): sample.value for sample in found}
 
 
-def test_requests_are_counted_by_operation_and_status(metrics):
+def test_requests_are_counted_by_operation_and_status(metrics, counts):
     for operation, status in [("api.posts", "200"), ("api.posts", "200"), ("api.posts", "429"), (None, "408")]:
-        metrics.count(operation, status, 0.001)
+        counts.count(operation, status, 0.001)
     counts = {"posts 200": 2, "posts 429": 1, "none 408": 1}
     assert samples(metrics.text().decode(), "blogapi_requests_total") == counts
 
 
-def test_durations_are_counted_up_to_each_bound(metrics):
+def test_durations_are_counted_up_to_each_bound(metrics, counts):
     for status, seconds in [("200", 0.001), ("200", 0.0011), ("404", 0.3), ("500", 30.0)]:
-        metrics.count("api.posts", status, seconds)
+        counts.count("api.posts", status, seconds)
     text = metrics.text().decode()
     buckets = samples(text, "blogapi_request_duration_seconds_bucket")
     assert list(buckets.values()) == [1, *[2] * 7, *[3] * 3, 4]
