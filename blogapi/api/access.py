@@ -91,7 +91,7 @@ def why_refused(authorization: str) -> str:
         return "must have one API key, and be given once"
     if not key.strip():
         return "the API key is empty; perhaps the variable that has it is not set in this terminal"
-    return "the API key is unknown or revoked"
+    return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 
 def rate_limited(check: Callable) -> Callable:

@@ -163,6 +163,8 @@ def parse_body(request: Request) -> dict[str, Any]:
         if keeps_others:
             raise ValidationError("is for text/markdown only", "unknown")
         return parse_json(request.body)
+    if request.body.startswith(b"---") and b"\n" not in request.body:
+        raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
     try:
         request.file = parse(request.body, strict=True, keeps_others=keeps_others)
     except MarkdownError as error:
@@ -191,6 +193,8 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
         header = "Accept-Patch" if request.method == "PATCH" else "Accept"
         sent = environ.get("CONTENT_TYPE", "")[:MAX_SHOWN] or "missing"
         hint = "; curl sends JSON with --json" if JSON in content_types else ""
+        if MARKDOWN in content_types:
+            hint += ", and a Markdown file with -H 'Content-Type: text/markdown' --data-binary @FILE"
         message = f"Content-Type: must be {' or '.join(content_types)}, and is {sent}{hint}"
         raise Unsupported(message, header, ", ".join(content_types))
     if environ.get("HTTP_CONTENT_ENCODING", "").lower() not in ("", "identity"):

@@ -28,6 +28,8 @@ from blogapi.transfer.importer import foresee, store
 from blogapi.transfer.report import Report, counted, redirects_of
 from blogapi.transfer.sources import Item, Sources
 
+UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` does with posts
+
 
 def given_path(value: str) -> Path:
     """Return a path; refuse an empty one, from an unset shell variable, which Path takes for the current folder."""
@@ -157,7 +159,8 @@ def export_posts(folder: Path, **options: bool) -> None:
 @click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
 @click.option("--key", metavar="NAME", help="Undo only changes by this key, or by `import`, `settings` or `undo`.")
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask on a terminal, as it does without --key.")
+def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     """Return every post to its state at a given time.
 
     Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, posts that
@@ -170,13 +173,17 @@ def undo_posts(since: str, key: str | None, dry_run: bool) -> None:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
     kept_since = earlier(rfc3339(time.time()), timedelta(days=config.keep_days))
     would_be = "would be " if dry_run else ""
-    counts = Counter({"changed back": 0, "restored": 0, "deleted": 0, "left": 0})
+    counts = Counter(dict.fromkeys(UNDONE, 0))
     with opened() as database:
         try:
             if key is not None:
                 undo.check_author(database, key)
         except InvalidKeyName as error:
             raise click.BadParameter(str(error), param_hint="'--key'") from None
+        if not (dry_run or key or yes) and sys.stdin.isatty():
+            found = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
+            counts_foreseen = counted({action: found[action] for action in UNDONE})
+            click.confirm(f"This undoes the changes of all keys: {counts_foreseen}. Go on?", abort=True, err=True)
         try:
             for undone in undo.undo(database, since, key, dry_run):
                 counts[undone.action] += 1

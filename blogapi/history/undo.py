@@ -185,7 +185,7 @@ def _undo_post(
     if not target:
         if tx:
             posts.delete(tx, post_id, BY)
-        return done("deleted")
+        return done("moved to the trash")
     slug, reason = _slug_for(reader, plan, turn, since, key, foreseen)
     if not slug:
         if turn == PARK and present:  # The other may wait for the slug of this one.

@@ -104,7 +104,8 @@ class Sqlite(Engine):
             self.peewee.bind(BaseModel.__subclasses__())
         except FileNotFoundError as error:
             if create:
-                raise Unavailable(f"cannot set up the database {self.path}: its folder is missing") from error
+                reason = f"the folder {self.path.parent} is missing"
+                raise Unavailable(f"cannot set up the database {self.path}: {reason}") from error
             raise Unavailable(MISSING.format(self.path)) from error
         except OSError as error:
             raise Unavailable(f"cannot open the database {self.path}: {error.strerror}") from error

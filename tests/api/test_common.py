@@ -14,7 +14,10 @@ from tests.service import add_key
 MISSING_KEY = "Authorization: missing; must be 'Bearer' and an API key"
 OTHER_SCHEME = "Authorization: the scheme must be Bearer, followed by an API key"
 EMPTY_KEY = "Authorization: the API key is empty; perhaps the variable that has it is not set in this terminal"
-UNKNOWN_KEY = "Authorization: the API key is unknown or revoked"
+UNKNOWN_KEY = (
+    "Authorization: the API key is unknown or revoked; blogapi keys list shows the keys, "
+    "keys regenerate NAME replaces one"
+)
 
 
 def quota(answer):

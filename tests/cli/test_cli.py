@@ -215,7 +215,7 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.argv", ["blogapi", "init"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == f"blogapi: cannot set up the database {path}: its folder is missing"
+    assert ended.value.code == f"blogapi: cannot set up the database {path}: the folder {path.parent} is missing"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
 """`blogapi undo`: a script that went wrong is one command to undo."""
 
+import os
+import pty
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -11,7 +15,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import stored
 
-NOTHING = "changed back 0, restored 0, deleted 0, left 0"
+NOTHING = "changed back 0, restored 0, moved to the trash 0, left 0"
 HOUR = 3600
 NOW = time.time()
 SINCE = rfc3339(NOW - 2 * HOUR)
@@ -56,8 +60,8 @@ DONE = [
     "1 “Over”: changed back",
     "2 “Gone”: restored",
     "3 “Edited”: left, good changed it since",
-    "4 “Spam”: deleted",
-    "changed back 1, restored 1, deleted 1, left 1",
+    "4 “Spam”: moved to the trash",
+    "changed back 1, restored 1, moved to the trash 1, left 1",
 ]
 
 
@@ -72,9 +76,22 @@ def test_the_changes_of_a_key_are_undone_except_in_posts_that_another_changed_si
     assert words(at(0)) == accident | {"edited": before["edited"]}
 
 
+def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(at, accident, path):
+    before = words(at(0))
+    command = [sys.executable, "-c", "from blogapi.cli import main; main()", "undo", "--since", SINCE]
+    for option, answer, status, then in (([], b"n\n", 1, before), (["--yes"], b"", 0, accident)):
+        terminal, other = pty.openpty()
+        os.write(terminal, answer)
+        env = os.environ | {"BLOGAPI_DATABASE": str(path)}
+        ended = subprocess.run([*command, *option], stdin=other, capture_output=True, text=True, env=env, timeout=20)
+        os.close(terminal), os.close(other)
+        assert (ended.returncode, words(at(0))) == (status, then), ended.stderr
+    assert "changed back 2, restored 1, moved to the trash 1, left 0" in ended.stdout
+
+
 def test_without_a_key_all_is_undone_and_a_second_time_nothing(run, at, accident):
     status, output, _ = run("undo", "--since", SINCE)
-    assert (status, output[-1]) == (0, "changed back 2, restored 1, deleted 1, left 0")
+    assert (status, output[-1]) == (0, "changed back 2, restored 1, moved to the trash 1, left 0")
     assert words(at(0)) == accident
     assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
 
@@ -108,7 +125,7 @@ def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
 def test_a_time_before_what_is_kept_is_named(run, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "1")
     status, output, error = run("undo", "--since", rfc3339(NOW - 25 * HOUR), "--key", "bad", "--dry-run")
-    assert (status, output[-1]) == (1, "would be changed back 1, restored 1, deleted 1, left 1")
+    assert (status, output[-1]) == (1, "would be changed back 1, restored 1, moved to the trash 1, left 1")
     assert re.fullmatch("History is kept since 20[^ ]+Z: earlier changes cannot be undone.", error[0])
     status, output, error = run("undo", "--since", rfc3339(NOW - 23 * HOUR), "--key", "nobody-else", "--dry-run")
     assert "kept since" not in "".join(error)

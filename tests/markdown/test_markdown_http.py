@@ -209,3 +209,8 @@ def test_if_match_holds_with_the_etag_of_either(client, send, get, method, accep
 def test_errors_and_lists_are_always_json(client, get):
     assert message(get(), 404) == "no such post"
     assert get(path="/v1/posts").json == []
+
+
+def test_a_file_whose_line_breaks_curl_has_removed_is_400(client):
+    answer = client.post("/v1/posts", data="---title: A---B", content_type="text/markdown")
+    assert message(answer) == "body: has no line breaks; curl keeps them with --data-binary, not with -d"

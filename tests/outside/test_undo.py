@@ -39,7 +39,7 @@ def test_of_300_posts_all_that_a_loop_did_is_undone_but_for_ten_that_another_key
     ended = service.blogapi("undo", "--since", since, "--key", "loop")
     *lines, summary = ended.stdout.splitlines()
     assert (ended.returncode, ended.stderr) == (1, "")
-    assert summary == "changed back 190, restored 50, deleted 0, left 10"
+    assert summary == "changed back 190, restored 50, moved to the trash 0, left 10"
     left = [line for line in lines if "left" in line]
     posts = [before[slug][1] for slug in EDITED]
     assert sorted(left) == sorted(f"{post['id']} “{post['title']}”: left, editor changed it since" for post in posts)
@@ -52,4 +52,4 @@ def test_of_300_posts_all_that_a_loop_did_is_undone_but_for_ten_that_another_key
     assert [after[slug][0] for slug in untouched] == [(before | edited)[slug][0] for slug in untouched]
     assert len(sound_posts(service.database)) == 300
     again = service.blogapi("undo", "--since", since, "--key", "loop").stdout.splitlines()
-    assert again == [*left, "changed back 0, restored 0, deleted 0, left 10"]
+    assert again == [*left, "changed back 0, restored 0, moved to the trash 0, left 10"]

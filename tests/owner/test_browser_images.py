@@ -77,7 +77,7 @@ def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tm
     window.fill("content", "Words.")
     window.fill("file", str(tmp_path / "a.jpg"))
     window.browser.execute_script(EVENT, "drop")
-    eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image." in window.text)
+    eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text." in window.text)
     assert content(window) == "Words."
 
 

@@ -268,7 +268,10 @@ def test_another_type_is_415_saying_which_header_to_send(client, post, method, c
     path = "/v1/posts/by-slug/a" if method == "PATCH" else "/v1/posts"
     answer = client.open(path, method=method, data='{"title": "A", "content": "B"}', content_type=content_type)
     types = f"must be application/json or {taken}, and is {content_type or 'missing'}"
-    assert message(answer, 415) == f"Content-Type: {types}; curl sends JSON with --json"
+    hint = "; curl sends JSON with --json"
+    if taken == "text/markdown":
+        hint += ", and a Markdown file with -H 'Content-Type: text/markdown' --data-binary @FILE"
+    assert message(answer, 415) == f"Content-Type: {types}{hint}"
     assert client.get("/v1/posts").json == [before]
 
 

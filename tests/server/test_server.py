@@ -40,7 +40,7 @@ ONE_WORKER = (
         ("HOST", "a..b", "no valid name of a host; set HOST or PORT"),
         ("HOST", "192.0.2.1", "Cannot assign requested address; set HOST or PORT"),
         ("BLOGAPI_DATABASE", "/dev/null", "cannot use the database /dev/null: it is not a regular file"),
-        ("BLOGAPI_DATABASE", "/no/a.db", "blogapi: cannot set up the database /no/a.db: its folder is missing"),
+        ("BLOGAPI_DATABASE", "/no/a.db", "blogapi: cannot set up the database /no/a.db: the folder /no is missing"),
         ("WEB_CONCURRENCY", "2", "WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit"),
         ("GUNICORN_CMD_ARGS", "--workers 2", ONE_WORKER),
     ],
