@@ -10,7 +10,7 @@ from operator import eq
 from typing import Any
 
 from flask import Response, g, redirect, render_template, request
-from marshmallow import ValidationError
+from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import idempotency
@@ -97,7 +97,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 @shows_errors(show_form)
 def create_post() -> Response:
     """Create a post."""
-    fields = new_post.load(typed_fields())
+    fields = load(new_post, *typed_fields())
     key = IdempotencyKey(form_secret(), "form", b"")
     post = request.database.write(idempotency.add_once, fields, request.author, key)
     return done(f"/posts/{post.id}", "was created.", fields["title"])
@@ -108,10 +108,10 @@ def create_post() -> Response:
 def save_post(post_id: int) -> Response | tuple[str, int]:
     """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
     old = documents.load(posts.find(request.database, post_id))
-    typed = typed_fields(old)
+    typed, wrong = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
     empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
-    fields = change_of_post.load(changes | dict.fromkeys(empty))
+    fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
     if fields.get("params"):
         fields["params"] = dict(fields["params"])  # all of them, and no merge patch
     if "published_at" in old and "published_at" not in typed:
@@ -126,7 +126,7 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
 @shows_errors(show_post)
 def change_status(post_id: int) -> Response:
     """Publish, schedule, archive or unpublish a post."""
-    dated = {name: value for name, value in typed_fields().items() if name in ("status", "published_at")}
+    dated = {name: value for name, value in typed_fields()[0].items() if name in ("status", "published_at")}
     fields = change_of_post.load(dated)
     status = "a draft" if fields["status"] == "draft" else fields["status"]
     return change(post_id, f"is {status} now.", posts.change, fields)
@@ -183,7 +183,7 @@ def from_line(line: str) -> list[str]:
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
-        raise ValidationError("has a tag that is too long", "tags") from None
+        raise ValueError("has a tag that is too long") from None
     return [name.strip() for row in rows for name in row if name.strip()]
 
 
@@ -192,8 +192,19 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def typed_fields(old: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Return the fields of a post that were typed, as a body in JSON would have them.
+def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
+    """Load what was typed. Raises ValidationError for all fields that are wrong, also for those that cannot be read."""
+    try:
+        fields = schema.load(typed)
+    except ValidationError as error:
+        raise ValidationError({**error.normalized_messages(), **wrong}) from None
+    if wrong:
+        raise ValidationError(wrong)
+    return fields
+
+
+def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the fields of a post that were typed, as a body in JSON would have them; and why others cannot be read.
 
     Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
     changed keeps CRLF if it had that.
@@ -205,14 +216,16 @@ def typed_fields(old: Mapping[str, Any] = {}) -> dict[str, Any]:
             typed[name] = before
         elif "\r\n" in before:
             typed[name] = typed[name].replace("\n", "\r\n")
-    typed["tags"] = from_line(typed["tags"])
-    try:
-        typed["params"] = read_block(typed["params"])
-    except MarkdownError as error:
-        raise ValidationError(str(error), "params") from None
+    wrong: dict[str, list[str]] = {}
+    for name, read in (("tags", from_line), ("params", read_block)):
+        try:
+            typed[name] = read(typed[name])
+        except (MarkdownError, ValueError) as error:
+            wrong[name] = [str(error)]
+            del typed[name]
     if time := typed.pop("published_at"):
         typed["published_at"] = f"{time}:00"[:19] + "Z"  # Browsers leave out seconds of 0.
-    return typed
+    return typed, wrong
 
 
 @blueprint.get(f"{POST}/history")

@@ -56,7 +56,7 @@ def blog(database, clock):
     return Blog()
 
 
-CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("deleted", "")
+CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("moved to the trash", "")
 
 
 def test_changes_deletions_and_creations_are_undone(blog):
@@ -238,7 +238,7 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     for number in range(51):
         blog.change(post_id, content=f"{number}")
     assert blog.undo(key="bad") == {post_id: ("left", "more was changed since than is kept")}
-    assert blog.undo() == {post_id: ("deleted", "")}
+    assert blog.undo() == {post_id: ("moved to the trash", "")}
 
 
 def test_a_post_whose_change_kept_no_version_is_left_and_named(blog):

@@ -277,3 +277,12 @@ def test_tags_that_exist_are_offered_but_not_to_a_stranger(owner, stranger, post
     post(tags=["secret"])
     assert [each["value"] for each in view(owner, "/settings/posts/new").soup.select("datalist option")] == ["secret"]
     assert "secret" not in Page(stranger, send(stranger, "/settings/posts/new", FULL)).text
+
+
+@pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
+def test_all_fields_that_are_wrong_are_named_at_once(owner, post, path):
+    post()
+    typed = {"title": "", "content": "B", "slug": "A B", "params": "a: [", "tags": "x" * 140_000}
+    page = view(owner, path).press("Create" if path.endswith("new") else "Save", **typed)
+    assert page.all(".problem a") == ["Title", "Slug", "Tags", "Params"]
+    assert len(page.all(".wrong")) == 4
