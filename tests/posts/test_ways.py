@@ -1,0 +1,59 @@
+"""The ways of requests through the code: the files that a reader meets, without those of the server."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import blogapi
+from tests.api.fixtures import with_key
+
+ROOT = Path(blogapi.__file__).parent
+# Until `effects.changed`, a POST meets these files.
+GUARDED = "factory api/access api/request storage/keys storage/engine storage/sqlite clock api/limiter api/operations"
+POST = f"{GUARDED} posts/views posts/schemas api/schemas text idempotency config storage/database posts/storage"
+POST += " posts/publication posts/slugs posts/documents posts/effects"
+AFTER = "posts/tags search/storage webhooks/storage api/responses"
+LIST = f"{GUARDED} api/schemas posts/schemas posts/views posts/lists api/responses posts/documents"
+DELETE = f"{GUARDED} posts/views config storage/database posts/storage posts/documents posts/effects"
+DELETE += f" history/storage posts/publication text {AFTER}"
+
+
+@pytest.fixture
+def files(own_app):
+    """Send a request; return the files whose functions it calls."""
+    client = with_key(own_app())
+    for title in "AB":  # The first requests compile queries.
+        client.post("/v1/posts", json={"title": title, "content": "B", "tags": ["a"]})
+    client.delete("/v1/posts/1")
+
+    def called(method, path, body=None):
+        found = {}
+
+        def note(frame, event, argument):
+            path = Path(frame.f_code.co_filename)
+            if event == "call" and path.is_relative_to(ROOT):
+                found.setdefault(str(path.relative_to(ROOT).with_suffix("")))
+
+        sys.setprofile(note)
+        try:
+            client.open(path, method=method, json=body)
+        finally:
+            sys.setprofile(None)
+        return set(found)
+
+    return called
+
+
+@pytest.mark.sqlite
+@pytest.mark.in_process
+@pytest.mark.parametrize(
+    ("method", "path", "body", "expected"),
+    [
+        ("POST", "/v1/posts", {"title": "C", "content": "B", "tags": ["a"]}, f"{POST} {AFTER}"),
+        ("GET", "/v1/posts?limit=643", None, LIST),
+        ("DELETE", "/v1/posts/2", None, DELETE),
+    ],
+)
+def test_a_request_meets_these_files_and_no_others(files, method, path, body, expected):
+    assert files(method, path, body) == {*expected.split()}
