@@ -2,7 +2,6 @@
 
 import logging
 import time
-from typing import TYPE_CHECKING
 
 from blogapi import idempotency
 from blogapi.api.operations import blueprint
@@ -21,16 +20,13 @@ from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts import views as post_views
 from blogapi.search import storage as search
+from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.tags import views as tag_views
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks import views as webhook_views
 
-if TYPE_CHECKING:
-    from blogapi.server.background import Background
-
 MINUTE, HOUR = 60, 3600  # seconds
 SETTLE_SECONDS = 1.0  # after which words are in the search index, unless a search was faster
-STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
 EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
 
 log = logging.getLogger(__name__)
@@ -43,7 +39,7 @@ blueprint.register_blueprint(micropub_views.blueprint)
 blueprint.register_blueprint(owner_views.blueprint)
 
 
-def publish(work: "Background") -> None:
+def publish(work: Background) -> None:
     """Publish the posts that are due, some at a time: others write in between."""
     while publication.next_due(work.database) is not None:
         for post_id, published in work.database.write(posts.publish_due).items():
@@ -56,7 +52,7 @@ def publish(work: "Background") -> None:
         time.sleep(0)
 
 
-def prune(work: "Background") -> None:
+def prune(work: Background) -> None:
     """Delete the expired rows of each wing."""
     for each in webhooks.listing(work.database):
         if dropped := work.repeat(webhooks.drop, each.id):
@@ -68,12 +64,12 @@ def prune(work: "Background") -> None:
         work.repeat(history.prune, work.config.keep_days)
 
 
-def deliver(work: "Background") -> None:
+def deliver(work: Background) -> None:
     """Send webhooks."""
     work.sender.deliver()
 
 
-def settle(work: "Background") -> None:
+def settle(work: Background) -> None:
     """Index new words for the search."""
     if left := search.settle(work.database, seconds=STEP_SECONDS):
         log.info("%s posts wait for the search index", left)

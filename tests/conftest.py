@@ -25,6 +25,7 @@ from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
 from blogapi.storage.database import Database
 from blogapi.webhooks import storage as webhooks
+from blogapi.wings import STEPS
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver
@@ -324,7 +325,7 @@ def receiver():
 
 @pytest.fixture
 def background(database, clock):
-    return Background(database, clock, Config(webhook_private=True, webhook_seconds=1), monotonic=clock)
+    return Background(database, clock, Config(webhook_private=True, webhook_seconds=1), STEPS, monotonic=clock)
 
 
 @pytest.fixture

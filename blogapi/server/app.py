@@ -9,8 +9,9 @@ from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
 from blogapi.server.worker import EventLoop
+from blogapi.wings import STEPS
 
 app = create_app(loop=EventLoop(), database_class=SharedDatabase)
 service = app.extensions[EXTENSION]
 app.extensions["handler"] = Handler(app, service)
-app.extensions["background"] = Background(service.database, service.clock, service.config, service.loop)
+app.extensions["background"] = Background(service.database, service.clock, service.config, STEPS, service.loop)

@@ -13,25 +13,25 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.webhooks.sender import Sender
-from blogapi.wings import STEP_SECONDS, STEPS
 
 POLL_SECONDS = 0.1  # between two turns
+STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
 FAULT_SECONDS = 2.0  # after which a step that failed is taken again
 
 log = logging.getLogger(__name__)
 
 
 class Background:
-    """Takes each step at its time; among several processes, only the leader does."""
+    """Takes `steps`, each again after some seconds; among several processes, only the leader does."""
 
     def __init__(
         self,
         database: Database,
         clock: Callable[[], float],
         config: Config,
+        steps: Mapping[Callable[["Background"], None], float],
         loop: Loop = BLOCKING,
         monotonic: Callable[[], float] = time.monotonic,
-        steps: Mapping[Callable[["Background"], None], float] = STEPS,
     ):
         self.database = database
         self.config = config

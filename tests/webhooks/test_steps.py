@@ -9,6 +9,7 @@ from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
 from blogapi.storage.models import Post, Revision
+from blogapi.wings import STEPS
 from tests.conftest import Clock
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
@@ -40,7 +41,7 @@ def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
 
 
 def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook, post, receiver, clock, caplog):
-    background = Background(database, clock, Config(keep_days=999_999, webhook_private=True), monotonic=clock)
+    background = Background(database, clock, Config(keep_days=999_999, webhook_private=True), STEPS, monotonic=clock)
     webhook(events=["post.created"])
     post()
     clock.now += HOUR
@@ -69,7 +70,9 @@ def test_results_that_cannot_be_recorded_keep_no_publication_back(
 
 def test_a_long_pruning_is_done_in_parts(database, webhook, post, change, receiver, clock, count):
     seconds = counting()
-    background = Background(database, clock, Config(keep_days=0, webhook_private=True), monotonic=lambda: next(seconds))
+    background = Background(
+        database, clock, Config(keep_days=0, webhook_private=True), STEPS, monotonic=lambda: next(seconds)
+    )
     webhook(events=["post.created"])
     post()
     database.write(copy_versions, 120)
@@ -102,7 +105,7 @@ def pruned(database, clock, monotonic, count, change, post):
     """Keep a version of a post; then let time pass for a background, and return whether the version is gone."""
     post()
     change("Another title")
-    background = Background(database, clock, Config(), monotonic=monotonic)
+    background = Background(database, clock, Config(), STEPS, monotonic=monotonic)
 
     def after(seconds, jump=0):
         clock.now += seconds + jump
