@@ -33,7 +33,9 @@ class Database(Reader):
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._writing, until):
-            return commit(self.begin(until), operation, *args, **kwargs)
+            tx = self.begin(until)
+            tx.may_be_slow = True  # Nothing else shares it.
+            return commit(tx, operation, *args, **kwargs)
 
     def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""

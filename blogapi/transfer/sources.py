@@ -314,8 +314,11 @@ class Sources:
         published_at = fields.get("published_at", "")
         if fields.get("status") == "published" and not published_at:
             notes["no dates"] = next(map(item.file.line_of, date_names(item.file)), None)
-        if len({fold(tag) for tag in fields.get("tags", ())}) > MAX_TAGS:
-            fields["tags"] = list({fold(tag): tag for tag in reversed(fields["tags"])}.values())[: -MAX_TAGS - 1 : -1]
+        tags: dict[str, str] = {}
+        for tag in fields.get("tags", ()):
+            tags.setdefault(fold(tag), tag)
+        if len(tags) > MAX_TAGS:
+            fields["tags"] = list(tags.values())[:MAX_TAGS]
             notes["many tags"] = item.file.line_of("tags")
         if fields.get("status") in ("published", "scheduled") and published_at:
             fields["status"] = "scheduled" if published_at > self.now else "published"

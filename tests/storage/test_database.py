@@ -1,0 +1,34 @@
+"""The core's database, without a server that shares commits: slow operations run, too."""
+
+from contextlib import closing
+
+import pytest
+
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
+from blogapi.search import storage as search
+from blogapi.storage import engine_for
+from blogapi.storage.database import Database
+from blogapi.storage.errors import NotFound
+
+LARGE = "fog " * 100_000
+
+
+@pytest.fixture
+def plain(config):
+    engine = engine_for(config.database)
+    engine.open()
+    with closing(Database(engine)) as database:
+        yield database
+
+
+def test_what_is_too_slow_for_shared_commits_is_done_without_them(plain):
+    fields = {"title": "A", "content": LARGE, "status": "published", "tags": []}
+    post_id = plain.write(posts.add, fields, "first").id
+    found = search.find(plain, lists.ListQuery(limit=10, status="published", q="fog"), "client")
+    assert len(found.items) == 1
+    for title in "BCD":
+        plain.write(posts.change, post_id, {"title": title}, "first")
+    plain.write(posts.delete, post_id, "first", permanent=True)
+    with pytest.raises(NotFound):
+        posts.find(plain, post_id)
