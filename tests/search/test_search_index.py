@@ -139,6 +139,7 @@ def test_if_the_database_cannot_be_written_a_search_reads_what_is_indexed(databa
     assert (found("fog"), noted()) == ("21", [])
 
 
+@pytest.mark.in_process
 def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
     large = {"title": "Large", "content": f"fog {'ü ' * search.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large).status_code == 201
