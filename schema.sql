@@ -4,7 +4,7 @@
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -45,9 +45,15 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
 -- The id of a deleted post is never used again. AUTOINCREMENT would write one more page for each new post.
-CREATE TRIGGER post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
+CREATE TABLE deleted_post (
+    greatest_id INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO deleted_post VALUES (0);
+
+CREATE TRIGGER newest_post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
 BEGIN
-    UPDATE sqlite_sequence SET seq = max(seq, OLD.id) WHERE name = 'post';
+    UPDATE deleted_post SET greatest_id = max(greatest_id, OLD.id);
 END;
 
 -- Earlier versions of posts, and deleted posts.
@@ -130,8 +136,8 @@ CREATE TABLE webhook_options (
     body TEXT NOT NULL  -- the form of the body: event or dispatch
 ) STRICT;
 
--- The greatest ids that there ever were. The table is there with the first AUTOINCREMENT.
-INSERT INTO sqlite_sequence (name, seq) VALUES ('post', 0), ('webhook', 0), ('event', 0);
+-- The greatest ids that there ever were.
+INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
 
 -- The events, each once for all webhooks; kept while they have deliveries.
 CREATE TABLE event (

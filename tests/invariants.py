@@ -35,7 +35,7 @@ def sound_posts(database):
         history_is_true(rows)
         last_ids = dict(rows("SELECT name, seq FROM sqlite_sequence" if is_file else "TABLE counter"))
         if is_file:  # The greatest id of a post is in the table, unless that one was deleted.
-            last_ids["post"] = max(last_ids["post"], *posts, 0)
+            last_ids["post"] = max(rows("SELECT greatest_id FROM deleted_post")[0][0], *posts, 0)
         ids_are_known(rows, last_ids)
         index_is_true(rows, posts, is_file)
     return {post["id"]: post for post in posts.values()}

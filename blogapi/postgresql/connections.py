@@ -170,9 +170,17 @@ class PostgresConnection(psycopg.Connection):
 
     # For copies
 
-    LAST_IDS = "SELECT last, name FROM counter"
     TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-    SET_LAST_ID = "UPDATE counter SET last = %s WHERE name = %s"
+
+    @property
+    def last_ids(self) -> dict[str, int]:
+        """The greatest id ever used of each kind: new ids follow these."""
+        return dict(self.execute("TABLE counter").fetchall())
+
+    @last_ids.setter
+    def last_ids(self, ids: dict[str, int]) -> None:
+        for name, last in ids.items():
+            self.execute("UPDATE counter SET last = %s WHERE name = %s", [last, name])
 
     def rows(self, query: str) -> Iterator[tuple]:
         """Run a query; yield its rows, a few in memory at a time."""

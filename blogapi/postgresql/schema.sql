@@ -6,7 +6,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
 );
 
-INSERT INTO blogapi VALUES (4, '');
+INSERT INTO blogapi VALUES (5, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (

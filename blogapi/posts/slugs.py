@@ -38,7 +38,7 @@ def new(tx: Transaction, fields: dict[str, str]) -> tuple[int, str]:
 
 # The id after the greatest one ever used, and whether a slug is taken
 _slug_is_taken = "EXISTS (SELECT 1 FROM post WHERE slug = :slug)"
-_last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT seq FROM sqlite_sequence WHERE name = 'post'))"
+_last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT greatest_id FROM deleted_post))"
 NEXT_ID_AND_IS_TAKEN = Prepared(
     sqlite=f"SELECT {_last_id} + 1, {_slug_is_taken}",
     postgresql=f"SELECT CASE WHEN {_slug_is_taken} AND :needed THEN 0 ELSE next_id('post') END, {_slug_is_taken}",

@@ -15,14 +15,22 @@ from blogapi.storage.setup import APPLICATION_ID, MISSING, NOTE_ALL, SCHEMAS, TA
 class SqliteContents(sqlite3.Connection):
     """A SQLite database that is copied, or filled."""
 
-    # The greatest ids ever used: new ids follow these.
-    LAST_IDS = """
-        SELECT iif(name = 'post', max(seq, (SELECT ifnull(max(id), 0) FROM post)), seq), name FROM sqlite_sequence
-    """
     TABLES = TABLES
-    SET_LAST_ID = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
 
     rows = sqlite3.Connection.execute
+
+    @property
+    def last_ids(self) -> dict[str, int]:
+        """The greatest id ever used of each kind: new ids follow these."""
+        ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
+        if "post" not in ids:  # as in databases before version 5
+            ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
+        return ids | {"post": max(ids["post"], *self.execute("SELECT ifnull(max(id), 0) FROM post").fetchone())}
+
+    @last_ids.setter
+    def last_ids(self, ids: dict[str, int]) -> None:
+        self.execute("UPDATE deleted_post SET greatest_id = :post", ids)
+        self.executemany("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", [(ids[name], name) for name in ids])
 
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""

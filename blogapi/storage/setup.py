@@ -11,17 +11,26 @@ from blogapi.storage.models import BaseModel
 
 SCHEMAS = Path(__file__).resolve().parent.parent
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 4  # as in both schemas
+VERSION = 5  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
+    5: ("deleted_post", "newest_post_deleted"),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
 # What a version dropped: copies of what other tables have, and sessions, which end
 DROPPED = {2: ("TABLE session",), 4: ("TABLE tag", "INDEX post_tag_published", "TABLE search", "TABLE recent")}
+# What a version needs besides on SQLite
+ON_SQLITE = {
+    5: (
+        "DROP TRIGGER post_deleted",
+        "UPDATE deleted_post SET greatest_id = (SELECT max(seq) FROM sqlite_sequence WHERE name = 'post')",
+        "DELETE FROM sqlite_sequence WHERE name = 'post'",
+    ),
+}
 # The words of all posts are indexed again, while the service runs.
 NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -55,10 +64,14 @@ def derived(schema: str) -> Iterator[str]:
 def upgrade(schema: str, version: int) -> Iterator[str]:
     """Yield the statements of a schema that bring a database of an older version to this one."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
-    statement = re.compile(rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE)
+    statement = re.compile(rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX|TRIGGER)|INSERT INTO) ({added}) ", re.MULTILINE)
     for number, names in DROPPED.items():
         yield from (f"DROP {name.replace(' ', ' IF EXISTS ')}" for name in names if number > version)
     yield from filter(statement.search, schema.split("\n\n")) if added else ()
+
+
+def _on_sqlite(version: int) -> list[str]:
+    return [statement for number, statements in ON_SQLITE.items() if number > version for statement in statements]
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
@@ -85,7 +98,8 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         is_empty = not connection.execute(tables).fetchone()  # checked again: another process may have been faster
         schema = (SCHEMAS / "schema.sql").read_text()
         ((version,),) = connection.execute("PRAGMA user_version")  # likewise
-        for statement in schema.split("\n\n") if is_empty else upgrade(schema, version):
+        statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(version)]
+        for statement in statements:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         if version < VERSION or not is_indexed(connection):

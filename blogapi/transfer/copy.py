@@ -20,5 +20,4 @@ def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], It
                 ((count,),) = snapshot.rows(f"SELECT count(*) FROM {table}")
                 rows = progress(rows, count)
             filling.add(table, columns, rows)
-        for last in snapshot.rows(snapshot.LAST_IDS):
-            filling.execute(filling.SET_LAST_ID, last)
+        filling.last_ids = snapshot.last_ids

@@ -14,6 +14,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import VERSION
 from blogapi.transfer.copy import copy
 from tests.blogs import SAMPLES
+from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS
 
 KEY = "blog_" + "A" * 43  # of the sample
@@ -116,6 +117,19 @@ def test_an_upgrade_counts_the_images_and_the_uploads_that_did_not_end(tmp_path)
         (unfinished,) = query(path, f"SELECT DISTINCT upload FROM image_part WHERE upload <> '{upload}'")
         assert query(path, "SELECT bytes FROM image_total") == [(size,)]
         assert query(path, "SELECT name FROM upload") == [unfinished]
+
+
+def test_an_upgrade_keeps_the_ids_of_deleted_posts(tmp_path):
+    paths = [tmp_path / "old.db", tmp_path / "copy.db"]
+    paths[0].write_bytes(gzip.decompress((SAMPLES / "blog-4.db.gz").read_bytes()))  # Its third post was deleted for good.
+    copy(engine_for(paths[0]), engine_for(paths[1]))
+    for path in paths:
+        app = create_app(Config(database=path))
+        client = app.test_client()
+        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
+        assert [post["title"] for post in client.get("/v1/posts?q=words").json] == ["Changed"]
+        assert client.post("/v1/posts", json={"title": "New", "content": "B"}).json["id"] == "4"
+        sound_posts(path)
 
 
 @pytest.mark.parametrize("version", [2, 3])
