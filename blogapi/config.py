@@ -93,11 +93,6 @@ class Config:
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         return cls(**values)
 
-    @property
-    def history_enabled(self) -> bool:
-        """Whether earlier versions of posts, and deleted posts, are kept."""
-        return self.keep_days > 0
-
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""

@@ -60,7 +60,7 @@ def prune(work: Background) -> None:
         work.repeat(webhooks.prune, each.id)
     work.database.write(idempotency.forget_old)
     work.repeat(images.prune)
-    if not work.config.history_enabled or work.watch.even_seconds() >= EVEN_SECONDS:
+    if not work.config.keep_days or work.watch.even_seconds() >= EVEN_SECONDS:
         work.repeat(history.prune, work.config.keep_days)
 
 

@@ -88,9 +88,8 @@ class Request(flask.Request):
 
     @property
     def author(self) -> str:
-        """The client's name in the history, for the owner's page "settings"; "" if no history is kept."""
-        name = self.key.name if self.key else "settings"
-        return name if self.service.config.history_enabled else ""
+        """The client's name in the history: that of its key, or "settings" for the owner's page."""
+        return self.key.name if self.key else "settings"
 
     @property
     def published_only(self) -> bool:

@@ -53,6 +53,6 @@ class Service:
         """Open the database, which is set up if it is empty; raise Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open()
-        database = database_class(engine, clock)
+        database = database_class(engine, clock, config.keep_days > 0)
         limiter = FixedWindow(config.rate_limit, clock=clock)
         return cls(config, clock, database, limiter, RequestCounts(), loop, Uploads())

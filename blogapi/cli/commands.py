@@ -76,10 +76,11 @@ def main() -> None:
 @contextmanager
 def opened(create: bool = False) -> Iterator[Database]:
     """Open the database of the environment. It is set up or upgraded only with `create`."""
-    engine = engine_for(Config.from_environ(os.environ).database)
+    config = Config.from_environ(os.environ)
+    engine = engine_for(config.database)
     engine.open(create)
     with closing(engine):
-        yield Database(engine)
+        yield Database(engine, keeps_history=config.keep_days > 0)
 
 
 def show(text: str) -> None:

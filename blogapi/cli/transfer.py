@@ -101,7 +101,7 @@ def import_posts(
     config = Config.from_environ(os.environ)
     if redirects and not dry_run:
         redirects.write("")  # opens it: an error comes before anything is stored
-    report, author = Report(dry_run), "import" if config.history_enabled else ""
+    report = Report(dry_run)
     with opened() as database, TemporaryFile() as spool:
         found = LocalImages(database, paths, static, config.url, config.images_mb * 1024**2)
         options = {"pages": pages, "site": site, "images": None if no_images else found, "permalink": permalink}
@@ -112,7 +112,7 @@ def import_posts(
             results = foresee(database, sources, keep)
         else:
             results = with_progress(
-                store(database, sources, events, author, keep),
+                store(database, sources, events, keep),
                 len(sources),
                 lambda: f", images: {counted(found.counts)}" if found.counts.total() else "",
             )
@@ -169,7 +169,7 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     be undone.
     """
     config = Config.from_environ(os.environ)
-    if not config.history_enabled:
+    if not config.keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
     kept_since = earlier(rfc3339(time.time()), timedelta(days=config.keep_days))
     would_be = "would be " if dry_run else ""

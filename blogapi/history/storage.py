@@ -28,12 +28,7 @@ State = Literal["replaced", "deleted"]
 
 
 def keep(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
-    """Keep the present version of a post, which `author` ends, and at most MAX_REVISIONS of a post.
-
-    Without an author, no history is kept.
-    """
-    if not author:
-        return
+    """Keep the present version of a post, which `author` ends, and at most MAX_REVISIONS of a post."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
         tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
@@ -47,9 +42,8 @@ DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), 
 
 
 def keep_tags(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
-    """Keep the tags of a post before a tag is changed in every post; nothing without an author."""
-    if author:
-        tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
+    """Keep the tags of a post before a tag is changed in every post."""
+    tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 
 _number = Retagging.select(fn.COUNT(Retagging.number)).where(

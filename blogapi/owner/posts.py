@@ -73,7 +73,7 @@ def show_posts() -> str:
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
     post = documents.load(posts.find(request.database, post_id))
-    return render_template("owner/post.html", post=post, is_kept=bool(request.author), **shown)
+    return render_template("owner/post.html", post=post, is_kept=request.database.keeps_history, **shown)
 
 
 @blueprint.get("/posts/new")
@@ -139,7 +139,7 @@ def delete_post(post_id: int) -> Response:
     with suppress(Damaged):  # A damaged post can be deleted, too.
         title = documents.load(posts.find(request.database, post_id))["title"]
     request.database.write(posts.delete, post_id, request.author)
-    undo = (f"/trash/{post_id}/restore", {}) if request.author else None
+    undo = (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
 
 
@@ -156,7 +156,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
 
     document = request.database.write(operation, post_id, argument, check=check, author=request.author)
     after = documents.etag(document)
-    undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.author and after != before else None
+    undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
 
 

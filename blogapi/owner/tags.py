@@ -55,4 +55,5 @@ def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
         return tx.now
 
     at = request.database.write_in_thread(operation)
-    return done("/tags", text, tag, undo=("/tags/undo", {"tag": tag, "changed_at": at}) if author else None)
+    undo = ("/tags/undo", {"tag": tag, "changed_at": at}) if request.database.keeps_history else None
+    return done("/tags", text, tag, undo=undo)

@@ -17,6 +17,7 @@ Fields = dict[str, Any]
 Kind = Literal["created", "updated", "repeated", "published", "retagged", "deleted", "purged", "lost"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
+KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # how the history calls what it keeps
 
 
 class Change(NamedTuple):
@@ -34,16 +35,15 @@ class Change(NamedTuple):
 def changed(tx: Transaction, change: Change) -> None:
     """Let everything else follow a change of a post."""
     kind, post_id, old, new = change[:4]
+    if kind in ("purged", "lost"):
+        history.forget(tx, post_id)
+    elif kind in KEPT and tx.keeps_history:
+        history.keep(tx, post_id, change.version, change.author, KEPT[kind])
     if kind == "retagged":
-        history.keep_tags(tx, post_id, change.author, old["tags"])
+        if tx.keeps_history:
+            history.keep_tags(tx, post_id, change.author, old["tags"])
         search.note(tx, post_id, old, new)
         return
-    if kind == "updated":
-        history.keep(tx, post_id, change.version, change.author, "replaced")
-    elif kind == "deleted":
-        history.keep(tx, post_id, change.version, change.author, "deleted")
-    elif kind in ("purged", "lost"):
-        history.forget(tx, post_id)
     if kind == "lost":
         publication.unschedule(tx, post_id)
         tags.detach_all(tx, post_id)

@@ -29,8 +29,8 @@ T = TypeVar("T")
 class SharedDatabase(Database):
     """A database whose writes share commits, and whose slow work runs in threads."""
 
-    def __init__(self, engine: Engine, clock: Clock = time.time):
-        super().__init__(engine, clock)
+    def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
+        super().__init__(engine, clock, keeps_history)
         self.commits = GroupCommit(engine, self.begin)
         self._reading = threading.Semaphore(engine.readers)
         self._computing = threading.Lock()
@@ -57,7 +57,7 @@ class SharedDatabase(Database):
             tx = engine.begin(clock=self._clock)
             if tx is None:
                 raise Busy
-            tx.may_be_slow = True
+            tx.may_be_slow, tx.keeps_history = True, self.keeps_history
             result = commit(tx, operation, *args, **kwargs)
             if self.commits.waiting:
                 ended = time.monotonic()

@@ -22,8 +22,9 @@ class Database(Reader):
     Our server has a subclass whose writes share commits, and whose slow work runs in threads (`server.commits`).
     """
 
-    def __init__(self, engine: Engine, clock: Clock = time.time):
+    def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
         super().__init__(engine, clock)
+        self.keeps_history = keeps_history  # whether changes keep what they replace
         self._writing = threading.Lock()
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -68,6 +69,7 @@ class Database(Reader):
             if time.monotonic() > until:
                 raise Busy
             time.sleep(LOCK_POLL_SECONDS)
+        tx.keeps_history = self.keeps_history
         return tx
 
     def check(self) -> None:

@@ -215,11 +215,13 @@ class Reader:
 class Transaction(Reader, ABC):
     """Runs the queries of operations, atomically. An operation must not yield to the event loop.
 
-    Its time is when it got the lock. With `may_be_slow` it runs in a thread, and may take longer than 100 ms. Each
-    engine has a subclass; errors are NotUnique, for a unique constraint, or Unavailable.
+    Its time is when it got the lock. With `may_be_slow` it runs in a thread, and may take longer than 100 ms. With
+    `keeps_history`, changes keep what they replace. Each engine has a subclass; errors are NotUnique, for a unique
+    constraint, or Unavailable.
     """
 
     may_be_slow = False
+    keeps_history = True
     now = ""  # the time at its beginning
     changes = 0  # grows with each change
 

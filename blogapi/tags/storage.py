@@ -99,7 +99,7 @@ def _counted(carried: Select, status: str | None) -> Select:
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> CountedTag:
-    """Rename a tag, folded, in every post that carries it; return the tag. With an author, undo can undo it.
+    """Rename a tag, folded, in every post that carries it; return the tag.
 
     Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
     """
@@ -119,7 +119,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
 
 
 def delete(tx: Transaction, tag: str, author: str) -> None:
-    """Remove a tag, folded, from every post; raise NotFound if none carries it. With an author, undo can undo it."""
+    """Remove a tag, folded, from every post; raise NotFound if none carries it."""
     name = find(tx, tag).name
     _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))

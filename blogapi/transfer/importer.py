@@ -22,6 +22,8 @@ BATCH_CHARACTERS = 1_000_000  # of content, likewise
 TRANSACTION_SECONDS = 0.025  # after which it takes no more posts; the last post and the disk come on top
 PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
 
+BY = "import"  # the author in the history
+
 schema = PutPostSchema()
 
 Checked = Item | list[Failure]  # a post whose fields are valid, or what is wrong with it
@@ -30,7 +32,7 @@ Keep = Callable[[str], None]  # stores the image in a file
 
 
 def store(
-    database: Database, sources: Iterable[Item | Failure], events: bool, author: str, keep: Keep | None = None
+    database: Database, sources: Iterable[Item | Failure], events: bool, keep: Keep | None = None
 ) -> Iterator[ImportResult]:
     """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable.
 
@@ -39,7 +41,7 @@ def store(
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
-        return posts.put(tx, slug, fields, author, created_at=item.created_at, with_events=events).outcome
+        return posts.put(tx, slug, fields, BY, created_at=item.created_at, with_events=events).outcome
 
     pause = partial(time.sleep, PAUSE_SECONDS)
     for batch in batches(sources, keep):

@@ -60,7 +60,7 @@ def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path,
     monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
     items = [Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        for number, (outcome, _) in enumerate(importer.store(storage, items, events=False, author="import"), 1):
+        for number, (outcome, _) in enumerate(importer.store(storage, items, events=False), 1):
             assert outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone() == (number,)

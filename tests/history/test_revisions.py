@@ -179,3 +179,12 @@ def test_a_post_in_the_trash_is_404_and_the_message_says_where_it_is(app, client
     assert message(with_key(app, "published-only").get("/v1/posts/1"), 404) == "no such post"
     client.delete("/v1/trash/1")
     assert message(client.get("/v1/posts/1"), 404) == "no such post"
+
+
+def test_with_no_days_to_keep_anything_nothing_is_kept(own_app):
+    client = with_key(own_app(keep_days=0))
+    client.post("/v1/posts", json=FIRST)
+    client.patch("/v1/posts/1", json={"title": "Second"})
+    assert client.get("/v1/posts/1/revisions").json == []
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert client.get("/v1/trash").json == []

@@ -241,11 +241,12 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     assert blog.undo() == {post_id: ("moved to the trash", "")}
 
 
-def test_a_post_whose_change_kept_no_version_is_left_and_named(blog):
+def test_a_post_whose_change_kept_no_version_is_left_and_named(blog, database, monkeypatch):
     changed, deleted = blog.add(), blog.add()
     blog.later()
-    blog.change(changed, by="", content="two")
-    blog.delete(deleted, by="")
+    monkeypatch.setattr(database, "keeps_history", False)
+    blog.change(changed, content="two")
+    blog.delete(deleted)
     assert blog.undo() == {changed: ("left", "more was changed since than is kept")}
 
 
@@ -324,13 +325,17 @@ def test_an_undo_from_between_changes_of_tags_restores_the_state_of_that_time(bl
     assert blog.state() == before
 
 
-def test_without_an_author_no_tags_are_kept_and_old_ones_are_forgotten(blog, retag, database, clock, count):
+def test_former_tags_are_kept_only_with_a_history_and_forgotten_with_it(
+    blog, retag, database, clock, count, monkeypatch
+):
     post_id = blog.add(tags=["a", "b", "c"])
-    retag(tags.delete, "a", by="")
+    monkeypatch.setattr(database, "keeps_history", False)
+    retag(tags.delete, "a")
     assert count(Retagging) == 0
+    monkeypatch.undo()
     retag(tags.delete, "b")
     assert count(Retagging) == 1
-    database.write(posts.delete, post_id, "", permanent=True)
+    database.write(posts.delete, post_id, "bad", permanent=True)
     assert count(Retagging) == 0
     blog.add(tags=["b"])
     retag(tags.delete, "b")

@@ -97,7 +97,7 @@ def fill(client, clock, fields_by_slug):
 def load(database, folder, clock):
     """Import a folder; return what came of each file."""
     with open_sources(folder, now=clock.now, slug_of=slug_of) as sources:
-        results = list(store(database, sources, events=False, author="import"))
+        results = list(store(database, sources, events=False))
     assert [checked for outcome, checked in results if outcome == "failed"] == []
     return [outcome for outcome, _ in results]
 

@@ -1,7 +1,5 @@
 """The history of posts and the trash, on the owner's page."""
 
-from dataclasses import replace
-
 import pytest
 
 from blogapi.api.service import EXTENSION
@@ -172,9 +170,8 @@ def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
     assert titles == [str(number) for number in range(49, -1, -1)]
 
 
-def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post):
-    service = app.extensions[EXTENSION]
-    app.extensions[EXTENSION] = replace(service, config=replace(service.config, keep_days=0))
+def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post, monkeypatch):
+    monkeypatch.setattr(app.extensions[EXTENSION].database, "keeps_history", False)
     post(title="Hello")
     page = view(owner, "/settings/posts/1")
     assert "The post is deleted forever." in page.said

@@ -121,7 +121,9 @@ def test_an_upgrade_counts_the_images_and_the_uploads_that_did_not_end(tmp_path)
 
 def test_an_upgrade_keeps_the_ids_of_deleted_posts(tmp_path):
     paths = [tmp_path / "old.db", tmp_path / "copy.db"]
-    paths[0].write_bytes(gzip.decompress((SAMPLES / "blog-4.db.gz").read_bytes()))  # Its third post was deleted for good.
+    paths[0].write_bytes(
+        gzip.decompress((SAMPLES / "blog-4.db.gz").read_bytes())
+    )  # Its third post was deleted for good.
     copy(engine_for(paths[0]), engine_for(paths[1]))
     for path in paths:
         app = create_app(Config(database=path))
