@@ -14,6 +14,7 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import Idempotency
 
+HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
@@ -26,11 +27,9 @@ class IdempotencyKey(NamedTuple):
     request: bytes  # SHA-256 of the body and the query
 
 
-def key_of(request: Request) -> IdempotencyKey | None:
-    """Return the Idempotency-Key of a request whose body is loaded, or None; raise ValidationError for a bad one."""
-    name = request.environ.get("HTTP_IDEMPOTENCY_KEY")
-    if name is None:
-        return None
+def key_of(request: Request) -> IdempotencyKey:
+    """Return the Idempotency-Key of a request whose body is loaded; raise ValidationError for a bad one."""
+    name = request.environ[HEADER]
     if not KEY_NAME.fullmatch(name):
         raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
     sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")

@@ -2,7 +2,6 @@
 
 import logging
 import secrets
-from contextlib import suppress
 from difflib import get_close_matches
 
 from flask import current_app
@@ -12,7 +11,6 @@ from werkzeug import exceptions
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
-from blogapi.history import revisions
 from blogapi.posts.documents import dump
 from blogapi.posts.fields import is_slug
 from blogapi.posts.schemas import SCHEDULING
@@ -88,21 +86,9 @@ def invalid(error: ValidationError) -> Response:
 def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -> Response:
     """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
     if isinstance(error, errors.NotFound):
-        return error_response(exceptions.NotFound(f"{error}{where_it_is(error)}"))
+        return error_response(exceptions.NotFound(str(error)))
     hint = f"; {SCHEDULING}" if isinstance(error, errors.InFuture) and current_request().method == "POST" else ""
     return error_response(exceptions.BadRequest(f"{error}{hint}{line_of(getattr(error, 'field', ''))}"))
-
-
-def where_it_is(error: errors.NotFound) -> str:
-    """Return a hint if the post that was not found is in the trash, and the key may know that."""
-    request = current_request()
-    post_id = (request.view_args or {}).get("post")
-    if error.kind != "post" or not isinstance(post_id, int) or not request.key or request.published_only:
-        return ""
-    with suppress(errors.NotFound, errors.Unavailable):
-        revisions.find_in_trash(request.database, post_id)
-        return f": it is in the trash, at {request.address(f'/v1/trash/{post_id}')}"
-    return ""
 
 
 def line_of(field: str) -> str:

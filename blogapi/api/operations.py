@@ -9,7 +9,7 @@ from flask import Blueprint, Response
 from marshmallow import Schema
 from werkzeug.routing import BaseConverter
 
-from blogapi.api.request import JSON, current_request, load_query
+from blogapi.api.request import JSON, Request, current_request, load_query
 from blogapi.api.schemas import parameters
 from blogapi.posts.fields import ID
 from blogapi.storage.models import FULL, MAX_ID
@@ -74,6 +74,7 @@ class Operation:
     query: Schema = NO_QUERY
     body: Schema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
+    parse_file: Callable[[Request], dict[str, Any]] | None = None  # of a body that is not JSON
     request_headers: tuple[str, ...] = ()  # names of components, besides If-None-Match for a GET whose answer has ETag
     scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
 

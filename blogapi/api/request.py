@@ -3,8 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -12,22 +11,17 @@ from urllib.parse import parse_qsl
 import flask
 from marshmallow import Schema, ValidationError
 from werkzeug import exceptions
-from werkzeug.datastructures import MIMEAccept
 from werkzeug.exceptions import BadRequest
-from werkzeug.http import parse_accept_header
+from xxhash import xxh3_128_hexdigest
 
 from blogapi.api.limiter import Quota
 from blogapi.api.service import EXTENSION, Service
-from blogapi.markdown.files import MarkdownFile, parse, render
-from blogapi.markdown.front_matter import MarkdownError
-from blogapi.posts.documents import etag
 from blogapi.storage.database import Database
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 
 JSON, MARKDOWN = "application/json", "text/markdown"
-POST_TYPES = (JSON, MARKDOWN)  # of a post
-PATCH_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
+JSON_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READS = ("GET", "HEAD")
 INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -35,7 +29,6 @@ MAX_VALUES = 10_000
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
 
 
 class RequestInfo:
@@ -60,7 +53,7 @@ class Request(flask.Request):
     session = ""  # the token of its valid session of the owner's page
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
-    file: MarkdownFile | None = None  # the Markdown file in the body
+    file: Any = None  # the MarkdownFile in the body, which knows the lines of its fields
 
     @cached_property
     def service(self) -> Service:
@@ -111,14 +104,6 @@ def cookie(request: Request, name: str) -> str:
     return ""
 
 
-def prefers_markdown(request: Request) -> bool:
-    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if next to `*/*`."""
-    header = request.environ.get("HTTP_ACCEPT", "").lower()
-    if "text/" not in header and ";" not in header:  # the common case
-        return False
-    return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN
-
-
 @lru_cache(maxsize=256)  # The result depends on the text alone, and scripts repeat theirs.
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
@@ -154,21 +139,14 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 
 
 def parse_body(request: Request) -> dict[str, Any]:
-    """Return the fields of the body, JSON or Markdown, not yet validated; raise an HTTP error."""
+    """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error."""
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
-    keeps_others = "unknown" in request.query
-    if mimetype != MARKDOWN:
-        if keeps_others:
-            raise ValidationError("is for text/markdown only", "unknown")
-        return parse_json(request.body)
-    if request.body.startswith(b"---") and b"\n" not in request.body:
-        raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
-    try:
-        request.file = parse(request.body, strict=True, keeps_others=keeps_others)
-    except MarkdownError as error:
-        raise BadRequest(f"body: {error}") from None
-    return request.file.fields
+    if mimetype not in JSON_TYPES:
+        return request.operation.parse_file(request)
+    if "unknown" in request.query:
+        raise ValidationError("is for text/markdown only", "unknown")
+    return parse_json(request.body)
 
 
 class Unsupported(exceptions.UnsupportedMediaType):
@@ -295,8 +273,14 @@ def why_no_match(if_match: str) -> str:
     return "the post has been changed since; get it again"
 
 
-def etags(document: bytes) -> Iterator[str]:
-    """Yield the entity tags of a post, as JSON and as Markdown."""
-    yield etag(document)
-    with suppress(AttributeError, KeyError, TypeError, ValueError):  # A damaged post has no Markdown.
-        yield etag(render(json.loads(document)))
+def etag(document: bytes) -> str:
+    """Return the strong entity tag of an answer, without its quotes (RFC 9110, section 8.8.3).
+
+    SHA-256 would take a tenth of a request: nothing depends on this hash but whether a client has this version.
+    """
+    return xxh3_128_hexdigest(document)
+
+
+def etags(document: bytes) -> tuple[str, str]:
+    """Return the entity tags of a post, as JSON and as a Markdown file: both change with the document."""
+    return etag(document), f"{etag(document)}-md"

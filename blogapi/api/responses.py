@@ -1,6 +1,5 @@
 """Responses with all of their headers, and CORS."""
 
-import json
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any
@@ -10,9 +9,8 @@ import flask
 from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
-from blogapi.api.request import JSON, READS, Request, prefers_markdown
-from blogapi.markdown.files import render
-from blogapi.posts.documents import dump, etag
+from blogapi.api.request import JSON, READS, Request, etag
+from blogapi.posts.documents import dump
 
 POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
@@ -97,16 +95,6 @@ def post_response(request: Request, document: bytes, **options: Any) -> Response
 def created(request: Request, post_id: int, document: bytes) -> Response:
     """Answer with a new post."""
     return post_response(request, document, status=201, headers=[("Location", request.address(f"{POSTS}{post_id}"))])
-
-
-def post_or_file_response(request: Request, document: bytes) -> Response:
-    """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
-    if not prefers_markdown(request):
-        return post_response(request, document, vary="Accept")
-    fields = json.loads(document)
-    file = render(fields)
-    name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
-    return tagged_response(request, file, etag(file), "text/markdown; charset=utf-8", [name], vary="Accept")
 
 
 def list_response(

@@ -14,11 +14,10 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import PUBLIC
 from blogapi.api.operations import blueprint
-from blogapi.api.request import JSON
+from blogapi.api.request import JSON, etag
 from blogapi.api.responses import json_response, respond, tagged_response
 from blogapi.docs.metrics import Metrics
 from blogapi.docs.openapi import describe
-from blogapi.posts.documents import etag
 
 ADDRESSES = {
     "posts": "/v1/posts",

@@ -1,15 +1,18 @@
 """The revisions of posts and the trash: schemas and views."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from flask import Response
 from marshmallow import fields
+from werkzeug import exceptions
 
 from blogapi.api.access import READERS
-from blogapi.api.operations import Answer, operation
-from blogapi.api.request import POST_TYPES, Request, precondition
-from blogapi.api.responses import POSTS, list_response, no_content, post_or_file_response, post_response
+from blogapi.api.errors import error_response
+from blogapi.api.operations import Answer, blueprint, operation
+from blogapi.api.request import Request, current_request, precondition
+from blogapi.api.responses import POSTS, list_response, no_content, post_response
 from blogapi.api.schemas import (
     CURSOR_TIME,
     StrictSchema,
@@ -24,6 +27,7 @@ from blogapi.api.schemas import (
 )
 from blogapi.history import revisions
 from blogapi.history.revisions import KeptPost
+from blogapi.markdown.http import POST_TYPES, post_or_file_response
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import dump
 from blogapi.posts.fields import (
@@ -33,6 +37,7 @@ from blogapi.posts.fields import (
 from blogapi.posts.schemas import PostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
+from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
 
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
@@ -152,6 +157,18 @@ def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash for good, with its revisions."""
     request.database.write(revisions.delete_from_trash, post, precondition(request))
     return no_content(request)
+
+
+@blueprint.app_errorhandler(PostNotFound)
+def post_not_found(error: PostNotFound) -> Response:
+    """Answer 404, and say if the post is in the trash and the key may know that."""
+    request, message = current_request(), str(error)
+    post_id = (request.view_args or {}).get("post")
+    if isinstance(post_id, int) and request.key and not request.published_only:
+        with suppress(NotFound, Unavailable):
+            revisions.find_in_trash(request.database, post_id)
+            message += f": it is in the trash, at {request.address(f'/v1/trash/{post_id}')}"
+    return error_response(exceptions.NotFound(message))
 
 
 def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:

@@ -12,7 +12,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.api.access import READERS
 from blogapi.api.operations import Answer, blueprint, operation
-from blogapi.api.request import Request, current_request
+from blogapi.api.request import Request, current_request, etag
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
 from blogapi.api.schemas import (
     CURSOR_TIME,
@@ -31,7 +31,7 @@ from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.formats import EXTENSIONS
 from blogapi.images.storage import IMAGE_ID, StoredImage
-from blogapi.posts.documents import dump, etag
+from blogapi.posts.documents import dump
 from blogapi.posts.lists import Cursor
 from blogapi.storage.errors import NotFound
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from blogapi.search.words import UNICODE
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import (
     EMPTY,
     NOTE_ALL,
     OLDER,
     OTHER_PYTHON,
+    UNICODE,
     VERSION,
     check_tables,
     check_version,

@@ -9,8 +9,6 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from xxhash import xxh3_128_hexdigest
-
 from blogapi.posts import params
 from blogapi.posts.fields import FIELDS, REQUIRED
 from blogapi.storage.errors import Damaged
@@ -35,14 +33,6 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 def dump(value: dict[str, Any] | list[Any]) -> str:
     """Return compact JSON: of a post in order, its document."""
     return ENCODER.encode(value)
-
-
-def etag(document: bytes) -> str:
-    """Return the strong entity tag of an answer, without its quotes (RFC 9110, section 8.8.3).
-
-    SHA-256 would take a tenth of a request: nothing depends on this hash but whether a client has this version.
-    """
-    return xxh3_128_hexdigest(document)
 
 
 def tags(document: str) -> tuple[list[str], int, int]:

@@ -1,6 +1,7 @@
 """The schemas of a post, and of the query of a list of posts."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -46,7 +47,6 @@ from blogapi.posts.fields import (
 )
 from blogapi.posts.lists import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
-from blogapi.search.words import words
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 LONG = 10_000  # characters of a content
@@ -237,8 +237,8 @@ def parse_moment(text: str) -> str:
 
 
 def has_words(text: str) -> None:
-    """Validate that the search has a word."""
-    if not words(text):
+    """Validate that a search has a word, as the search decomposes the text."""
+    if not any(map(str.isalnum, unicodedata.normalize("NFKD", text))):
         raise ValidationError("must have a letter or a digit")
 
 

@@ -13,7 +13,7 @@ from blogapi.posts.fields import FIELDS
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import Damaged, NotFound, Rejected, SlugTaken
+from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected, SlugTaken
 from blogapi.storage.models import DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
@@ -58,7 +58,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises NotFound."""
     found = reader.row(Post.select(Post.id).where((Post.slug if isinstance(ref, str) else Post.id) == ref))
     if found is None:
-        raise NotFound("post")
+        raise PostNotFound
     return found[0]
 
 
@@ -70,7 +70,7 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
     now = reader.now
     found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
     if found is None:
-        raise NotFound("post")
+        raise PostNotFound
     return documents.as_of(now, *found)
 
 
@@ -89,7 +89,7 @@ def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
     """Return the id, version, status in the database and document of a post. Raises NotFound."""
     found = reader.row(WITH_SLUG if isinstance(ref, str) else WITH_ID, ref=ref)
     if found is None:
-        raise NotFound("post")
+        raise PostNotFound
     return found
 
 

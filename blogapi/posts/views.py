@@ -1,4 +1,4 @@
-"""Views of posts, their history, the trash, and tags."""
+"""Views of posts."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -10,15 +10,10 @@ from werkzeug import exceptions
 from blogapi import idempotency
 from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer, operation
-from blogapi.api.request import PATCH_TYPES, POST_TYPES, Request, load_body, parse_body, precondition
-from blogapi.api.responses import (
-    created,
-    list_response,
-    no_content,
-    post_or_file_response,
-    post_response,
-)
+from blogapi.api.request import JSON_TYPES, Request, load_body, parse_body, precondition
+from blogapi.api.responses import created, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
+from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import is_slug
@@ -67,6 +62,7 @@ def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists
     query=parameters(unknown=UNKNOWN),
     body=PostInputSchema(),
     content_types=POST_TYPES,
+    parse_file=parse_file,
     request_headers=("Idempotency-Key",),
 )
 def create_post(request: Request) -> Response:
@@ -75,8 +71,8 @@ def create_post(request: Request) -> Response:
     A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
     fields = load_body(request)
-    if key := idempotency.key_of(request):
-        post = request.database.write(idempotency.add_once, fields, request.author, key)
+    if idempotency.HEADER in request.environ:
+        post = request.database.write(idempotency.add_once, fields, request.author, idempotency.key_of(request))
     else:
         post = request.database.write(posts.add, fields, request.author)
     return created(request, post.id, post.document)
@@ -98,7 +94,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     "PATCH /v1/posts/<id:post>",
     CHANGED,
     body=PostChangeSchema(partial=True),
-    content_types=PATCH_TYPES,
+    content_types=JSON_TYPES,
     request_headers=("If-Match",),
 )
 def change_post(request: Request, post: PostRef) -> Response:
@@ -118,6 +114,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     query=parameters(unknown=UNKNOWN),
     body=PutPostSchema(),
     content_types=POST_TYPES,
+    parse_file=parse_file,
     request_headers=("If-Match", "If-None-Match"),
 )
 def put_post(request: Request, post: str) -> Response:

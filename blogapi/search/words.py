@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
 # Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
 WITHOUT_SPACES = [
     *(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1100, 0x1200), range(0x1780, 0x1800)),

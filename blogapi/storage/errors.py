@@ -11,6 +11,13 @@ class NotFound(Exception):
         self.kind = kind
 
 
+class PostNotFound(NotFound):
+    """No post has the id or slug."""
+
+    def __init__(self) -> None:
+        super().__init__("post")
+
+
 class Rejected(Exception):
     """A valid value of a field does not fit what is stored, or the time."""
 

@@ -2,14 +2,15 @@
 
 import re
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.search.words import UNICODE
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
 
 SCHEMAS = Path(__file__).resolve().parent.parent
+UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 5  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.

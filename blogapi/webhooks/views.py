@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
 from blogapi.api.operations import Answer, operation
-from blogapi.api.request import PATCH_TYPES, Request, load_body
+from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.api.service import Service
@@ -199,7 +199,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     "PATCH /v1/webhooks/<id:webhook_id>",
     Answer(200, "The webhook as it is now.", WebhookSchema()),
     body=WebhookChangeSchema(partial=True),
-    content_types=PATCH_TYPES,
+    content_types=JSON_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
     """Change the fields of a webhook that the body names.
