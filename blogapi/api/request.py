@@ -273,7 +273,7 @@ def why_no_match(if_match: str) -> str:
     return "the post has been changed since; get it again"
 
 
-def etag(document: bytes) -> str:
+def etag_of(document: bytes) -> str:
     """Return the strong entity tag of an answer, without its quotes (RFC 9110, section 8.8.3).
 
     SHA-256 would take a tenth of a request: nothing depends on this hash but whether a client has this version.
@@ -283,4 +283,4 @@ def etag(document: bytes) -> str:
 
 def etags(document: bytes) -> tuple[str, str]:
     """Return the entity tags of a post, as JSON and as a Markdown file: both change with the document."""
-    return etag(document), f"{etag(document)}-md"
+    return etag_of(document), f"{etag_of(document)}-md"

@@ -9,7 +9,7 @@ import flask
 from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
-from blogapi.api.request import JSON, READS, Request, etag
+from blogapi.api.request import JSON, READS, Request, etag_of
 from blogapi.posts.documents import dump
 
 POSTS = "/v1/posts/"
@@ -89,7 +89,7 @@ def tagged_response(
 
 def post_response(request: Request, document: bytes, **options: Any) -> Response:
     """Answer with a post as JSON, and its entity tag."""
-    return tagged_response(request, document + b"\n", etag(document), **options)
+    return tagged_response(request, document + b"\n", etag_of(document), **options)
 
 
 def created(request: Request, post_id: int, document: bytes) -> Response:
@@ -105,11 +105,11 @@ def list_response(
     The Link (RFC 8288) repeats the query, with `name` at the cursor; after the last page, the cursor is None. It is
     path-absolute, and never built from Host.
     """
-    tag = etag(content)
+    tag = etag_of(content)
     if cursor is None:
         return tagged_response(request, content, tag)
     link = _link(request.address(path or request.path), tuple(request.query.items()), name, str(cursor))
-    return tagged_response(request, content, etag((tag + link).encode()), headers=[("Link", link)])
+    return tagged_response(request, content, etag_of((tag + link).encode()), headers=[("Link", link)])
 
 
 @lru_cache(maxsize=256)  # Encoding a query takes as long as finding a page.

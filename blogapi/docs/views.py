@@ -14,7 +14,7 @@ from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import PUBLIC
 from blogapi.api.operations import blueprint
-from blogapi.api.request import JSON, etag
+from blogapi.api.request import JSON, etag_of
 from blogapi.api.responses import json_response, respond, tagged_response
 from blogapi.docs.metrics import Metrics
 from blogapi.docs.openapi import describe
@@ -66,7 +66,7 @@ def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.public_url or request.address(""))
     headers = [("Access-Control-Allow-Origin", "*")]  # Tools that run in a browser read it.
-    return tagged_response(request, content, etag(content), JSON, headers, cache_control="no-cache")
+    return tagged_response(request, content, etag_of(content), JSON, headers, cache_control="no-cache")
 
 
 @blueprint.get("/docs")
@@ -99,7 +99,7 @@ def page(path: Path) -> Response:
 def load_page(path: Path, compressed: bool) -> dict[str, Any]:
     """Return what a response with a file has; it never changes while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
-    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag(content)
+    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag_of(content)
     if compressed:
         content, tag = gzip.compress(content, compresslevel=6, mtime=0), f"{tag}-gzip"
         headers = [*headers, ("Content-Encoding", "gzip")]

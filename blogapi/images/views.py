@@ -12,7 +12,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.api.access import READERS
 from blogapi.api.operations import Answer, blueprint, operation
-from blogapi.api.request import Request, current_request, etag
+from blogapi.api.request import Request, current_request, etag_of
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
 from blogapi.api.schemas import (
     CURSOR_TIME,
@@ -105,7 +105,7 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
     """Answer with an image as JSON, and its entity tag."""
     content = f"{dump(as_json(request, image))}\n".encode()
-    return tagged_response(request, content, etag(content), **options)
+    return tagged_response(request, content, etag_of(content), **options)
 
 
 @operation(

@@ -14,6 +14,7 @@ from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import idempotency
+from blogapi.api.request import etag_of
 from blogapi.api.schemas import parameters
 from blogapi.history import revisions
 from blogapi.history.storage import MAX_REVISIONS
@@ -148,14 +149,14 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
 
     The post must have this entity tag; without one, that of now.
     """
-    before = documents.etag(posts.find(request.database, post_id))
+    before = etag_of(posts.find(request.database, post_id))
 
     def check(document: bytes) -> None:
-        if documents.etag(document) != (before if etag is None else etag):
+        if etag_of(document) != (before if etag is None else etag):
             raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
     document = request.database.write(operation, post_id, argument, check=check, author=request.author)
-    after = documents.etag(document)
+    after = etag_of(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
 
@@ -164,7 +165,7 @@ def as_typed(document: bytes) -> dict[str, str]:
     """Return the fields of a post as its form shows them."""
     post = documents.load(document)
     return {name: post.get(name, "") for name in FORM_FIELDS} | {
-        "etag": documents.etag(document),
+        "etag": etag_of(document),
         "content": with_line_feeds(post["content"]),
         "excerpt": with_line_feeds(post.get("excerpt", "")),
         "tags": as_line(post["tags"]),
