@@ -26,10 +26,7 @@ from blogapi.history import revisions
 from blogapi.history.revisions import KeptPost
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import dump
-from blogapi.posts.fields import (
-    FIELDS,
-    ID,
-)
+from blogapi.posts.fields import FIELDS, ID
 from blogapi.posts.schemas import PostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE

@@ -85,10 +85,9 @@ def page(reader: Reader, query: ListQuery) -> Page:
     values |= {"words": found, "after": query.published_after}
     if query.sort == "relevance":
         rows = _by_relevance(reader, asked, query.before or Cursor(TITLE, MAX_ID), values)
-    elif query.sort == "created_at":
-        rows = _rows(reader, asked, query.sort, Cursor("", query.before or MAX_ID), values)
     else:
-        rows = _rows(reader, asked, query.sort, query.start, values)
+        before = Cursor("", query.before or MAX_ID) if query.sort == "created_at" else query.start
+        rows = _rows(reader, asked, query.sort, before, values)
     return page_of(rows, query, values["now"])
 
 
