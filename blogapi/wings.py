@@ -19,14 +19,14 @@ from blogapi.owner import views as owner_views
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts import views as post_views
-from blogapi.search import storage as search
+from blogapi.search import index as search
 from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.tags import views as tag_views
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks import views as webhook_views
 
 MINUTE, HOUR = 60, 3600  # seconds
-SETTLE_SECONDS = 1.0  # after which words are in the search index, unless a search was faster
+SETTLE_SECONDS = 0.2  # after which words are in the search index, unless a search was faster
 EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
 
 log = logging.getLogger(__name__)

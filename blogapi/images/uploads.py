@@ -44,13 +44,12 @@ def store(
             raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
         if check:
             check(others)
-        return keep(request, file, sent_name or name)
+        return keep(request, file, *identified(request, file, sent_name or name))
 
 
-def keep(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, bool]:
-    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
+    """Store an `identified` image; return it, and whether it is new. Raises an HTTPException or Unavailable."""
     database, limit = request.database, request.service.config.images_mb
-    image, kept = identified(request, file, name)
     if known := images.find_any(database, image.id):
         return known, False
     if images.total_bytes(database) + image.bytes > limit * 1024**2:

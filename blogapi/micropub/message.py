@@ -84,14 +84,8 @@ def _of_json(body: dict[str, Any]) -> Message:
     texts = [body.get(name, "") for name in ("action", "url")]
     if not isinstance(properties, dict) or not all(isinstance(text, str) for text in (*texts, kind)):
         raise BadRequest("body: must have `properties`, an object; and `type`, `action` and `url`, if any, as text")
-    return Message(*texts, kind, as_lists(properties), body, [])
-
-
-def as_lists(properties: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return properties with a list of values each."""
-    return {
-        name.removesuffix("[]"): value if isinstance(value, list) else [value] for name, value in properties.items()
-    }
+    lists = {name.removesuffix("[]"): each if isinstance(each, list) else [each] for name, each in properties.items()}
+    return Message(*texts, kind, lists, body, [])
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:

@@ -181,9 +181,10 @@ def create(request: Request, message: Message) -> Response:
     files = [each for each in message.files if each.part in ("photo", "file")]
     others += [each.part for each in message.files if each not in files]
     now = request.database.now
-    new_post.load(entry.post_of(message, [public(request, "/images/x")] * len(files), now))
-    images = [uploads.keep(request, each.file, each.name)[0] for each in files]
-    fields = new_post.load(entry.post_of(message, [public(request, image.path) for image in images], now))
+    images = [uploads.identified(request, each.file, each.name) for each in files]
+    fields = new_post.load(entry.post_of(message, [public(request, image.path) for image, _ in images], now))
+    for each, (image, kept) in zip(files, images, strict=True):
+        uploads.keep(request, each.file, image, kept)
     post = request.database.write(add, fields, request.author)
     return created(request, documents.load(post.document), ignored=others)
 
@@ -223,7 +224,8 @@ def upload() -> Response:
         found = [each for each in files if each.part == "file"] or files
         if not found:
             raise ValidationError("missing; the form must have a part of this name", "file")
-        image, _ = uploads.keep(request, found[0].file, found[0].name)
+        image, kept = uploads.identified(request, found[0].file, found[0].name)
+        uploads.keep(request, found[0].file, image, kept)
     url = public(request, image.path)
     return json_response(request, {"url": url}, 201, [("Location", url)])
 

@@ -236,7 +236,9 @@ def test_a_post_that_is_refused_stores_no_photo(client, count):
     assert count(Image) == 0
     many = [(f"{number}.jpg", jpeg()) for number in range(11)]
     assert bad(client.post(PATH, **form(photo=many))) == "body: must have at most 10 files"
-    assert error(client.post(PATH, **form(photo=("a.jpg", b"no image"))), 415, "invalid_request")
+    both = [("a.jpg", jpeg()), ("b.jpg", b"no image")]
+    assert error(client.post(PATH, **form(photo=both)), 415, "invalid_request")
+    assert count(Image) == 0
 
 
 # Updates, deletions

@@ -4,7 +4,6 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.posts.fields import STATUSES
-from blogapi.search import storage as search
 from tests.conftest import message
 from tests.posts.test_list import walk
 
@@ -57,11 +56,9 @@ def test_a_search_combines_with_the_other_parameters(client, found):
     assert walk(client, "/v1/posts?q=la*+lak*&limit=1") == [["Café"], ["An der Straße am See"]]
 
 
-@pytest.mark.parametrize("sorted_posts", [1, 100])  # what is found is met on the way through all, or sorted
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("tag", [None, "a"])
-def test_results_by_date_are_in_the_order_of_the_list(client, clock, post, monkeypatch, sorted_posts, status, tag):
-    monkeypatch.setattr(search, "SORTED_POSTS", sorted_posts)
+def test_results_by_date_are_in_the_order_of_the_list(client, clock, post, status, tag):
     for number in range(32):
         word = "fog" if number % 3 else "sun"
         post(title=f"{word} {number}", tags=["a"] if number % 5 else [])

@@ -13,10 +13,12 @@ from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
 from blogapi.posts.lists import ListQuery
+from blogapi.search import index
 from blogapi.search import storage as search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import NOTE_ALL
+from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.storage.fixtures import locked
 
@@ -112,22 +114,54 @@ def test_the_background_work_indexes_each_second(post, noted, background, clock)
     assert noted() == []
 
 
-def test_posts_are_indexed_a_few_at_a_time(database, add, noted):
-    for _ in range(search.INDEXED_POSTS + 3):
+def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch):
+    for _ in range(index.INDEXED_POSTS + 3):
         add()
-    database.write(search._index_some, False)
-    assert 0 < len(noted()) < search.INDEXED_POSTS + 3, noted()
-    search.settle(database)
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "INDEXED_SECONDS", -1)
+        assert database.write(index._index_some, noted()) == 1
+    assert len(noted()) == index.INDEXED_POSTS + 2
+    assert index.settle(database) == 0
     assert noted() == []
+
+
+def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, found, monkeypatch):
+    for _ in range(3):
+        add(title="Fog")
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "SETTLED_POSTS", 2)
+        answer = client.get("/v1/posts?q=fog")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert message(answer, 503).startswith("too many posts wait for the search index; nothing was changed")
+    assert found("fog") == "321"
 
 
 def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
     for _ in range(3):
         add(title="Fog")
-    assert search.settle(database, seconds=-1) == 3
+    assert (index.settle(database, seconds=-1), noted()) == (3, [1, 2, 3])
+    assert (index.settle(database), noted()) == (0, [])
+
+
+def test_a_search_waits_for_no_post_that_is_noted_after_it_began(database, add, noted, monkeypatch):
+    add(title="Fog")
+
+    def write(operation, *arguments):
+        if operation is index._index_some:
+            add(title="Fog")
+        return type(database).write(database, operation, *arguments)
+
+    monkeypatch.setattr(database, "write", write)
+    assert (index.settle(database), noted()) == (0, [2])
+
+
+def test_a_post_that_another_search_has_indexed_is_not_indexed_again(database, add, noted):
+    add(title="Fog")
+    before = noted()
+    index.settle(database)
+    database.write(lambda tx: [tx.execute(each, id=1) for each in index.REMOVE])
+    assert database.write(index._index_some, before) == 1
     assert search.page(database, ListQuery(9, q="fog")).items == []
-    assert search.settle(database) == 0
-    assert len(search.page(database, ListQuery(9, q="fog")).items) == 3
 
 
 def test_if_the_database_cannot_be_written_a_search_reads_what_is_indexed(database, add, found, noted):
@@ -141,7 +175,7 @@ def test_if_the_database_cannot_be_written_a_search_reads_what_is_indexed(databa
 
 @pytest.mark.in_process
 def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
-    large = {"title": "Large", "content": f"fog {'ü ' * search.LARGE} lake", "slug": "large"}
+    large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large).status_code == 201
     post(title="Small", content="fog")
     assert in_thread == []
@@ -166,19 +200,19 @@ def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, databa
     for number in (1, 2):
         published_at = rfc3339(clock.now + 10)
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
-    search.settle(database)
+    index.settle(database)
     database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 1)))
     clock.now += 10
-    assert database.row(search.PENDING, published=True, now=database.now, limit=1)
+    assert database.row(index.PENDING, published=True, now=database.now, limit=1)
     assert (found("fog", status="published"), found("fog", status="scheduled")) == ("2", "")
-    assert not database.row(search.PENDING, published=True, now=database.now, limit=1)
+    assert not database.row(index.PENDING, published=True, now=database.now, limit=1)
 
 
 @pytest.mark.sqlite
 def test_the_index_of_many_small_changes_stays_in_few_parts(database, add):
     for _ in range(100):
         add(title="Fog")
-        search.settle(database)
+        index.settle(database)
     segments = "SELECT count(DISTINCT segid) FROM search_others_idx"
     assert database.row(SQL(segments))[0] < 20
 
@@ -201,7 +235,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
             client.delete(f"/v1/posts/{number}")
         clock.now += draw.randrange(2)
         if draw.random() < 0.3:
-            search.settle(database, draw.random() < 0.5)
+            index.settle(database, draw.random() < 0.5)
     queries = [
         {"q": q, "sort": sort} | filters
         for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
@@ -211,7 +245,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
     before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
     sound_posts(config.database)
     database.write(lambda tx: tx.execute(SQL(NOTE_ALL)))
-    search.settle(database)
+    index.settle(database)
     assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
     assert any(page.next for page in before)
 
@@ -222,41 +256,34 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", [None, *STATUSES])
 def test_no_search_scans_or_sorts(plan, status):
-    steps = plan(search.newest_query(search.Asked(status, False, (False,))))
+    steps = plan(search.newest_query(status))
     assert not [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], steps
     assert not [step for step in steps if "TEMP B-TREE" in step], steps
 
 
 @pytest.mark.sqlite
 def test_a_post_is_forgotten_by_its_key(plan):
-    assert plan(search.FORGET) == ["SEARCH search_pending USING PRIMARY KEY (published=? AND post_id=?)"]
+    assert plan(index.FORGET) == ["SEARCH search_pending USING PRIMARY KEY (published=? AND post_id=?)"]
 
 
 def test_a_search_takes_three_statements(client, statements):
-    client.get("/v1/posts?q=fog+lake")
+    client.get("/v1/posts?q=lake")
     with statements() as collected:
         client.get("/v1/posts?q=fog")
     assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
 
 
-QUICK = ["q=fog", "q=f*", "q=fog&status=published", "q=fog&sort=relevance", "q=fog lake sun"]
-SLOW = ["q=fo*", 'q="fog lake"', "q=東京", "q=fog&status=draft", "q=fog&tag=a", "q=fog&sort=published_at"]
+QUICK = ["q=fog", "q=f*", "q=fog&status=published", "q=fog&sort=relevance"]
+SLOW = ["q=fo*", "q=fog lake", 'q="fog lake"', "q=東京", "q=fog&status=draft", "q=fog&tag=a", "q=fog&sort=published_at"]
 
 
 @pytest.mark.sqlite
+@pytest.mark.in_process
 @pytest.mark.parametrize("query", QUICK + SLOW)
-def test_among_much_text_a_search_that_can_take_long_runs_in_a_thread(database, query):
+def test_a_search_that_can_take_long_runs_in_a_thread(database, in_thread, query):
     asked = ListQuery(10, **dict(each.split("=") for each in query.split("&")))
-    assert search.is_quick(database, asked)
-    much = {"id": 1, "slug": "a", "status": "draft", "document": "x" * search.QUICK_SEQUENCE_BYTES}
-    database.write(lambda tx: tx.execute(Post.insert(much)))
-    assert search.is_quick(database, asked) is (query in QUICK)
     assert search.find(database, asked, "tests").items == []
-
-
-@pytest.mark.parametrize("q", ["a b c d", '"a a a a"', "ab* cd* ef* gh*"])
-def test_a_search_for_many_words_runs_in_a_thread_however_few_posts_there_are(database, q):
-    assert not search.is_quick(database, ListQuery(10, q=q))
+    assert len(in_thread) == (query in SLOW)
 
 
 def test_many_searches_of_one_client_do_not_keep_another_waiting(database):
@@ -280,7 +307,7 @@ def test_the_index_has_nothing_of_a_hidden_post_among_the_words_of_published_one
     post(title="Secret", tags=["Hidden"])
     client.patch("/v1/posts/1", json={"status": "published"})
     client.patch("/v1/posts/1", json={"status": "archived"})
-    search.settle(database)
+    index.settle(database)
     assert database.row(SQL("SELECT count(*) FROM search_published"))[0] == 0
     assert database.row(SQL("SELECT count(*) FROM search_others"))[0] == 1
 

@@ -13,6 +13,7 @@ from blogapi.config import Config
 from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
+from blogapi.search import index
 from blogapi.search import storage as search
 from blogapi.search.words import BEYOND, DROPPED, DROPPED_BEYOND, RUN, sequences, words
 
@@ -52,7 +53,7 @@ def test_words_are_folded(text, expected):
 def test_splitting_words_again_gives_the_same_words(text):
     found = words(text)
     assert words(" ".join(found)) == found
-    assert [word for word in found if not set(word).isdisjoint(search.START + search.BETWEEN)] == []
+    assert [word for word in found if not set(word).isdisjoint(index.START + index.BETWEEN)] == []
 
 
 @given(st.text(st.characters(max_codepoint=127)))
@@ -122,7 +123,7 @@ def test_a_search_finds_just_the_posts_that_have_the_words(module_database, give
 def test_splitting_a_large_text_keeps_no_object_for_each_word():
     post = {"title": "Many words", "content": "漢字" * 100_000, "tags": []}
     tracemalloc.start()
-    _, found, _ = search.indexed(post)
+    _, found, _ = index.indexed(post)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.count("漢") == 100_000
