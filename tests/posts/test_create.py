@@ -173,6 +173,7 @@ def test_emoji_and_unknown_characters_are_text(post, character):
         ("word " * 40, "-".join(["word"] * 16)),
         ("x" * 200, "x" * 80),
         ("a &amp; b", "a-amp-b"),
+        ("&#66; é &#x43;", "66-e-x43"),
     ],
 )
 def test_a_slug_is_created_from_the_title(post, title, slug):
