@@ -21,6 +21,7 @@ from blogapi.forms import FORM, Form
 from blogapi.owner import sessions
 from blogapi.posts.fields import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
+from blogapi.storage.models import AUTOSAVE
 from blogapi.tags import storage as tags
 
 ROOT = "/settings"
@@ -107,8 +108,11 @@ def form_token(action: str) -> str:
 
 
 def form_secret() -> bytes:
-    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
-    sent = [g.form["nonce"], sorted(g.form.lists())]
+    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
+
+    A draft that saves itself gives them again whatever is typed.
+    """
+    sent = [g.form["nonce"], AUTOSAVE if AUTOSAVE in g.form else sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
@@ -242,7 +246,7 @@ def context() -> dict[str, Any]:
 @blueprint.after_request
 def finish(response: Response) -> Response:
     """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
-    if response.is_json:
+    if response.is_json and response.status_code >= 400:
         action = (
             "/posts/new" if response.status_code == 404 else own_path()
         )  # A post that was deleted is created again.

@@ -73,15 +73,16 @@ def test_a_double_click_creates_one_key_and_shows_it(window, with_scripts):
 
 
 def test_a_post_that_two_change_at_once_keeps_both_versions_until_one_is_chosen(window):
-    window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "One.\nTwo.\n"})
+    post = {"title": "Hello", "content": "One.\nTwo.\n", "status": "published"}
+    window.service.request("POST", "/v1/posts", post)
     window.open("/settings/posts/1/edit")
+    window.fill("content", "Mine.")
     first = window.browser.current_window_handle
     window.browser.switch_to.new_window("tab")
     window.open("/settings/posts/1/edit")
     window.fill("content", "Theirs.")
     window.click("Save")
     window.browser.switch_to.window(first)
-    window.fill("content", "Mine.")
     window.click("Save")
     assert "the post was changed elsewhere" in window.text
     assert get(window)["content"] == "One.\nTwo.\nTheirs."
