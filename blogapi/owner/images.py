@@ -14,6 +14,7 @@ from blogapi.images.views import delete_unused, parse_cursor
 from blogapi.owner.blueprint import UPLOAD, asked, blueprint, check_token, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
+MAX_NAME = 100  # characters that are looked for in names
 list_query = parameters(before=parsed(parse_cursor, ""))
 
 
@@ -26,8 +27,10 @@ def as_markdown(image: StoredImage) -> str:
 
 @blueprint.get("/images")
 def show_images() -> str:
-    """Show the images, newest first, and a form to upload another one."""
-    page = images.page(request.database, IMAGES, **list_query.load(asked()))
+    """Show the images, newest first, those with a name, and a form to upload another one."""
+    query = asked()
+    name = query.pop("q", "")[:MAX_NAME]
+    page = images.page(request.database, IMAGES, **list_query.load(query), name=name)
     return render_template("owner/images.html", page=page, **paging(page.next))
 
 

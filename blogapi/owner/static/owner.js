@@ -314,6 +314,54 @@ if (post) {
     });
   }
 
+  // The picker shows the images that are there, for the text and for the cover.
+  const picker = create("dialog", {}, { "aria-label": "Images" });
+  const images = create("ul", { className: "picker" });
+  const field = (label, type) => {
+    const box = create("label", { textContent: label });
+    box.append(create("input", { type }));
+    picker.append(box);
+    return box.lastChild;
+  };
+  const search = field("Search by name", "search");
+  const alt = field("Description, for those who do not see it (may stay empty)", "text");
+  picker.append(images, button("Close", () => picker.close()));
+  let choose = () => {};
+  const show = async () => {
+    const name = search.value;
+    const answer = await fetch(upload.action.replace(/\/upload$/, `?q=${encodeURIComponent(name)}`)).catch(() => null);
+    const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
+    if (name !== search.value) {
+      return; // What was typed since is being looked for.
+    }
+    const found = [...page.querySelectorAll(".card[data-url]")].map((card) => {
+      const item = create("li");
+      const press = button(card.querySelector("h2").textContent, () => {
+        picker.close();
+        choose(card.dataset.url);
+      });
+      press.prepend(create("img", { src: card.querySelector("img").src, alt: "", loading: "lazy" }));
+      item.append(press);
+      return item;
+    });
+    images.replaceChildren(...(found.length ? found : [create("li", { textContent: "There are none." })]));
+  };
+  const pick = (action, hasText) => () => {
+    [choose, search.value, alt.value, alt.parentNode.hidden] = [action, "", "", !hasText];
+    picker.showModal();
+    show();
+  };
+  search.addEventListener("input", show);
+  const cover = post.elements.cover_image;
+  const setCover = (url) => {
+    cover.value = url;
+    cover.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const insertImage = (url) => insert(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`);
+  file.after(button("Choose an uploaded image", pick(insertImage, true)));
+  cover.after(button("Choose the cover", pick(setCover, false), "quiet"));
+  document.body.append(picker);
+
   // Buttons wrap what is selected, or begin its lines. The browser's undo takes that back.
   const wrap = (before, after) => {
     const { selectionStart: start, selectionEnd: end, value } = content;
