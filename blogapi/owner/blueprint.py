@@ -53,7 +53,7 @@ def check_session() -> None:
 
     A form is read even if there is no session, so that the page of the error can keep what was typed.
     """
-    g.form = MultiDict()
+    g.form, request.error_page = MultiDict(), error_page
     is_public, is_change = request.path in PUBLIC, request.method not in READS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
@@ -243,18 +243,17 @@ def context() -> dict[str, Any]:
     return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
+def error_page(status: int, message: str) -> str:
+    """Return the page of an error, which keeps the post that was typed; one that was deleted is created again."""
+    keeps_form = "content" in g.form and own_path() != PREVIEW
+    action = "/posts/new" if status == 404 else own_path()
+    template = f"owner/{'write' if keeps_form else 'error'}.html"
+    return render_template(template, action=action, error=status, message=message)
+
+
 @blueprint.after_request
 def finish(response: Response) -> Response:
-    """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
-    if response.is_json and response.status_code >= 400:
-        action = (
-            "/posts/new" if response.status_code == 404 else own_path()
-        )  # A post that was deleted is created again.
-        keeps_form = "content" in g.form and own_path() != PREVIEW
-        template = f"owner/{'write' if keeps_form else 'error'}.html"
-        response.set_data(render_template(template, action=action, **response.json))
-        response.mimetype = "text/html"
-        del response.headers["Cache-Control"]
+    """Forbid storing, framing and referring to answers; forget a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     if own_path() == PREVIEW:  # Its errors are shown in the frame, too.
