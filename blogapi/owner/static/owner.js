@@ -150,6 +150,7 @@ if (post) {
   const reasons = { 403: "The session has ended", 412: "The post was changed elsewhere; Save shows both" };
   let saving = null;
   let hasFailed = false;
+  let isAway = false;
   let timer = 0;
   const tell = (text, isWrong) => {
     hasFailed = isWrong;
@@ -165,6 +166,7 @@ if (post) {
     const saved = answer?.ok && (await answer.json().catch(() => null));
     if (!saved) {
       const reason = answer ? (reasons[answer.status] ?? "Save says why") : "There is no connection";
+      isAway = !answer || answer.status === 503;
       return tell(`Not saved, but kept in this browser. ${reason}.`, true);
     }
     store.remove(prefix() + tab);
@@ -174,6 +176,7 @@ if (post) {
       post.setAttribute("action", saved.action);
       history.replaceState(null, "", saved.action);
       [...post.querySelectorAll("button.primary")].forEach((each) => (each.textContent = "Save"));
+      document.querySelector("h1").textContent = "Edit";
     }
     const time = new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
     return tell(`Saved ${time}`, false);
@@ -182,18 +185,18 @@ if (post) {
     if (!saving && savesItself() && isChanged() && (content.value.trim() || post.elements.title.value.trim())) {
       saving = send().finally(() => {
         saving = null;
-        if (isChanged() && !hasFailed && !isSending) {
-          wait(); // for what was typed meanwhile
+        if (isChanged() && !isSending && (!hasFailed || isAway)) {
+          wait(hasFailed ? 15000 : 3000); // what was typed meanwhile, or again
         }
       });
     }
   };
-  const wait = () => {
+  const wait = (delay) => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       keep();
       save();
-    }, savesItself() ? 3000 : 2000);
+    }, delay);
   };
   const leave = () => {
     if (!isSending) {
@@ -201,7 +204,7 @@ if (post) {
       save();
     }
   };
-  post.addEventListener("input", wait);
+  post.addEventListener("input", () => wait(3000));
   addEventListener("pagehide", leave);
   addEventListener("beforeunload", (event) => {
     if (!isSending && isChanged() && (hasFailed || !savesItself())) {
