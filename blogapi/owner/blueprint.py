@@ -3,21 +3,25 @@
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
+from tempfile import TemporaryFile
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
 from itsdangerous import BadSignature, URLSafeSerializer
 from marshmallow import ValidationError
+from multipart import MultipartSegment
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, Request, check_content_type, cookie
 from blogapi.clock import earlier
-from blogapi.forms import FORM, Form
+from blogapi.forms import FORM, Form, Write
+from blogapi.images import uploads
+from blogapi.images.formats import MAX_BYTES
 from blogapi.owner import sessions
 from blogapi.posts.fields import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
@@ -93,13 +97,39 @@ def load_form() -> MultiDict[str, str]:
     """
     check_content_type(request, (FORM,))
     has_post = request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW))
-    max_bytes = MAX_BODY_BYTES if has_post else MAX_FORM_BYTES
-    form = Form(request, max_bytes, max_bytes, MAX_FIELDS)
+    form = PostForm(request) if has_post else Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
     try:
-        form.read()
+        with uploads.disk_errors():
+            form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
     except BadRequest:
         raise BadRequest("The form cannot be read.") from None
+
+
+class PostForm(Form):
+    """The form of a post, which can have an image: `g.image` is its file and its name."""
+
+    def __init__(self, request: Request):
+        super().__init__(request, MAX_BODY_BYTES + MAX_BYTES, MAX_BODY_BYTES, MAX_FIELDS)
+
+    def begin(self, part: MultipartSegment) -> Write:
+        if not part.filename:  # Browsers send an empty one if none was chosen.
+            return super().begin(part)
+        if "image" in g:
+            raise BadRequest
+        g.opened = ExitStack()
+        g.opened.enter_context(request.service.uploads.place(request.digest))
+        new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
+        file = g.opened.enter_context(new_file())
+        g.image = file, part.filename
+        return partial(uploads.save, target=file)
+
+
+@blueprint.teardown_request
+def close_image(error: BaseException | None = None) -> None:
+    """Forget the file of an image that was uploaded."""
+    if "opened" in g:
+        g.opened.close()
 
 
 def form_token(action: str) -> str:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from flask import Response, render_template, request
+from flask import Response, g, render_template, request
 
 from blogapi.api.schemas import parameters, parsed
 from blogapi.images import storage as images
@@ -23,6 +23,15 @@ def as_markdown(image: StoredImage) -> str:
     """Return the Markdown that shows an image."""
     text = re.sub(r"([\[\]\\])", r"\\\1", Path(image.name).stem)
     return f"![{text}]({request.service.config.url}{image.path})"
+
+
+def add_image() -> str:
+    """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
+    if "image" not in g:
+        return ""
+    image, _ = uploads.keep(request, *g.image)
+    g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
+    return image.name if "upload" in g.form else ""
 
 
 @blueprint.get("/images")

@@ -34,6 +34,7 @@ from blogapi.owner.blueprint import (
     shows_errors,
 )
 from blogapi.owner.diff import changed_lines
+from blogapi.owner.images import add_image
 from blogapi.posts import documents, lists, publication
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
@@ -108,6 +109,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 @shows_errors(show_form)
 def create_post() -> Response:
     """Create a post. A draft that saves itself has a content as soon as it has a title."""
+    if added := add_image():
+        return show_form(added=added)
     typed, wrong = typed_fields()
     if AUTOSAVE in g.form and not typed["content"].strip():
         typed["content"] = typed["title"]
@@ -123,6 +126,8 @@ def create_post() -> Response:
 @shows_errors(show_form)
 def save_post(post_id: int) -> Response | tuple[str, int]:
     """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
+    if added := add_image():
+        return show_form(post_id, added=added)
     old = documents.load(posts.find(request.database, post_id))
     typed, wrong = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}

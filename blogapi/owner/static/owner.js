@@ -297,10 +297,11 @@ if (post) {
       hint.textContent = `${file.name} was added.`;
     }
   };
-  const file = upload.elements.file;
+  const file = document.getElementById("file");
+  file.setAttribute("form", "upload"); // Only without this script, it is sent with the post.
+  document.querySelector("button[name=upload]").hidden = true;
   content.setSelectionRange(content.value.length, content.value.length);
   hint.textContent = "Or paste it, or drop it on the content.";
-  document.querySelector("button[form=upload]").hidden = true;
   file.addEventListener("change", () => addImages([...file.files]));
   content.addEventListener("dragover", (event) => {
     if (event.dataTransfer.types.includes("Files")) {
