@@ -106,3 +106,5 @@ class Window:
             where = self.browser.current_url, width, theme
             assert self.browser.execute_async_script(AXE) == [], where
             assert self.browser.execute_script("return document.documentElement.scrollWidth") <= width, where
+            rows = "const nav = document.querySelector('header nav'); return nav ? nav.offsetHeight : 0"
+            assert self.browser.execute_script(rows) < 45, where

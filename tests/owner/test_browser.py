@@ -131,7 +131,8 @@ def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe
     visitor.click("Create key")
     visitor.click(f"Revoke {'n' * 100}")
     visitor.check(axe)
-    for path in ("/settings/webhooks", "/settings/posts", "/settings/posts?status=x"):
+    webhooks = "/settings/webhooks", "/settings/webhooks?for=GitHub+workflow", "/settings/webhooks/2/edit"
+    for path in (*webhooks, "/settings/posts", "/settings/posts?status=x", "/settings/sessions"):
         visitor.open(path)
         visitor.check(axe)
 

@@ -158,6 +158,13 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     for path in ("/settings", "/settings/posts/1", "/settings/posts/2/edit", "/settings/posts/new"):
         window.open(path)
         window.check(axe)
+    window.open("/settings/tags")
+    window.click(f"Rename {'x' * 64}")
+    window.check(axe)
+    window.open("/settings/posts/1")
+    window.click(f"Share a preview {'W' * 255}")
+    window.check(axe)
+    window.open("/settings/posts/new")
     window.fill("title", "A")
     window.fill("content", "B")
     window.fill("slug", "Not a slug")
