@@ -186,8 +186,8 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, expected
 
 
 def author() -> str:
-    """Return the name in the history for a change of a post."""
-    return AUTOSAVE if AUTOSAVE in g.form else request.author
+    """Return the name in the history for a change of a post. Only a draft saves itself, and without events."""
+    return AUTOSAVE if AUTOSAVE in g.form and g.form.get("status") == "draft" else request.author
 
 
 def autosaved(post_id: int, document: bytes) -> Response:

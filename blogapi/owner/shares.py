@@ -8,7 +8,7 @@ from blogapi.clock import later
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.keys import digest_of
+from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import PreviewLink
 
 PERIOD = timedelta(days=7)
@@ -30,7 +30,7 @@ def add(tx: Transaction, post_id: int) -> str:
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
     if len(listing(tx, post_id)) >= MAX_LINKS:
         raise Rejected("share", f"this post has {MAX_LINKS} previews already; withdraw one first")
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = f"{PREFIX}preview_{secrets.token_urlsafe(TOKEN_BYTES)}"
     row = {"digest": digest_of(token), "post_id": post_id, "created_at": tx.now, "ends_at": later(tx.now, PERIOD)}
     tx.execute(PreviewLink.insert(row))
     return token

@@ -49,11 +49,6 @@ class Window:
         """What was done, as the page says it."""
         return self.browser.find_element(By.CSS_SELECTOR, ".notice").text
 
-    @property
-    def changes(self):
-        """The lines that were removed or added."""
-        return self.browser.find_elements(By.CSS_SELECTOR, "del, ins")
-
     @contextmanager
     def next_page(self):
         """Wait for the page that what happens in the block leads to."""

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from blogapi.owner import shares
+from blogapi.server.log import printable_target
 from blogapi.storage.models import PreviewLink
 from tests.owner.pages import follow, view
 
@@ -31,7 +32,7 @@ def share(owner):
 
 def test_a_preview_is_shown_to_somebody_without_a_session_until_it_is_withdrawn(owner, stranger, draft):
     path = share(owner)
-    assert re.fullmatch(r"/settings/shared\?token=[A-Za-z0-9_-]{22}", path)
+    assert re.fullmatch(r"/settings/shared\?token=blog_preview_[A-Za-z0-9_-]{22}", path)
     answer = stranger.get(path)
     assert (answer.status_code, "Secret <em>words</em>" in answer.text) == (200, True)
     assert "Secret" not in view(stranger, "/settings/posts/1").text
@@ -74,10 +75,12 @@ def test_a_wrong_address_and_that_of_a_deleted_post_are_the_same(owner, client, 
     assert ENDED in wrong[0].text
 
 
-def test_only_the_hash_of_its_token_is_stored(owner, draft, database):
-    token = share(owner).partition("=")[2]
+def test_its_token_is_neither_logged_nor_stored_nor_shown_again(owner, draft, database):
+    path = share(owner)
+    assert printable_target(path) == "/settings/shared?token=blog_[masked]"
+    token = path.partition("=")[2]
     assert token not in str([*database.rows(PreviewLink.select())])
-    assert token not in view(owner, "/settings/posts/1").text  # It is shown only once.
+    assert token not in view(owner, "/settings/posts/1").text
 
 
 def test_images_of_other_sites_are_shown_when_they_are_asked_for(owner, client, stranger, draft):
