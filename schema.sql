@@ -26,6 +26,16 @@ CREATE TABLE owner_session (
     browser TEXT NOT NULL  -- as it names itself
 ) STRICT, WITHOUT ROWID;
 
+-- Addresses of the owner's page that show the preview of a post without a session
+CREATE TABLE preview_link (
+    digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which is not stored
+    post_id INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    ends_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX preview_link_post ON preview_link (post_id);
+
 CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY,
     slug TEXT NOT NULL UNIQUE,

@@ -16,6 +16,7 @@ from blogapi.owner import posts as owner_posts
 from blogapi.owner import preview as owner_preview
 from blogapi.owner import tags as owner_tags
 from blogapi.owner import views as owner_views
+from blogapi.owner import webhooks as owner_webhooks
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts import views as post_views
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 # Views register themselves when they are imported.
 API = (post_views, history_views, tag_views, image_views, webhook_views, docs_views)
-OWNER = (owner_views, owner_posts, owner_images, owner_tags, owner_preview)
+OWNER = (owner_views, owner_posts, owner_images, owner_tags, owner_webhooks, owner_preview)
 
 blueprint.register_blueprint(micropub_views.blueprint)
 blueprint.register_blueprint(owner_views.blueprint)

@@ -28,6 +28,7 @@ PUBLIC = {
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
     "/settings/open",
+    "/settings/shared",
     "/settings/owner.css",
     "/settings/owner.js",
     "/settings/owner.svg",

@@ -17,6 +17,7 @@ from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage import errors
 
 MAX_MESSAGE = 500
+HTML = "text/html; charset=utf-8"
 RESOURCES = ("posts", "tags", "trash", "images", "webhooks")
 MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
 
@@ -24,11 +25,15 @@ log = logging.getLogger(__name__)
 
 
 def error_body(status: int, message: str) -> bytes:
-    """Return the Error as JSON, its message cut to 500 characters, without anything unprintable."""
+    """Return the Error as JSON."""
+    return f"{dump({'error': status, 'message': printable(message)})}\n".encode()
+
+
+def printable(message: str) -> str:
+    """Return a message cut to 500 characters, without anything unprintable."""
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    printable = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in message)
-    return f"{dump({'error': status, 'message': printable})}\n".encode()
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in message)
 
 
 def error_response(error: exceptions.HTTPException) -> Response:
@@ -42,6 +47,9 @@ def error_response(error: exceptions.HTTPException) -> Response:
         message = with_id(message)
         request.info.cause = f"{request.info.cause}: {message}" if request.info.cause else message
     headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
+    if request.error_page:
+        page = request.error_page(error.code, printable(message)).encode()
+        return respond(request, page, HTML, error.code, headers, cache_control="no-store")
     return respond(request, error_body(error.code, message), JSON, error.code, headers)
 
 

@@ -51,6 +51,7 @@ class Request(flask.Request):
     key: KnownKey | None = None  # its valid API key
     quota: Quota | None = None  # the rest of that key's limit
     session = ""  # the token of its valid session of the owner's page
+    error_page: Callable[[int, str], str] | None = None  # shows an error to a browser, by its status and message
     query: Mapping[str, Any]  # loaded as the operation declares
     body = b""
     file: Any = None  # the MarkdownFile in the body, which knows the lines of its fields

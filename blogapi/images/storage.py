@@ -90,12 +90,17 @@ _columns = [getattr(Image, name) for name in StoredImage._fields]
 IMAGE_WITH_ID = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
 
 
-def page(reader: Reader, limit: int, before: Cursor | None = None) -> Page:
-    """Return the images before a cursor, newest first. One without a time is found by its id. Raises NotFound."""
+def page(reader: Reader, limit: int, before: Cursor | None = None, name: str = "") -> Page:
+    """Return the images before a cursor whose names contain `name`, newest first.
+
+    A cursor without a time is found by its id. Raises NotFound.
+    """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
         created_at = before.key or find(reader, before.id).created_at
         query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
+    if name:
+        query = query.where(Image.name.contains(name))
     found = [*map(StoredImage._make, reader.rows(query))]
     images = found[:limit]
     return Page(images, Cursor(images[-1].created_at, images[-1].id) if len(found) > limit else None)

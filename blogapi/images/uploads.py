@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from tempfile import TemporaryFile
 from typing import BinaryIO
@@ -37,14 +38,21 @@ def store(
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     folder = request.database.engine.folder
     with request.service.uploads.place(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
-        try:
+        with disk_errors():
             sent_name, others = receive(request, file, has_fields=check is not None)
-        except OSError as error:
-            cause = f"cannot write an upload: {error.strerror}"
-            raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
         if check:
             check(others)
         return keep(request, file, *identified(request, file, sent_name or name))
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Raise Unavailable if a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        cause = f"cannot write an upload: {error.strerror}"
+        raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
 
 
 def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:

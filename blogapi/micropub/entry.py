@@ -8,13 +8,13 @@ from typing import Any
 from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
-from blogapi.markdown.files import heading
 from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
+from blogapi.markdown.titles import title_of
 from blogapi.micropub.message import Message
-from blogapi.posts.fields import MAX_CONTENT, MAX_TITLE, MAX_URL
+from blogapi.posts.fields import MAX_CONTENT, MAX_URL
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
-from blogapi.text import CONTROL_OR_BREAK, fold, is_visible
+from blogapi.text import fold
 from blogapi.transfer.html import NOT_IN_ADDRESS, markdown_of
 
 # The properties with one value, and the fields that they become
@@ -31,11 +31,8 @@ PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "categor
 CLEARED = ("summary", "featured")  # All other fields with one value need one.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
-CUT_TITLE = 80  # characters of a title that is the first line of the content
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters in which a title is looked for
 MAX_HTML, MAX_ELEMENTS = 100_000, 2_500  # characters, and elements in them: these take 0.2 s
 MAX_VALUES = 100  # of a property
-MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
 
@@ -170,17 +167,6 @@ def with_photos(content: str, markdown: list[str]) -> str:
         return content
     before = content if content.endswith("\n") or not content else f"{content}\n"
     return (f"{before}\n" if before else "") + "\n\n".join(markdown) + "\n"
-
-
-def title_of(content: str) -> str:
-    """Return the heading of a content, or its first visible line without marks, cut at a word."""
-    beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
-    lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
-    found = heading(content)
-    line = found or next((line for line in lines if any(map(is_visible, line))), "")
-    line = " ".join(CONTROL_OR_BREAK.sub(" ", line).split())
-    longest = MAX_TITLE if found else CUT_TITLE
-    return line if len(line) <= longest else line[: longest + 1].rpartition(" ")[0].strip() or line[:longest]
 
 
 def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:

@@ -3,24 +3,29 @@
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
+from tempfile import TemporaryFile
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
 from itsdangerous import BadSignature, URLSafeSerializer
 from marshmallow import ValidationError
+from multipart import MultipartSegment
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, Request, check_content_type, cookie
 from blogapi.clock import earlier
-from blogapi.forms import FORM, Form
+from blogapi.forms import FORM, Form, Write
+from blogapi.images import uploads
+from blogapi.images.formats import MAX_BYTES
 from blogapi.owner import sessions
 from blogapi.posts.fields import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
+from blogapi.storage.models import AUTOSAVE
 from blogapi.tags import storage as tags
 
 ROOT = "/settings"
@@ -52,7 +57,7 @@ def check_session() -> None:
 
     A form is read even if there is no session, so that the page of the error can keep what was typed.
     """
-    g.form = MultiDict()
+    g.form, request.error_page = MultiDict(), error_page
     is_public, is_change = request.path in PUBLIC, request.method not in READS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
@@ -92,13 +97,39 @@ def load_form() -> MultiDict[str, str]:
     """
     check_content_type(request, (FORM,))
     has_post = request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW))
-    max_bytes = MAX_BODY_BYTES if has_post else MAX_FORM_BYTES
-    form = Form(request, max_bytes, max_bytes, MAX_FIELDS)
+    form = PostForm(request) if has_post else Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
     try:
-        form.read()
+        with uploads.disk_errors():
+            form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
     except BadRequest:
         raise BadRequest("The form cannot be read.") from None
+
+
+class PostForm(Form):
+    """The form of a post, which can have an image: `g.image` is its file and its name."""
+
+    def __init__(self, request: Request):
+        super().__init__(request, MAX_BODY_BYTES + MAX_BYTES, MAX_BODY_BYTES, MAX_FIELDS)
+
+    def begin(self, part: MultipartSegment) -> Write:
+        if not part.filename:  # Browsers send an empty one if none was chosen.
+            return super().begin(part)
+        if "image" in g:
+            raise BadRequest
+        g.opened = ExitStack()
+        g.opened.enter_context(request.service.uploads.place(request.digest))
+        new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
+        file = g.opened.enter_context(new_file())
+        g.image = file, part.filename
+        return partial(uploads.save, target=file)
+
+
+@blueprint.teardown_request
+def close_image(error: BaseException | None = None) -> None:
+    """Forget the file of an image that was uploaded."""
+    if "opened" in g:
+        g.opened.close()
 
 
 def form_token(action: str) -> str:
@@ -107,8 +138,11 @@ def form_token(action: str) -> str:
 
 
 def form_secret() -> bytes:
-    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
-    sent = [g.form["nonce"], sorted(g.form.lists())]
+    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
+
+    A draft that saves itself gives them again whatever is typed.
+    """
+    sent = [g.form["nonce"], AUTOSAVE if AUTOSAVE in g.form else sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
@@ -239,18 +273,17 @@ def context() -> dict[str, Any]:
     return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
+def error_page(status: int, message: str) -> str:
+    """Return the page of an error, which keeps the post that was typed; one that was deleted is created again."""
+    keeps_form = "content" in g.form and own_path() != PREVIEW
+    action = "/posts/new" if status == 404 else own_path()
+    template = f"owner/{'write' if keeps_form else 'error'}.html"
+    return render_template(template, action=action, error=status, message=message)
+
+
 @blueprint.after_request
 def finish(response: Response) -> Response:
-    """Turn an error into a page that keeps what was typed; forbid storing, framing and referring to answers."""
-    if response.is_json:
-        action = (
-            "/posts/new" if response.status_code == 404 else own_path()
-        )  # A post that was deleted is created again.
-        keeps_form = "content" in g.form and own_path() != PREVIEW
-        template = f"owner/{'write' if keeps_form else 'error'}.html"
-        response.set_data(render_template(template, action=action, **response.json))
-        response.mimetype = "text/html"
-        del response.headers["Cache-Control"]
+    """Forbid storing, framing and referring to answers; forget a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     if own_path() == PREVIEW:  # Its errors are shown in the frame, too.

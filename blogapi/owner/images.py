@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from flask import Response, render_template, request
+from flask import Response, g, render_template, request
 
 from blogapi.api.schemas import parameters, parsed
 from blogapi.images import storage as images
@@ -14,6 +14,7 @@ from blogapi.images.views import delete_unused, parse_cursor
 from blogapi.owner.blueprint import UPLOAD, asked, blueprint, check_token, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
+MAX_NAME = 100  # characters that are looked for in names
 list_query = parameters(before=parsed(parse_cursor, ""))
 
 
@@ -24,10 +25,22 @@ def as_markdown(image: StoredImage) -> str:
     return f"![{text}]({request.service.config.url}{image.path})"
 
 
+def add_image() -> str:
+    """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
+    if "image" not in g:
+        return ""
+    file, name = g.image
+    image, _ = uploads.keep(request, file, *uploads.identified(request, file, name))
+    g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
+    return image.name if "upload" in g.form else ""
+
+
 @blueprint.get("/images")
 def show_images() -> str:
-    """Show the images, newest first, and a form to upload another one."""
-    page = images.page(request.database, IMAGES, **list_query.load(asked()))
+    """Show the images, newest first, those with a name, and a form to upload another one."""
+    query = asked()
+    name = query.pop("q", "")[:MAX_NAME]
+    page = images.page(request.database, IMAGES, **list_query.load(query), name=name)
     return render_template("owner/images.html", page=page, **paging(page.next))
 
 

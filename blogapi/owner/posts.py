@@ -2,14 +2,12 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from difflib import unified_diff
-from itertools import chain, islice, takewhile
-from operator import eq
 from typing import Any
 
-from flask import Response, g, redirect, render_template, request
+from flask import Response, g, jsonify, redirect, render_template, request
 from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
@@ -22,23 +20,35 @@ from blogapi.history.views import DELETED, REVISION
 from blogapi.idempotency import IdempotencyKey
 from blogapi.markdown.files import block, read_block
 from blogapi.markdown.front_matter import MarkdownError
-from blogapi.owner.blueprint import address, asked, blueprint, done, form_secret, own_path, paging, shows_errors
+from blogapi.markdown.titles import title_of
+from blogapi.owner import shares
+from blogapi.owner.blueprint import (
+    address,
+    asked,
+    blueprint,
+    done,
+    form_secret,
+    form_token,
+    own_path,
+    paging,
+    shows_errors,
+)
+from blogapi.owner.diff import changed_lines
+from blogapi.owner.images import add_image
 from blogapi.posts import documents, lists, publication
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PutPostSchema
+from blogapi.posts.slugs import find_free, slug_of
 from blogapi.posts.views import find_page
 from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.models import AUTOSAVE
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
 SHOWN = "id,title,status,tags,published_at,updated_at"
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
-CONTEXT = 2  # equal lines that are shown around a change
-MAX_COMPARED = 300  # lines of a text: the time grows with the square
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown of a comparison: lines, of each line, and in all
-KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
@@ -74,7 +84,8 @@ def show_posts() -> str:
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and what can be done with it."""
     post = documents.load(posts.find(request.database, post_id))
-    return render_template("owner/post.html", post=post, is_kept=request.database.keeps_history, **shown)
+    links = shares.listing(request.database, post_id)
+    return render_template("owner/post.html", post=post, links=links, is_kept=request.database.keeps_history, **shown)
 
 
 @blueprint.get("/posts/new")
@@ -97,10 +108,17 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 @blueprint.post("/posts/new")
 @shows_errors(show_form)
 def create_post() -> Response:
-    """Create a post."""
-    fields = load(new_post, *typed_fields())
+    """Create a post. A draft that saves itself has a content as soon as it has a title."""
+    if added := add_image():
+        return show_form(added=added)
+    typed, wrong = typed_fields()
+    if AUTOSAVE in g.form and not typed["content"].strip():
+        typed["content"] = typed["title"]
+    fields = load(new_post, typed, wrong)
     key = IdempotencyKey(form_secret(), "form", b"")
-    post = request.database.write(idempotency.add_once, fields, request.author, key)
+    post = request.database.write(idempotency.add_once, fields, author(), key)
+    if AUTOSAVE in g.form:
+        return autosaved(post.id, post.document)
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -108,6 +126,8 @@ def create_post() -> Response:
 @shows_errors(show_form)
 def save_post(post_id: int) -> Response | tuple[str, int]:
     """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
+    if added := add_image():
+        return show_form(post_id, added=added)
     old = documents.load(posts.find(request.database, post_id))
     typed, wrong = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
@@ -117,6 +137,8 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
         fields["params"] = dict(fields["params"])  # all of them, and no merge patch
     if "published_at" in old and "published_at" not in typed:
         fields["published_at"] = None
+    if not typed["slug"] and old["status"] == "draft" and "published_at" not in old:
+        fields |= new_slug(old["slug"], fields.get("title", old["title"]))
     try:
         return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))
     except PreconditionFailed:
@@ -144,7 +166,7 @@ def delete_post(post_id: int) -> Response:
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
 
 
-def change(post_id: int, text: str, operation: Callable, argument: Any, etag: str | None = None) -> Response:
+def change(post_id: int, text: str, operation: Callable, argument: Any, expected: str | None = None) -> Response:
     """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed.
 
     The post must have this entity tag; without one, that of now.
@@ -152,13 +174,34 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, etag: st
     before = etag_of(posts.find(request.database, post_id))
 
     def check(document: bytes) -> None:
-        if etag_of(document) != (before if etag is None else etag):
+        if etag_of(document) != (before if expected is None else expected):
             raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
-    document = request.database.write(operation, post_id, argument, check=check, author=request.author)
+    document = request.database.write(operation, post_id, argument, check=check, author=author())
+    if AUTOSAVE in g.form:
+        return autosaved(post_id, document)
     after = etag_of(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
     return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
+
+
+def author() -> str:
+    """Return the name in the history for a change of a post. Only a draft saves itself, and without events."""
+    return AUTOSAVE if AUTOSAVE in g.form and g.form.get("status") == "draft" else request.author
+
+
+def autosaved(post_id: int, document: bytes) -> Response:
+    """Answer the script that has a draft saved: the next time it sends the form of the post, over this version."""
+    path = f"/posts/{post_id}/edit"
+    form = {"action": address(path), "form_token": form_token(path), "etag": etag_of(document)}
+    return jsonify(form)
+
+
+def new_slug(slug: str, title: str) -> dict[str, str]:
+    """Return a slug for a draft that has another title now, if any."""
+    wanted = slug_of(title)
+    is_same = re.fullmatch(rf"{re.escape(wanted)}(-\d+)?", slug)
+    return {} if is_same else {"slug": find_free(request.database, wanted)}
 
 
 def as_typed(document: bytes) -> dict[str, str]:
@@ -217,6 +260,8 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             typed[name] = before
         elif "\r\n" in before:
             typed[name] = typed[name].replace("\n", "\r\n")
+    if AUTOSAVE in g.form and not typed["title"].strip():
+        typed["title"] = title_of(typed["content"])
     wrong: dict[str, list[str]] = {}
     for name, read in (("tags", from_line), ("params", read_block)):
         try:
@@ -261,35 +306,6 @@ def undo_change(post_id: int) -> Response:
     old = documents.load(revisions.find(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FORM_FIELDS}
     return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
-
-
-def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
-    """Return the kinds and texts of the lines that were removed and added, with some around them.
-
-    Equal lines at both ends are found at once. A long part between them counts as removed and added as a whole.
-    """
-    if old == new:
-        return []
-    before, after = old.split("\n"), new.split("\n")
-    start = sum(takewhile(bool, map(eq, before, after)))
-    end = sum(takewhile(bool, map(eq, reversed(before[start:]), reversed(after[start:]))))
-    is_short = max(len(before), len(after)) - start - end <= MAX_COMPARED
-    context = CONTEXT if is_short else 0
-    start, end = max(0, start - context), max(0, end - context)
-    before, after = before[start : len(before) - end], after[start : len(after) - end]
-    if is_short:
-        signed = islice(unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None)  # without its headers
-    else:
-        signed = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
-    lines: list[tuple[str, str]] = []
-    left = MAX_CHARACTERS
-    for line in signed:
-        if len(lines) == MAX_LINES or left <= 0:
-            return [*lines, ("skipped", "")]
-        text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
-        lines.append((KINDS[line[0]], "" if line[0] == "@" else text))
-        left -= len(text)
-    return lines
 
 
 @blueprint.get("/trash")

@@ -12,13 +12,16 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
+from werkzeug import exceptions
 from werkzeug.datastructures import Headers
 
 from blogapi.history import revisions
-from blogapi.owner.blueprint import PREVIEW, blueprint
-from blogapi.owner.posts import POST, TRASHED, VERSION
+from blogapi.owner import shares
+from blogapi.owner.blueprint import PREVIEW, ROOT, blueprint, done, shows_errors
+from blogapi.owner.posts import POST, TRASHED, VERSION, show_post
 from blogapi.posts import documents
 from blogapi.posts import storage as posts
+from blogapi.storage.errors import NotFound
 
 MAX_CHARACTERS = 100_000  # of a content: these take up to a second
 MAX_BRACKETS = 20_000  # in it: each may begin a link, an image or a footnote, which takes 40 µs
@@ -106,6 +109,34 @@ def preview_deleted(post_id: int) -> Response:
     return show(documents.load(revisions.find_in_trash(request.database, post_id)))
 
 
+@blueprint.get("/shared")
+def show_shared() -> Response:
+    """Show the preview of a post to anybody who has its address.
+
+    A token that is wrong, has ended or was withdrawn, and that of a deleted post, are the same.
+    """
+    try:
+        document = shares.find(request.database, request.args.get("token", ""))
+    except NotFound:
+        raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
+    return show(documents.load(document))
+
+
+@blueprint.post(f"{POST}/share")
+@shows_errors(show_post)
+def share_post(post_id: int) -> Response:
+    """Share the preview of a post."""
+    link = f"{request.service.config.url}{ROOT}/shared?token={request.database.write(shares.add, post_id)}"
+    return done(f"/posts/{post_id}", "It shows the post as it is, for seven days.", link=link)
+
+
+@blueprint.post(f"{POST}/withdraw")
+def withdraw_link(post_id: int) -> Response:
+    """Withdraw a link to the preview of a post."""
+    request.database.write(shares.withdraw, post_id, g.form.get("digest", ""))
+    return done(f"/posts/{post_id}", "The preview is no longer shared.")
+
+
 def show(post: Any) -> Response:
     """Render a post in a thread, while other requests are answered."""
     content = post.get("content", "")
@@ -122,6 +153,7 @@ def show(post: Any) -> Response:
         values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
     page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
     headers = Headers({"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"})
+    headers["X-Robots-Tag"] = "noindex"
     return Response(page, headers=headers)
 
 

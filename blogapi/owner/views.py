@@ -1,4 +1,4 @@
-"""The views of the owner's page for sessions, keys and webhooks."""
+"""The views of the owner's page for sessions and keys."""
 
 import re
 from base64 import urlsafe_b64encode
@@ -14,23 +14,15 @@ from blogapi.docs.views import page
 from blogapi.owner import once, sessions
 from blogapi.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
 from blogapi.storage import keys
-from blogapi.storage.models import EVENTS, SCOPES
-from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.views import WebhookInputSchema, check_address
+from blogapi.storage.models import SCOPES
 
 STATIC = Path(__file__).resolve().parent / "static"
-KEYS, DELIVERIES = 100, 10  # shown at once
-new_webhook = WebhookInputSchema()
+KEYS = 100  # shown at once
 # Signs in a User-Agent; those of others often have the later ones, too.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
 SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
-PRESETS = {
-    "published": ["post.published"],
-    "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
-    "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
-}
 
 
 @blueprint.get("/owner.css")
@@ -118,38 +110,12 @@ def regenerate_key() -> Response:
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
-@blueprint.get("/webhooks")
-def show_webhooks(**shown: Any) -> str:
-    """Show the webhooks with their latest deliveries, and a form for another one."""
-    known = webhooks.listing(request.database)
-    read = (webhooks.deliveries, webhooks.subjects)
-    rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
-    return render_template("owner/webhooks.html", webhooks=rows, events=PRESETS["everything"], **shown)
-
-
-@blueprint.post("/webhooks/create")
-@shows_errors(show_webhooks)
-def create_webhook() -> Response:
-    """Create a webhook."""
-    events = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
-    fields = new_webhook.load({"url": g.form.get("url", "").strip(), "events": events})
-    check_address(request.service, fields["url"])
-    webhook, secret = request.database.write(once.add_webhook, form_secret(), **fields)
-    return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
-
-
 @blueprint.app_template_filter()
 def browser_name(user_agent: str) -> str:
     """Return the name of a browser and its system, such as "Firefox on Android", by its User-Agent."""
     browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
     system = next((name for sign, name in SYSTEMS.items() if sign in user_agent), "")
     return " on ".join(filter(None, (browser, system))) or user_agent[:60] or "An unknown browser"
-
-
-@blueprint.app_template_filter()
-def without_password(url: str) -> str:
-    """Return a URL to show, without the user and the password in it."""
-    return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
 
 
 def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
@@ -168,8 +134,3 @@ def add_action(rule: str, text: str, operation: Callable, *fields: str, in_threa
 
 
 add_action("/keys/revoke", "was revoked.", keys.remove, "name")
-add_action("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
-add_action("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
-add_action("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
-add_action("/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
-add_action("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)

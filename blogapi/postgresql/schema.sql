@@ -45,6 +45,15 @@ CREATE UNLOGGED TABLE hits (
     hits bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+CREATE TABLE preview_link (
+    digest bytea NOT NULL PRIMARY KEY,
+    post_id bigint NOT NULL,
+    created_at text COLLATE "C" NOT NULL,
+    ends_at text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX preview_link_post ON preview_link (post_id);
+
 CREATE TABLE post (
     id bigint NOT NULL PRIMARY KEY DEFAULT next_id('post'),
     slug text COLLATE "C" NOT NULL UNIQUE,

@@ -9,12 +9,14 @@ from blogapi.history import storage as history
 from blogapi.posts import publication, tags
 from blogapi.search import index as search
 from blogapi.storage.engine import Transaction
+from blogapi.storage.models import AUTOSAVE
 from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# repeated: a change that changes nothing; published: at its scheduled time; purged: deleted with its history;
-# lost: purged without being read, as it is damaged; retagged: a tag is changed in every post
-Kind = Literal["created", "updated", "repeated", "published", "retagged", "deleted", "purged", "lost"]
+# amended: a draft that saved itself does so again; repeated: a change that changes nothing; published: at its
+# scheduled time; purged: deleted with its history; lost: purged without being read, as it is damaged; retagged: a tag
+# is changed in every post
+Kind = Literal["created", "updated", "amended", "repeated", "published", "retagged", "deleted", "purged", "lost"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
 KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # how the history calls what it keeps
@@ -52,7 +54,7 @@ def changed(tx: Transaction, change: Change) -> None:
         publication.reschedule(tx, post_id, old, new)
         tags.change(tx, old, new)
         search.note(tx, post_id, old, new)
-    if not change.is_silent:
+    if not change.is_silent and change.author != AUTOSAVE:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
 

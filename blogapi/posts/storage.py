@@ -4,9 +4,11 @@ The row of a post has its document, the JSON that is answered. What else a chang
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 from typing import Literal, NamedTuple
 
+from blogapi.clock import earlier
 from blogapi.posts import documents, effects, publication, slugs
 from blogapi.posts.effects import Change, Fields
 from blogapi.posts.fields import FIELDS
@@ -14,10 +16,11 @@ from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, m
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected, SlugTaken
-from blogapi.storage.models import DOCUMENT, Post
+from blogapi.storage.models import AUTOSAVE, DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
+AUTOSAVE_PERIOD = timedelta(minutes=10)
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
 
@@ -122,7 +125,7 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     """Write a complete post that does not exist."""
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
-    effects.changed(tx, Change("created", post_id, {}, post, is_silent=not with_events))
+    effects.changed(tx, Change("created", post_id, {}, post, author, is_silent=not with_events))
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
     return StoredPost(post_id, document.encode(), version)
 
@@ -148,7 +151,7 @@ def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: C
         changes["params"] = _merged_params(old.get("params"), changes["params"])
     new = documents.in_order(old | changes)
     if is_same(old, new):
-        effects.changed(tx, Change("repeated", post.id, old, new))
+        effects.changed(tx, Change("repeated", post.id, old, new, author))
         return post.document
     return replace(tx, post, old, new, author).document
 
@@ -232,14 +235,25 @@ def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
 def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
-    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken."""
+    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken.
+
+    A draft that saves itself has one version in AUTOSAVE_PERIOD.
+    """
     if new["slug"] != old["slug"] and slugs.is_taken(tx, new["slug"]):
         raise SlugTaken
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, is_silent=not with_events))
-    _update(tx, old, new, document, author)
-    return StoredPost(post.id, document.encode(), post.version + 1)
+    is_version = author != AUTOSAVE or not _is_autosaved(tx, post.id)
+    kind = "updated" if is_version else "amended"
+    effects.changed(tx, Change(kind, post.id, old, new, author, post.version, is_silent=not with_events))
+    _update(tx, old, new, document, author if is_version else None)
+    return StoredPost(post.id, document.encode(), post.version + is_version)
+
+
+def _is_autosaved(tx: Transaction, post_id: int) -> bool:
+    """Return whether the present version of a post is a draft that saved itself, begun within AUTOSAVE_PERIOD."""
+    author, since = tx.row(Post.select(Post.author, Post.since).where(Post.id == post_id))
+    return author == AUTOSAVE and since > earlier(tx.now, AUTOSAVE_PERIOD)
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:

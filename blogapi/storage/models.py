@@ -6,7 +6,8 @@ from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
-AUTHORS = ("settings", "import", "undo")  # in the history, for changes without a key
+AUTOSAVE = "autosave"  # of a draft on the owner's page, while it is written
+AUTHORS = ("settings", AUTOSAVE, "import", "undo")  # in the history, for changes without a key
 MAX_ID = 2**63 - 1
 
 
@@ -36,6 +37,15 @@ class OwnerSession(BaseModel):
     opened_at = TextField()
     used_at = TextField()
     browser = TextField()
+
+
+class PreviewLink(BaseModel):
+    """An address that shows the preview of a post without a session, by the SHA-256 of its token."""
+
+    digest = BlobField(primary_key=True)
+    post_id = IntegerField()
+    created_at = TextField()
+    ends_at = TextField()
 
 
 class Post(BaseModel):

@@ -12,9 +12,9 @@ from blogapi.clock import rfc3339
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import Loop
-from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks import outbox
 from blogapi.webhooks.endpoint import AttemptResult, Endpoint
-from blogapi.webhooks.storage import GONE, Attempt, Message
+from blogapi.webhooks.outbox import GONE, Attempt, Message
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
@@ -54,9 +54,9 @@ class Sender:
         """Record the results of attempts, and begin to send what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first: a message whose result is not recorded would be sent again
-        for webhook_id, url, secret, headers, form in webhooks.due_webhooks(self.database):
+        for webhook_id, url, secret, headers, form in outbox.due_webhooks(self.database):
             if webhook_id not in self.sending:
-                messages = webhooks.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+                messages = outbox.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
                 config = self.config
                 endpoint = Endpoint(
                     url, secret, config.webhook_private, config.webhook_seconds, self.timeout, headers, form
@@ -68,7 +68,7 @@ class Sender:
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
         if attempts := self.attempts[:]:
-            self.database.write(webhooks.record_attempts, attempts)
+            self.database.write(outbox.record_attempts, attempts)
             del self.attempts[: len(attempts)]
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:

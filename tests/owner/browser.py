@@ -49,11 +49,6 @@ class Window:
         """What was done, as the page says it."""
         return self.browser.find_element(By.CSS_SELECTOR, ".notice").text
 
-    @property
-    def changes(self):
-        """The lines that were removed or added."""
-        return self.browser.find_elements(By.CSS_SELECTOR, "del, ins")
-
     @contextmanager
     def next_page(self):
         """Wait for the page that what happens in the block leads to."""
@@ -106,3 +101,5 @@ class Window:
             where = self.browser.current_url, width, theme
             assert self.browser.execute_async_script(AXE) == [], where
             assert self.browser.execute_script("return document.documentElement.scrollWidth") <= width, where
+            rows = "const nav = document.querySelector('header nav'); return nav ? nav.offsetHeight : 0"
+            assert self.browser.execute_script(rows) < 45, where

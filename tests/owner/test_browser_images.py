@@ -81,21 +81,48 @@ def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tm
     assert content(window) == "Words."
 
 
-def test_without_scripts_an_upload_opens_its_own_page(window, loaf):
+def choose(window, name):
+    """Choose an image in the picker."""
+    label = f".//dialog//li/button[normalize-space()='{name}']"
+    eventually(lambda: window.browser.find_elements(By.XPATH, label))
+    window.browser.find_element(By.XPATH, label).click()
+
+
+def test_an_image_that_is_there_is_picked_for_the_text_and_for_the_cover(window, loaf, axe):
+    window.open("/settings/images")
+    window.fill("file", str(loaf))
+    window.click("Upload")
+    url = window.service.request("GET", "/v1/images")[2][0]["url"]
+    window.open("/settings/posts/new")
+    window.fill("content", "Bread: ")
+    window.click("Choose an uploaded image")
+    search, description = window.browser.find_elements(By.CSS_SELECTOR, "dialog input")
+    search.send_keys("cake")
+    eventually(lambda: "There are none." in window.browser.find_element(By.CSS_SELECTOR, "dialog").text)
+    search.clear()
+    search.send_keys("LOAF")
+    description.send_keys("A [loaf]")
+    eventually(lambda: "loaf.jpg" in window.browser.find_element(By.CSS_SELECTOR, "dialog").text)
+    window.check(axe)
+    choose(window, "loaf.jpg")
+    assert content(window) == rf"Bread: ![A \[loaf\]]({url})"
+    window.click("Choose the cover")
+    choose(window, "loaf.jpg")
+    assert window.browser.find_element(By.NAME, "cover_image").get_property("value") == url
+
+
+def test_without_scripts_an_image_is_uploaded_with_the_post(window, loaf):
     window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     window.open("/settings/posts/new")
+    window.fill("title", "Bread")
     window.fill("content", "Words.")
     window.fill("file", str(loaf))
-    first = window.browser.current_window_handle
-    window.browser.find_element(By.CSS_SELECTOR, "button[form=upload]").click()
-    eventually(lambda: len(window.browser.window_handles) == 2)
-    (other,) = {*window.browser.window_handles} - {first}
-    window.browser.switch_to.window(other)
-    eventually(lambda: "was uploaded." in window.text)
-    assert "![loaf](http" in window.text
-    window.browser.close()
-    window.browser.switch_to.window(first)
-    assert content(window) == "Words."
+    window.click("Upload")
+    assert "loaf.jpg was added to the end of the content." in window.text
+    assert content(window).startswith("Words.\n\n![loaf](http")
+    window.fill("file", str(loaf))
+    window.click("Create")
+    assert window.service.request("GET", "/v1/posts/1")[2]["content"].count("![loaf](http") == 2
 
 
 def test_pages_of_images_are_accessible_and_never_scroll_sideways(window, loaf, axe):

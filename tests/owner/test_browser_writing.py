@@ -1,5 +1,7 @@
 """Writing in a real browser: nothing typed is lost, and the post is seen as it will read."""
 
+import re
+
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -25,28 +27,124 @@ def asks_before_leaving(window):
     return window.browser.execute_script(f"{script}.defaultPrevented")
 
 
+def posts(window):
+    return [(each["title"], each["content"]) for each in window.service.request("GET", "/v1/posts")[2]]
+
+
+def published(window):
+    """Open the form of a published post, which does not save itself."""
+    window.service.request("POST", "/v1/posts", {"title": "Evening", "content": "One.", "status": "published"})
+    window.open("/settings/posts/1/edit")
+
+
 def test_what_is_typed_is_offered_again_after_a_reload_until_it_is_saved(window):
+    published(window)
     assert not asks_before_leaving(window)
-    window.fill("title", "Evening")
-    window.fill("content", "A long text.")
+    window.fill("content", " A long text.")
     assert asks_before_leaving(window)
     window.browser.refresh()
     assert "that was not saved." in window.text
-    assert value(window, "content") == ""
+    assert value(window, "content") == "One."
     window.click("Take it")
-    assert (value(window, "title"), value(window, "content")) == ("Evening", "A long text.")
-    window.click("Create")
-    assert window.notice == "“Evening” was created."
-    window.open("/settings/posts/new")
+    assert value(window, "content") == "One. A long text."
+    window.click("Save")
+    assert window.notice.startswith("“Evening” was saved.")
+    window.open("/settings/posts/1/edit")
     assert "not saved" not in window.text
+
+
+def test_a_draft_saves_itself_after_three_seconds_and_goes_on_elsewhere(window):
+    window.fill("content", "Bread rises.")
+    eventually(lambda: posts(window) == [("Bread rises.", "Bread rises.")])
+    eventually(lambda: re.search(r"Saved \d", window.text))
+    assert window.browser.current_url == f"{window.url}/settings/posts/1/edit"
+    assert not asks_before_leaving(window)
+    window.fill("title", "Bread")
+    eventually(lambda: posts(window) == [("Bread", "Bread rises.")])
+    laptop = window.browser.current_window_handle
+    window.browser.switch_to.new_window("tab")
+    window.open("/settings/posts/1/edit")
+    window.fill("content", " Slowly.")
+    eventually(lambda: posts(window) == [("Bread", "Bread rises. Slowly.")])
+    window.browser.switch_to.window(laptop)
+    with window.next_page():  # Nothing was typed over it here: the post is shown as it is now.
+        window.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")
+    assert value(window, "content") == "Bread rises. Slowly."
+    window.click("Save")
+    assert window.notice.startswith("“Bread” was saved.")
+
+
+def test_a_draft_is_saved_when_its_page_is_left(window):
+    window.fill("title", "Bread")
+    window.fill("content", "Rises.")
+    window.open("/settings/posts")
+    eventually(lambda: posts(window) == [("Bread", "Rises.")])
+
+
+def test_a_draft_that_was_changed_elsewhere_is_not_saved_over_it_until_both_are_shown(window):
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "One."})
+    window.open("/settings/posts/1/edit")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    window.fill("content", " Mine.")
+    eventually(lambda: "The post was changed elsewhere; Save shows both." in window.text)
+    assert (posts(window), asks_before_leaving(window)) == ([("Bread", "Two.")], True)
+    window.click("Save")
+    assert "Not saved: the post was changed elsewhere" in window.text
+    window.click("Save")
+    assert posts(window) == [("Bread", "One. Mine.")]
+
+
+def test_a_draft_that_is_created_while_it_saves_itself_is_one_post(window):
+    window.fill("title", "Bread")
+    window.fill("content", "Rises.")
+    window.browser.execute_script("dispatchEvent(new Event('pagehide'))")  # It saves itself now.
+    with window.next_page():
+        window.browser.execute_script("document.querySelector('.save .primary').click()")
+    assert posts(window) == [("Bread", "Rises.")]
+
+
+def test_a_published_post_is_saved_by_its_button_alone(window):
+    published(window)
+    window.fill("content", " Two.")
+    leave = "window.fetch = () => { window.isSent = true; }; dispatchEvent(new Event('pagehide')); return window.isSent"
+    assert window.browser.execute_script(leave) is None
+
+
+def test_buttons_and_keys_mark_what_is_selected_and_are_undone(window):
+    def mark(text, start, end, action):
+        script = "const c = document.querySelector('#content'); c.value = arguments[0]; c.focus(); "
+        window.browser.execute_script(f"{script} c.setSelectionRange({start}, {end})", text)
+        if len(action) == 1:
+            ActionChains(window.browser).key_down(Keys.CONTROL).send_keys(action).key_up(Keys.CONTROL).perform()
+        else:
+            tools = window.browser.find_elements(By.CSS_SELECTOR, ".tools button")
+            next(each for each in tools if each.text == action).click()
+        return value(window, "content")
+
+    assert mark("a b c", 2, 3, "Bold") == mark("a b c", 2, 3, "b") == "a **b** c"
+    assert mark("a **b** c", 4, 5, "b") == "a b c"
+    assert mark("a b c", 2, 3, "Italic") == mark("a b c", 2, 3, "i") == "a *b* c"
+    assert mark("a b c", 2, 3, "Link") == mark("a b c", 2, 3, "k") == "a [b](https://) c"
+    assert mark("a\nb\nc", 3, 3, "Heading") == "a\n## b\nc"
+    assert mark("a\nb\nc", 0, 3, "Quote") == "> a\n> b\nc"
+    assert mark("a\nb\nc", 2, 5, "List") == "a\n- b\n- c"
+    assert mark("a\nb", 0, 3, "Code") == "```\na\nb\n```"
+    assert mark("a b c", 2, 3, "Code") == "a `b` c"
+    window.browser.execute_script("document.execCommand('undo')")
+    assert value(window, "content") == "a b c"
+
+
+def test_words_and_minutes_are_counted(window):
+    window.fill("content", "It's 2 o'clock: naïve-looking Привет.")
+    eventually(lambda: "5 words, 1 minute to read" in window.text)
 
 
 def test_a_text_that_is_taken_again_does_not_overwrite_a_change_that_was_made_meanwhile(window):
     post = {"title": "Evening", "content": "One."}
     window.service.request("POST", "/v1/posts", post)
     window.open("/settings/posts/1/edit")
-    window.fill("title", "Night")
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    window.fill("title", "Night")
     window.browser.refresh()
     window.click("Take it")
     window.click("Save")
@@ -57,11 +155,12 @@ def test_a_text_that_is_taken_again_does_not_overwrite_a_change_that_was_made_me
 
 
 def test_what_is_typed_can_be_dropped(window):
-    window.fill("title", "Evening")
+    published(window)
+    window.fill("title", "Night")
     window.browser.refresh()
     assert "that was not saved." in window.text
     window.click("Drop it")
-    window.open("/settings/posts/new")
+    window.open("/settings/posts/1/edit")
     assert "not saved" not in window.text
 
 
@@ -75,8 +174,7 @@ def test_after_the_end_of_a_session_what_is_typed_is_still_there(window):
     window.open("/settings/posts/new")
     window.click("Take it")
     assert (value(window, "title"), len(value(window, "content"))) == ("Evening", 100_000)
-    window.click("Create")
-    assert window.notice == "“Evening” was created."
+    eventually(lambda: posts(window) == [("Evening", "x" * 100_000)])
 
 
 def test_after_a_new_session_in_another_tab_one_press_saves(window):

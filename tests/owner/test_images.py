@@ -56,12 +56,41 @@ def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, co
     assert (count(Image), count(ImagePart)) == (0, 0)
 
 
-def test_the_form_of_a_post_uploads_in_a_page_of_its_own(owner, client):
+def test_an_image_that_is_chosen_in_the_form_of_a_post_is_uploaded_with_it(owner, client):
+    typed = {"title": "A", "content": "B", "file": ("loaf.jpg", jpeg())}
+    view(owner, "/settings/posts/new").press("Create", **typed)
+    markdown = f"![loaf]({URL}/images/{client.get('/v1/images').json[0]['id']}.jpg)"
+    assert client.get("/v1/posts/1").json["content"] == f"B\n\n{markdown}\n"
+    view(owner, "/settings/posts/1/edit").press("Save", content="", file=("loaf.jpg", jpeg()))
+    assert client.get("/v1/posts/1").json["content"] == f"{markdown}\n"
+
+
+@pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
+def test_an_upload_in_the_form_of_a_post_saves_nothing_and_keeps_what_is_typed(owner, client, path):
     client.post("/v1/posts", json={"title": "A", "content": "B"})
-    for path in ("/settings/posts/new", "/settings/posts/1/edit"):
-        page = view(owner, path)
-        assert page.soup.find(id="upload")["target"] == "_blank"
-        assert upload(owner, png(), page=path)[0].status_code == 303
+    typed = {"title": "", "content": "C", "file": ("loaf.jpg", jpeg()), "upload": "on"}
+    page = view(owner, path).press("Upload", **typed)
+    fields = page.form("Upload")[1]
+    assert (page.status, fields["title"], fields["content"].partition("(")[0]) == (200, "", "C\n\n![loaf]")
+    assert "loaf.jpg was added to the end of the content." in page.said
+    assert [post["content"] for post in client.get("/v1/posts").json] == ["B"]
+    assert "Not saved" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "message"),
+    [
+        (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text."),
+        (jpeg()[:300], 400, "File: the file ends early."),
+        (bytes(20 * 1024**2 + 1), 413, "An image must have at most 20,971,520 bytes."),
+    ],
+)
+def test_a_post_with_a_file_that_is_no_image_is_not_saved(owner, client, count, content, status, message):
+    typed = {"title": "A", "content": "B", "file": ("loaf.jpg", content)}
+    page = view(owner, "/settings/posts/new").press("Create", **typed)
+    assert (page.status, message in page.said, client.get("/v1/posts").json) == (status, True, [])
+    assert status == 413 or page.form("Create")[1]["content"] == "B"
+    assert (count(Image), count(ImagePart)) == (0, 0)
 
 
 def test_the_form_of_a_post_shows_its_cover_if_it_is_an_image_of_this_service(owner, client):
@@ -81,6 +110,9 @@ def test_the_list_has_pages(owner, database):
     (older,) = first.soup.select(".pages a")
     assert view(owner, older["href"]).all(".card h2") == ["0.png"]
     assert view(owner, "/settings/images?before=1").status == 400
+    found = view(owner, "/settings/images?q=2.PNG")
+    assert found.all(".card h2") == ["12.png", "2.png"]
+    assert view(owner, "/settings/images?q=%25").said[-1] == "No image has this in its name."
 
 
 def test_an_image_in_use_lists_its_posts_and_cannot_be_deleted(owner, client):

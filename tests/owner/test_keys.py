@@ -231,6 +231,57 @@ def test_presets_choose_the_events_of_a_webhook(owner, database, preset, count):
     assert len(webhooks.listing(database)[0].events) == count
 
 
+def test_a_webhook_is_edited_and_the_values_of_its_headers_are_never_shown(owner, database):
+    typed = {"url": "http://me:secret@8.8.8.8/", "after_seconds": "60", "headers": "Authorization: Bearer a\nX-A: b:c"}
+    page = view(owner, "/settings/webhooks").press("Add webhook", **typed, body="dispatch")
+    facts = "post.published · after 60 s · as dispatch · with Authorization, X-A"
+    assert facts in page.all("main p")
+    page = view(owner, "/settings/webhooks/1/edit")
+    assert {"Bearer a", "secret"} & {*page.text.split(">")} == set()
+    assert page.form("Save")[1].items() >= {"url": "http://…@8.8.8.8/", "headers": "", "body": "dispatch"}.items()
+    assert page.press("Save", after_seconds="5", events=["ping"]).said[0] == "“http://…@8.8.8.8/” was saved."
+    webhook = webhooks.find(database, 1)
+    assert (webhook.url, webhook.header_names) == (typed["url"], ["Authorization", "X-A"])
+    assert (webhook.events, webhook.after_seconds, webhook.body) == (["ping"], 5, "dispatch")
+    view(owner, "/settings/webhooks/1/edit").press("Save", headers="X-B: c", url="http://8.8.4.4/")
+    assert webhooks.find(database, 1).header_names == ["X-B"]
+    view(owner, "/settings/webhooks/1/edit").press("Save", remove_headers="on")
+    assert (webhooks.find(database, 1).header_names, webhooks.find(database, 1).url) == ([], "http://8.8.4.4/")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ({"headers": "Authorization"}, "Must be lines such as"),
+        ({"headers": "A: b\nA: c"}, "Must be lines such as"),
+        ({"headers": "Host: b"}, "Host: must be the name of a header"),
+        ({"after_seconds": "601"}, "Must be from 0 to 600."),
+        ({"after_seconds": "x"}, "Must be a whole number."),
+        ({"url": "http://127.0.0.1/"}, "127.0.0.1 is"),
+        ({"body": "x"}, "Must be one of"),
+        ({"events": []}, "Must have 1 to"),
+    ],
+)
+def test_a_webhook_is_not_changed_to_what_the_api_would_refuse(owner, database, typed, message):
+    database.write(webhooks.add, "http://8.8.8.8/", ["ping"])
+    before = webhooks.find(database, 1)
+    page = view(owner, "/settings/webhooks/1/edit").press("Save", **typed)
+    assert (page.status, page.all(".wrong")[0].startswith(message)) == (400, True), page.all(".wrong")
+    assert webhooks.find(database, 1) == before
+
+
+@pytest.mark.parametrize("host", ["Netlify", "Vercel", "Cloudflare Pages", "GitHub workflow"])
+def test_the_form_of_a_webhook_is_filled_for_a_host(owner, host):
+    page = view(owner, "/settings/webhooks")
+    (link,) = [each["href"] for each in page.soup.select(".hint a") if each.text == host]
+    fields = view(owner, link).form("Add webhook")[1]
+    assert fields.items() >= {"preset": "rebuild", "after_seconds": "60"}.items()
+    assert fields["url"].startswith("https://api.")
+    assert (fields["body"], fields["headers"]) == (
+        ("dispatch", "Authorization: Bearer TOKEN") if host == "GitHub workflow" else ("event", "")
+    )
+
+
 def test_deliveries_name_their_post_or_tag(owner, database, client):
     database.write(webhooks.add, "http://8.8.8.8/", ["post.created", "tag.deleted", "ping"])
     client.post("/v1/posts", json={"title": "<b>Loaf", "content": "A", "tags": ["rye"]})

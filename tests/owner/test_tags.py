@@ -18,14 +18,14 @@ def tags(client):
     return {tag["name"]: tag["posts"] for tag in client.get("/v1/tags").json}
 
 
-def card(page, name):
-    """The card of a tag."""
-    return next(each for each in page.soup.select(".card") if each.h2.a.text == name)
+def row(page, name):
+    """The row of a tag."""
+    return next(each for each in page.soup.select("tbody tr") if each.th.a.text == name)
 
 
 def press(client, tag, label, **typed):
-    """Press a button in the card of a tag; return the page that a browser then shows."""
-    forms = card(view(client, "/settings/tags"), tag).select("form")
+    """Press a button in the row of a tag; return the page that a browser then shows."""
+    forms = row(view(client, "/settings/tags"), tag).select("form")
     form = next(each for each in forms if label in each.button.text)
     fields = {each["name"]: each.get("value", "") for each in form.select("input:not([type=checkbox])")}
     return follow(client, send(client, form["action"], fields | typed))
@@ -33,8 +33,8 @@ def press(client, tag, label, **typed):
 
 def test_tags_are_listed_with_their_posts_and_lead_to_them(owner, tagged):
     page = view(owner, "/settings/tags")
-    assert page.all("h2") == ["a 1 post", "b 1 post", "travel 2 posts"]
-    found = view(owner, card(page, "travel").a["href"])
+    assert page.all("tbody th, tbody td:nth-child(2)") == ["a", "1", "b", "1", "travel", "2"]
+    found = view(owner, row(page, "travel").a["href"])
     assert found.titles == ["Two", "One"]
     assert view(owner, "/settings/posts?tag=b").titles == ["Two"]
 

@@ -23,7 +23,7 @@ FULL = {
 
 def shown(page, label="Save"):
     """The fields of the form, without those that a person does not see."""
-    hidden = ("form_token", "preview_token", "etag", "nonce")
+    hidden = ("form_token", "preview_token", "etag", "nonce", "file")
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 

@@ -9,6 +9,7 @@ import pytest
 from blogapi.server.log import mask
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.webhooks import outbox
 from blogapi.webhooks import storage as webhooks
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
@@ -241,9 +242,9 @@ def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, type
     [
         (webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
         (webhooks.REMOVE_EVENT, []),
-        (webhooks.FIRST_MESSAGES, []),
-        (webhooks.TIMED_MESSAGES, []),
-        (webhooks.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
+        (outbox.FIRST_MESSAGES, []),
+        (outbox.TIMED_MESSAGES, []),
+        (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
     ],
 )
 def test_only_webhooks_are_gone_through_and_nothing_is_sorted(plan, query, scans):
