@@ -1,14 +1,14 @@
 """Access: the guard, which demands an API key, counts the request against its limit, and checks what the key may do."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote
 
 from flask import Response, current_app
-from werkzeug.exceptions import BadRequest, Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
+from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.api.request import READS, Request, current_request
 from blogapi.api.responses import PREFLIGHT, is_preflight, no_content
@@ -112,26 +112,6 @@ def rate_limited(check: Callable) -> Callable:
         return check(request)
 
     return limited
-
-
-@key_required
-@rate_limited
-def count_key(request: Request) -> None:
-    """Count a request whose key may be in its body."""
-
-
-def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
-    """Check and count the key of a request, once; it can be the `access_token` of a form (RFC 6750, section 2.2).
-
-    Raises BadRequest if it has several.
-    """
-    found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
-    if len(found) > 1:
-        raise BadRequest("access_token: must be the key in Authorization, or be left out")
-    if tokens and "HTTP_AUTHORIZATION" not in request.environ:
-        request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
-    if request.key is None:
-        count_key(request)
 
 
 @key_required

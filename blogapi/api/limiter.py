@@ -1,18 +1,11 @@
-"""The limits of clients: requests a minute, and uploads at a time."""
+"""The limit of requests a minute."""
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from werkzeug.exceptions import ServiceUnavailable
-
-from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.storage.keys import WINDOW_SECONDS, Hits
-
-MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
 
 
 class Quota(NamedTuple):
@@ -67,24 +60,3 @@ class FixedWindow:
             if count:
                 self.hits[key] = hits
         return hits, window, now
-
-
-class Uploads:
-    """Bounds the number of uploads at a time, of all clients and of each."""
-
-    def __init__(self) -> None:
-        self._of_clients: Counter[Hashable] = Counter()
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def place(self, client: Hashable) -> Iterator[None]:
-        """Hold a place. Raises ServiceUnavailable if all are taken."""
-        with self._lock:
-            if self._of_clients.total() >= MAX_UPLOADS or self._of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
-                raise ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
-            self._of_clients[client] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._of_clients[client] -= 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from blogapi.api.limiter import FixedWindow, Uploads
+from blogapi.api.limiter import FixedWindow
 from blogapi.config import Config
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
@@ -40,7 +40,6 @@ class Service:
     limiter: FixedWindow
     requests: RequestCounts
     loop: Loop
-    uploads: Uploads
 
     @classmethod
     def open(
@@ -55,4 +54,4 @@ class Service:
         engine.open()
         database = database_class(engine, clock, config.keep_days > 0)
         limiter = FixedWindow(config.rate_limit, clock=clock)
-        return cls(config, clock, database, limiter, RequestCounts(), loop, Uploads())
+        return cls(config, clock, database, limiter, RequestCounts(), loop)

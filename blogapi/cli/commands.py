@@ -27,7 +27,7 @@ from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
-from blogapi.transfer.copy import copy
+from blogapi.transfer import copy
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
 LAZY = {
@@ -139,7 +139,7 @@ def backup(file: Path) -> None:
     FILE must not exist yet. The server can keep running.
     """
     try:
-        engine_for(Config.from_environ(os.environ).database).backup(file)
+        copy.backup(engine_for(Config.from_environ(os.environ).database), file)
     except OSError as error:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
 
@@ -154,7 +154,7 @@ def copy_database(target: str) -> None:
     """
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
     with opened() as database:
-        copy(database.engine, to, with_progress)
+        copy.copy(database.engine, to, with_progress)
     click.echo(f"copied {database.engine.name} to {to.name}")
 
 

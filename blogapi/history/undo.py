@@ -11,11 +11,11 @@ from typing import NamedTuple
 from peewee import fn
 
 from blogapi.history import revisions
+from blogapi.history.batches import write_each
 from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
 from blogapi.posts.storage import Fields
-from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound

@@ -2,7 +2,9 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from tempfile import TemporaryFile
@@ -17,7 +19,7 @@ from blogapi.forms import FORM, Form, Write, pieces
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.images.storage import PART_BYTES, StoredImage
-from blogapi.storage.errors import DiskFull, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
 
 FORM_BYTES = 64 * 1024  # of a form besides its file
 MAX_PARTS = 8  # of a form
@@ -25,6 +27,31 @@ CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 MAX_NAME = 60  # characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
+MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
+
+
+class Places:
+    """Bounds the number of uploads at a time, of all clients and of each."""
+
+    def __init__(self) -> None:
+        self._of_clients: Counter[Hashable] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def hold(self, client: Hashable) -> Iterator[None]:
+        """Hold a place. Raises ServiceUnavailable if all are taken."""
+        with self._lock:
+            if self._of_clients.total() >= MAX_UPLOADS or self._of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
+                raise exceptions.ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
+            self._of_clients[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._of_clients[client] -= 1
+
+
+places = Places()
 
 
 def store(
@@ -37,7 +64,7 @@ def store(
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     folder = request.database.engine.folder
-    with request.service.uploads.place(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
+    with places.hold(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
         with disk_errors():
             sent_name, others = receive(request, file, has_fields=check is not None)
         if check:

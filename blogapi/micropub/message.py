@@ -12,11 +12,11 @@ from urllib.parse import unquote_to_bytes
 from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
-from blogapi.api.access import FORBIDDEN, authorize
+from blogapi.api.access import FORBIDDEN, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.forms import FORM, Form, Write, text_of
 from blogapi.images.formats import MAX_BYTES
-from blogapi.images.uploads import TOO_LARGE, save
+from blogapi.images.uploads import TOO_LARGE, places, save
 from blogapi.storage.models import FULL
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -46,6 +46,26 @@ class Message(NamedTuple):
     properties: dict[str, list[Any]]
     body: dict[str, Any]  # in JSON, with what an update replaces, adds and deletes
     files: list[Upload]
+
+
+@key_required
+@rate_limited
+def count_key(request: Request) -> None:
+    """Count a request whose key may be in its body."""
+
+
+def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
+    """Check and count the key of a request, once; it can be the `access_token` of a form (RFC 6750, section 2.2).
+
+    Raises BadRequest if it has several.
+    """
+    found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
+    if len(found) > 1:
+        raise BadRequest("access_token: must be the key in Authorization, or be left out")
+    if tokens and "HTTP_AUTHORIZATION" not in request.environ:
+        request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
+    if request.key is None:
+        count_key(request)
 
 
 def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
@@ -145,7 +165,7 @@ class MessageForm(Form):
         if len(self.files) == MAX_FILES:
             raise BadRequest(f"body: must have at most {MAX_FILES} files")
         if not self.files:
-            self.opened.enter_context(self.request.service.uploads.place(self.request.digest))
+            self.opened.enter_context(places.hold(self.request.digest))
         file = self.opened.enter_context(self.new_file())
         self.files.append(Upload(part.name.removesuffix("[]"), part.filename, file))
         return partial(save, target=file)

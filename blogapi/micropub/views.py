@@ -9,7 +9,6 @@ from flask import Response, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed
 
-from blogapi.api.access import authorize
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.schemas import page_size, parameters, parse_id, parsed
@@ -18,7 +17,7 @@ from blogapi.history import revisions
 from blogapi.images import uploads
 from blogapi.micropub import entry
 from blogapi.micropub.blueprint import blueprint
-from blogapi.micropub.message import Message, read, read_form
+from blogapi.micropub.message import Message, authorize, read, read_form
 from blogapi.posts import documents, lists, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PutPostSchema

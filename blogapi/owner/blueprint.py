@@ -118,7 +118,7 @@ class PostForm(Form):
         if "image" in g:
             raise BadRequest
         g.opened = ExitStack()
-        g.opened.enter_context(request.service.uploads.place(request.digest))
+        g.opened.enter_context(uploads.places.hold(request.digest))
         new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
         file = g.opened.enter_context(new_file())
         g.image = file, part.filename

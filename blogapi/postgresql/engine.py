@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from contextvars import Context
-from pathlib import Path
 from typing import Any, Self
 
 import psycopg
@@ -27,8 +26,6 @@ from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Sta
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
-from blogapi.storage.sqlite import Sqlite
-from blogapi.transfer.copy import copy
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported
@@ -152,11 +149,9 @@ class Postgresql(Engine):
     def size(self) -> int:
         return self.row(SQL("SELECT pg_database_size(current_database())"), {})[0]
 
-    def backup(self, path: Path) -> None:
-        copy(self, Sqlite(path))
-
     @contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:
+        """Open a connection to the contents as of one moment, even during writes."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
@@ -167,6 +162,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def filling(self) -> Iterator[PostgresConnection]:
+        """Set up an empty database, and open a connection that fills it."""
         with self._setting_up("write", create=True) as (connection, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")

@@ -173,18 +173,6 @@ class Engine(ABC):
     def size(self) -> int:
         """Return how many bytes the database has on disk."""
 
-    @abstractmethod
-    def backup(self, path: Path) -> None:
-        """Write a consistent copy as a SQLite file, even during writes. Raises OSError, too."""
-
-    @abstractmethod
-    def snapshot(self) -> AbstractContextManager[Any]:
-        """Open a connection to the contents as of one moment, even during writes."""
-
-    @abstractmethod
-    def filling(self) -> AbstractContextManager[Any]:
-        """Set up an empty database, and open a connection that fills it. Raises OSError, too."""
-
 
 class Reader:
     """Runs queries that read: either the database or a transaction."""

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,6 @@ from peewee import SQL, SqliteDatabase
 
 from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
-from blogapi.storage.files import SqliteContents, fill_file, read_file, write_backup
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import MISSING, VERSION, set_up
@@ -235,19 +234,6 @@ class Sqlite(Engine):
 
     def size(self) -> int:
         return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
-
-    def backup(self, path: Path) -> None:
-        with read_file(self.path) as connection:
-            write_backup(connection, path)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[SqliteContents]:
-        with read_file(self.path) as connection:
-            connection.execute("BEGIN")
-            yield connection
-
-    def filling(self) -> AbstractContextManager[SqliteContents]:
-        return fill_file(self.path)
 
     def open_connection(self) -> sqlite3.Connection:
         """Open a connection with our pragmas. Raises Unavailable."""

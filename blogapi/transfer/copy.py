@@ -1,23 +1,47 @@
-"""Copies of a whole database, between files and PostgreSQL."""
+"""Copies of a whole database, even during writes: backups, and between files and PostgreSQL."""
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from blogapi.storage.engine import Engine
 from blogapi.storage.models import BaseModel
+from blogapi.storage.sqlite import Sqlite
+from blogapi.transfer.files import fill_file, snapshot_file, write_backup
 
 
-def copy(source: Any, target: Any, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None) -> None:
+def backup(engine: Engine, path: Path) -> None:
+    """Write a consistent copy as a SQLite file. Raises Unavailable, OSError."""
+    if isinstance(engine, Sqlite):
+        write_backup(engine.path, path)
+    else:
+        copy(engine, Sqlite(path))
+
+
+def copy(
+    source: Engine, target: Engine, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None
+) -> None:
     """Copy the state of a database at one moment to an empty one; all of it or nothing.
 
     `progress(rows, count)` yields the rows. Raises Unavailable, and OSError for files.
     """
-    with source.snapshot() as snapshot, target.filling() as filling:
-        found = {table for (table,) in snapshot.rows(snapshot.TABLES)}  # A database of an older version has fewer.
+    with snapshot(source) as contents, filling(target) as filled:
+        found = {table for (table,) in contents.rows(contents.TABLES)}  # A database of an older version has fewer.
         for model in [model for model in BaseModel.__subclasses__() if model._meta.table_name in found]:
             table, columns = model._meta.table_name, [field.column_name for field in model._meta.sorted_fields]
-            rows = snapshot.rows(f"SELECT {', '.join(columns)} FROM {table}")
+            rows = contents.rows(f"SELECT {', '.join(columns)} FROM {table}")
             if progress:
-                ((count,),) = snapshot.rows(f"SELECT count(*) FROM {table}")
+                ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
                 rows = progress(rows, count)
-            filling.add(table, columns, rows)
-        filling.last_ids = snapshot.last_ids
+            filled.add(table, columns, rows)
+        filled.last_ids = contents.last_ids
+
+
+def snapshot(engine: Any) -> Any:
+    """Open a connection to the contents as of one moment."""
+    return snapshot_file(engine.path) if isinstance(engine, Sqlite) else engine.snapshot()
+
+
+def filling(engine: Any) -> Any:
+    """Set up an empty database, and open a connection that fills it."""
+    return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()

@@ -13,10 +13,10 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
+from blogapi.history.batches import write_each
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
 from blogapi.images.storage import IMAGE_ID, PART_BYTES
-from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.transfer.content import IS_RELATIVE, with_images
 

@@ -8,10 +8,10 @@ from typing import Any
 from marshmallow import ValidationError
 
 from blogapi.api.schemas import sentences
+from blogapi.history.batches import write_each
 from blogapi.images.formats import InvalidImage, UnsupportedImage
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PutPostSchema
-from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, Rejected

@@ -115,7 +115,7 @@ def test_a_busy_database_is_waited_for(folder, path):
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.batches.PATIENT_SECONDS", 0)
+    monkeypatch.setattr("blogapi.history.batches.PATIENT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])

@@ -317,8 +317,8 @@ def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, datab
     assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
 
 
-def test_a_request_with_too_many_uploads_at_a_time_is_503(client, app):
-    place = app.extensions["blogapi"].uploads.place
+def test_a_request_with_too_many_uploads_at_a_time_is_503(client):
+    place = uploads.places.hold
     with place("other"), place("other"), place("another"), place("one more"):
         answer = upload(client, jpeg())
         assert without_id(message(answer, 503)) == "too many uploads at a time; try again"

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from blogapi.cli import command_line
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
+from blogapi.transfer.copy import backup
 from tests.invariants import sound_posts
 
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
@@ -55,7 +56,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))  # as good as a full disk
     try:
         with pytest.raises(Unavailable):
-            engine.backup(tmp_path / "copy.db")
+            backup(engine, tmp_path / "copy.db")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.glob("copy*"))
@@ -68,15 +69,15 @@ def test_a_backup_needs_no_hard_links(database, tmp_path, monkeypatch, number):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", link)
-    copy = tmp_path / "copy.db"
-    database.engine.backup(copy)
-    with closing(sqlite3.connect(copy)) as connection:
+    target = tmp_path / "copy.db"
+    backup(database.engine, target)
+    with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("SELECT count(*) FROM post").fetchone() == (0,)
     assert [each.name for each in tmp_path.glob("copy*")] == ["copy.db"]
-    copy.write_text("precious")
+    target.write_text("precious")
     with pytest.raises(FileExistsError):
-        database.engine.backup(copy)
-    assert copy.read_text() == "precious"
+        backup(database.engine, target)
+    assert target.read_text() == "precious"
 
 
 def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_path):

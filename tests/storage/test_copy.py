@@ -7,7 +7,7 @@ from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for, keys
 from blogapi.storage.errors import Unavailable
-from blogapi.transfer.copy import copy
+from blogapi.transfer.copy import backup, copy
 from blogapi.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
@@ -95,6 +95,6 @@ def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_repeated(filled, u
 
 
 def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
-    engine_for(url).backup(tmp_path / "backup.db")
+    backup(engine_for(url), tmp_path / "backup.db")
     assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
     assert len(sound_posts(tmp_path / "backup.db")) == 49

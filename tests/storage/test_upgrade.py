@@ -12,7 +12,7 @@ from blogapi.config import Config
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import VERSION
-from blogapi.transfer.copy import copy
+from blogapi.transfer.copy import backup, copy
 from tests.blogs import SAMPLES
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS
@@ -78,7 +78,7 @@ def test_an_upgrade_that_fails_changes_nothing(old):
 
 
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):
-    engine_for(old).backup(tmp_path / "backup.db")
+    backup(engine_for(old), tmp_path / "backup.db")
     copy(engine_for(old), engine_for(tmp_path / "copy.db"))
     assert answers(tmp_path / "backup.db") == answers(tmp_path / "copy.db") == answers(old)
 

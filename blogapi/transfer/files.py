@@ -56,6 +56,14 @@ def read_file(path: Path) -> Iterator[SqliteContents]:
 
 
 @contextmanager
+def snapshot_file(path: Path) -> Iterator[SqliteContents]:
+    """Open a SQLite database of any version to read it as of one moment. Raises Unavailable."""
+    with read_file(path) as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
+@contextmanager
 def fill_file(path: Path) -> Iterator[SqliteContents]:
     """Set up a new SQLite database, and fill it. Raises Unavailable, OSError."""
     try:
@@ -74,12 +82,13 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
         raise Unavailable(f"cannot write the database {path}: {error}") from error
 
 
-def write_backup(connection: sqlite3.Connection, path: Path) -> None:
+def write_backup(file: Path, path: Path) -> None:
     """Write a consistent copy of a database to a new file. Raises Unavailable, and errors as `new_file` does."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise Unavailable("it belongs to another program")
-    with new_file(path) as part:
-        connection.execute("VACUUM INTO ?", (part,))
+    with read_file(file) as connection:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise Unavailable("it belongs to another program")
+        with new_file(path) as part:
+            connection.execute("VACUUM INTO ?", (part,))
 
 
 @contextmanager
