@@ -67,9 +67,10 @@ def test_a_draft_saves_itself_after_three_seconds_and_goes_on_elsewhere(window):
     window.fill("content", " Slowly.")
     eventually(lambda: posts(window) == [("Bread", "Bread rises. Slowly.")])
     window.browser.switch_to.window(laptop)
-    with window.next_page():  # Nothing was typed over it here: the post is shown as it is now.
-        window.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")
-    assert value(window, "content") == "Bread rises. Slowly."
+    # Nothing was typed over it here: the post is shown as it is now.
+    seen = "dispatchEvent(new Event('visibilitychange')); return document.querySelector('#content')?.value"
+    eventually(lambda: window.browser.execute_script(seen) == "Bread rises. Slowly.")
+    eventually(lambda: window.browser.execute_script("return document.readyState") == "complete")
     window.click("Save")
     assert window.notice.startswith("“Bread” was saved.")
 
@@ -79,6 +80,13 @@ def test_a_draft_is_saved_when_its_page_is_left(window):
     window.fill("content", "Rises.")
     window.open("/settings/posts")
     eventually(lambda: posts(window) == [("Bread", "Rises.")])
+
+
+def test_a_draft_that_is_too_long_to_be_saved_when_its_page_is_left_asks(window):
+    script = "document.querySelector('#content').value = 'x'.repeat(arguments[0])"
+    for length, asks in ((50_000, False), (60_000, True), (0, False)):
+        window.browser.execute_script(script, length)
+        assert asks_before_leaving(window) == asks
 
 
 def test_a_draft_that_was_changed_elsewhere_is_not_saved_over_it_until_both_are_shown(window):
@@ -132,6 +140,14 @@ def test_buttons_and_keys_mark_what_is_selected_and_are_undone(window):
     assert mark("a b c", 2, 3, "Code") == "a `b` c"
     window.browser.execute_script("document.execCommand('undo')")
     assert value(window, "content") == "a b c"
+
+
+def test_the_buttons_are_one_stop_of_the_tab_key(window):
+    window.reach("Bold")
+    window.press(Keys.ARROW_RIGHT)
+    assert window.browser.switch_to.active_element.text == "Italic"
+    window.press(Keys.TAB)
+    assert window.browser.switch_to.active_element.get_attribute("id") == "content"
 
 
 def test_words_and_minutes_are_counted(window):

@@ -157,11 +157,12 @@ if (post) {
     isWrong ? said.setAttribute("role", "alert") : said.removeAttribute("role");
     said.textContent = text;
   };
+  const outlivesPage = () => new Blob([JSON.stringify(typed())]).size < 60000; // Browsers send no more than 64 KiB then.
   const send = async () => {
     const sentText = JSON.stringify(typed());
     const body = new FormData(post);
     body.set("autosave", "on");
-    const keepalive = new Blob([sentText]).size < 60000; // Browsers send no more than 64 KiB of a page that is gone.
+    const keepalive = outlivesPage();
     const answer = await fetch(post.action, { method: "POST", body, keepalive }).catch(() => null);
     const saved = answer?.ok && (await answer.json().catch(() => null));
     if (!saved) {
@@ -207,7 +208,7 @@ if (post) {
   post.addEventListener("input", () => wait(3000));
   addEventListener("pagehide", leave);
   addEventListener("beforeunload", (event) => {
-    if (!isSending && isChanged() && (hasFailed || !savesItself())) {
+    if (!isSending && isChanged() && (hasFailed || !savesItself() || !outlivesPage())) {
       event.preventDefault();
     }
   });
