@@ -3,7 +3,7 @@
 import logging
 import time
 
-from blogapi import idempotency
+from blogapi import idempotency, pages
 from blogapi.api.operations import blueprint
 from blogapi.docs import views as docs_views
 from blogapi.history import storage as history
@@ -33,8 +33,16 @@ EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decide
 log = logging.getLogger(__name__)
 
 # Views register themselves when they are imported.
-API = (post_views, history_views, tag_views, image_views, webhook_views, docs_views)
-OWNER = (owner_views, owner_posts, owner_images, owner_tags, owner_webhooks, owner_preview)
+VIEWS = (
+    pages,
+    post_views,
+    history_views,
+    tag_views,
+    image_views,
+    webhook_views,
+    docs_views,
+    *(owner_views, owner_posts, owner_images, owner_tags, owner_webhooks, owner_preview),
+)
 
 blueprint.register_blueprint(micropub_views.blueprint)
 blueprint.register_blueprint(owner_views.blueprint)

@@ -1,39 +1,35 @@
-"""The command line, and its commands for the database, keys, the owner's page and the installation."""
+"""The command line, and its commands for the database, keys and images."""
 
-import io
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from pkgutil import resolve_name
-from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
-import segno
 
-import blogapi
 from blogapi.clock import earlier
 from blogapi.config import Config
 from blogapi.images import storage as images
-from blogapi.owner import sessions
-from blogapi.server.start import SETTINGS, refuse_taken_address, url_file
+from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
-from blogapi.transfer import copy
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
 LAZY = {
+    "backup": "blogapi.cli.transfer:backup",
+    "copy": "blogapi.cli.transfer:copy_database",
     "doctor": "blogapi.cli.doctor:doctor",
     "export": "blogapi.cli.transfer:export_posts",
     "import": "blogapi.cli.transfer:import_posts",
+    "openapi": "blogapi.cli.docs:openapi",
+    "settings": "blogapi.cli.owner:settings",
     "undo": "blogapi.cli.transfer:undo_posts",
 }
 ITEMS_A_LINE = 1000  # of progress
@@ -131,33 +127,6 @@ def serve(host: str | None, port: str | None) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
 
-@command_line.command()
-@click.argument("file", type=click.Path(path_type=Path))
-def backup(file: Path) -> None:
-    """Write a consistent copy of the database to FILE.
-
-    FILE must not exist yet. The server can keep running.
-    """
-    try:
-        copy.backup(engine_for(Config.from_environ(os.environ).database), file)
-    except OSError as error:
-        raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
-
-
-@command_line.command("copy")
-@click.argument("target")
-def copy_database(target: str) -> None:
-    """Copy the whole database to TARGET.
-
-    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, as
-    later writes are not copied. If the copy is interrupted, start it again.
-    """
-    to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
-    with opened() as database:
-        copy.copy(database.engine, to, with_progress)
-    click.echo(f"copied {database.engine.name} to {to.name}")
-
-
 @command_line.group()
 def keys() -> None:
     """Create, list, regenerate and revoke API keys."""
@@ -213,49 +182,6 @@ def _show_and_store(name: str, check: Callable, write: Callable) -> None:
             raise ValueError(f"the key above is not valid: {error}") from error
 
 
-def code_of(text: str) -> str:
-    """Return a text as a QR code for a terminal."""
-    lines = io.StringIO()
-    segno.make(text, micro=False).terminal(lines, compact=True)
-    return lines.getvalue().rstrip("\n")
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address leads to this machine only."""
-    host = urlsplit(url).hostname or ""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
-
-
-@command_line.command()
-@click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
-@click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
-@click.option("--qr", is_flag=True, help="Print the link as a QR code, too, for a phone.")
-def settings(end: bool, days: int | None, qr: bool) -> None:
-    """Print a link to the owner's page.
-
-    It works once, within ten minutes. The session lasts twelve hours, or as long as --days says.
-    """
-    config = Config.from_environ(os.environ)
-    url = config.url
-    if not config.public_url and isinstance(config.database, Path):
-        with suppress(OSError):
-            url = url_file(config.database).read_text()  # The server may listen elsewhere than here by default.
-    with opened() as database:
-        if end:
-            database.write(sessions.end_all)
-        else:
-            link = database.write(sessions.add, sessions.LINK, days or 0)
-            try:
-                show(f"{url}/settings/open?link={link}")
-                if qr:
-                    show(code_of(f"{url}/settings/open?link={link}"))
-                    if is_loopback(url):
-                        click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to the address it can open.", err=True)
-            except OSError:
-                database.write(sessions.end, api_keys.digest_of(link))
-                raise
-
-
 @command_line.command("images")
 @click.option("--unused", is_flag=True, help="Only those that no post, revision or post in the trash shows, a day old.")
 @click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
@@ -274,11 +200,3 @@ def list_images(unused: bool, deletes: bool) -> None:
             if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
                 with suppress(Rejected):
                     images.delete_upload(database.write, database.write(images.delete, image.id, since))
-
-
-@command_line.command()
-def openapi() -> None:
-    """Print the description of the API (OpenAPI 3.1)."""
-    with TemporaryDirectory() as folder:
-        app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
-        click.echo(app.test_client().get("/openapi.json").text)

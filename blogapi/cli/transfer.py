@@ -1,4 +1,4 @@
-"""The commands that read or write many posts: import, export, undo."""
+"""The commands that read or write many posts: import, export, undo, backup, copy."""
 
 import os
 import re
@@ -20,8 +20,9 @@ from blogapi.config import Config
 from blogapi.history import undo
 from blogapi.markdown.front_matter import rfc3339_of, shown
 from blogapi.posts import lists, slugs
+from blogapi.storage import engine_for
 from blogapi.storage.errors import InvalidKeyName
-from blogapi.transfer import permalinks
+from blogapi.transfer import copy, permalinks
 from blogapi.transfer.folder import IMAGES, export
 from blogapi.transfer.images import LocalImages
 from blogapi.transfer.importer import foresee, store
@@ -196,3 +197,30 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     if since < kept_since:
         click.echo(f"History is kept since {kept_since}: earlier changes cannot be undone.", err=True)
     sys.exit(1 if counts["left"] or since < kept_since else 0)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(file: Path) -> None:
+    """Write a consistent copy of the database to FILE.
+
+    FILE must not exist yet. The server can keep running.
+    """
+    try:
+        copy.backup(engine_for(Config.from_environ(os.environ).database), file)
+    except OSError as error:
+        raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
+
+
+@click.command("copy")
+@click.argument("target")
+def copy_database(target: str) -> None:
+    """Copy the whole database to TARGET.
+
+    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, as
+    later writes are not copied. If the copy is interrupted, start it again.
+    """
+    to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
+    with opened() as database:
+        copy.copy(database.engine, to, with_progress)
+    click.echo(f"copied {database.engine.name} to {to.name}")

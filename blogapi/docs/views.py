@@ -1,12 +1,9 @@
-"""Views outside /v1: the health of the service, its metrics, the description of the API, and a page to read it."""
+"""Views outside /v1: the metrics, the description of the API, and a page to read it."""
 
-import gzip
 import json
-import mimetypes
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from flask import Response, current_app, redirect, request
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -18,6 +15,7 @@ from blogapi.api.request import JSON, etag_of
 from blogapi.api.responses import json_response, respond, tagged_response
 from blogapi.docs.metrics import Metrics
 from blogapi.docs.openapi import describe
+from blogapi.pages import page
 
 ADDRESSES = {
     "posts": "/v1/posts",
@@ -29,12 +27,6 @@ ADDRESSES = {
 }
 STATIC = Path(__file__).resolve().parent / "static"
 SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
-# Only files that the service itself sends. Swagger UI draws its icons from data: addresses.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-PAGE_HEADERS = [("Content-Security-Policy", POLICY), ("X-Content-Type-Options", "nosniff")]
 
 
 @blueprint.get("/")
@@ -46,13 +38,6 @@ def index() -> Response:
     response = redirect(request.address("/docs"))
     response.vary.add("Accept")
     return response
-
-
-@blueprint.get("/healthz")
-def healthz() -> Response:
-    """Return whether the service works."""
-    request.database.check()
-    return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
 @blueprint.get("/metrics")
@@ -87,23 +72,6 @@ def docs_file(name: str) -> Response:
     if request.path not in PUBLIC:
         raise NotFound
     return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
-
-
-def page(path: Path) -> Response:
-    """Send a file, which may load nothing from elsewhere."""
-    file = load_page(path, request.accept_encodings["gzip"] > 0)
-    return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
-
-
-@cache
-def load_page(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return what a response with a file has; it never changes while the service runs."""
-    content, headers = path.read_bytes(), PAGE_HEADERS
-    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag_of(content)
-    if compressed:
-        content, tag = gzip.compress(content, compresslevel=6, mtime=0), f"{tag}-gzip"
-        headers = [*headers, ("Content-Encoding", "gzip")]
-    return {"content": content, "tag": tag, "content_type": content_type, "headers": headers}
 
 
 @cache

@@ -12,12 +12,12 @@ from werkzeug.exceptions import BadRequest, MethodNotAllowed
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.schemas import page_size, parameters, parse_id, parsed
-from blogapi.docs.views import POLICY
 from blogapi.history import revisions
 from blogapi.images import uploads
 from blogapi.micropub import entry
 from blogapi.micropub.blueprint import blueprint
 from blogapi.micropub.message import Message, authorize, read, read_form
+from blogapi.pages import POLICY
 from blogapi.posts import documents, lists, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PutPostSchema

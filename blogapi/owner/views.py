@@ -10,9 +10,9 @@ from typing import Any
 from flask import Response, g, redirect, render_template, request
 from marshmallow import ValidationError
 
-from blogapi.docs.views import page
 from blogapi.owner import once, sessions
 from blogapi.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
+from blogapi.pages import page
 from blogapi.storage import keys
 from blogapi.storage.models import SCOPES
 

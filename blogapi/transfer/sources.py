@@ -14,11 +14,11 @@ from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
 from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
 from blogapi.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, MarkdownError, moment_of, shown
+from blogapi.markdown.html import markdown_of
 from blogapi.posts.fields import MAX_TAGS, is_slug
 from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
-from blogapi.transfer.html import markdown_of
 from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
 
 # The readers of exports, by the extension of the file.

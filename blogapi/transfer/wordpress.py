@@ -13,7 +13,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
-from blogapi.transfer.html import paragraphs, text_of
+from blogapi.markdown.html import paragraphs, text_of
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
 # XML does not allow them, but WordPress writes them.

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from blogapi.markdown.front_matter import MarkdownError
-from blogapi.transfer.html import markdown_of, paragraphs
+from blogapi.markdown.html import markdown_of, paragraphs
 from blogapi.transfer.sources import Failure, Item
 from tests.blogs import SAMPLES, open_sources, read, slugs_in
 

@@ -1,0 +1,59 @@
+"""The command that opens the owner's page."""
+
+import io
+import os
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import segno
+
+from blogapi.cli.commands import opened, show
+from blogapi.config import Config
+from blogapi.owner import sessions
+from blogapi.server.start import url_file
+from blogapi.storage import keys
+
+
+def code_of(text: str) -> str:
+    """Return a text as a QR code for a terminal."""
+    lines = io.StringIO()
+    segno.make(text, micro=False).terminal(lines, compact=True)
+    return lines.getvalue().rstrip("\n")
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address leads to this machine only."""
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or host.startswith("127.") or host == "::1"
+
+
+@click.command()
+@click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
+@click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
+@click.option("--qr", is_flag=True, help="Print the link as a QR code, too, for a phone.")
+def settings(end: bool, days: int | None, qr: bool) -> None:
+    """Print a link to the owner's page.
+
+    It works once, within ten minutes. The session lasts twelve hours, or as long as --days says.
+    """
+    config = Config.from_environ(os.environ)
+    url = config.url
+    if not config.public_url and isinstance(config.database, Path):
+        with suppress(OSError):
+            url = url_file(config.database).read_text()  # The server may listen elsewhere than here by default.
+    with opened() as database:
+        if end:
+            database.write(sessions.end_all)
+        else:
+            link = database.write(sessions.add, sessions.LINK, days or 0)
+            try:
+                show(f"{url}/settings/open?link={link}")
+                if qr:
+                    show(code_of(f"{url}/settings/open?link={link}"))
+                    if is_loopback(url):
+                        click.echo(f"A phone cannot open {url}: set BLOGAPI_URL to the address it can open.", err=True)
+            except OSError:
+                database.write(sessions.end, keys.digest_of(link))
+                raise

@@ -1,0 +1,44 @@
+"""The health of the service, and the files of its pages."""
+
+import gzip
+import mimetypes
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flask import Response, request
+
+from blogapi.api.operations import blueprint
+from blogapi.api.request import etag_of
+from blogapi.api.responses import json_response, tagged_response
+
+# Only files that the service itself sends. Swagger UI draws its icons from data: addresses.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = [("Content-Security-Policy", POLICY), ("X-Content-Type-Options", "nosniff")]
+
+
+@blueprint.get("/healthz")
+def healthz() -> Response:
+    """Return whether the service works."""
+    request.database.check()
+    return json_response(request, {"status": "ok"}, cache_control="no-store")
+
+
+def page(path: Path) -> Response:
+    """Send a file, which may load nothing from elsewhere."""
+    file = load_page(path, request.accept_encodings["gzip"] > 0)
+    return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
+
+
+@cache
+def load_page(path: Path, compressed: bool) -> dict[str, Any]:
+    """Return what a response with a file has; it never changes while the service runs."""
+    content, headers = path.read_bytes(), PAGE_HEADERS
+    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag_of(content)
+    if compressed:
+        content, tag = gzip.compress(content, compresslevel=6, mtime=0), f"{tag}-gzip"
+        headers = [*headers, ("Content-Encoding", "gzip")]
+    return {"content": content, "tag": tag, "content_type": content_type, "headers": headers}

@@ -1,0 +1,57 @@
+"""A wing can be removed: its folder, its commands, and the lines of `wings.py` and of the command line that name it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+LISTS = ("blogapi/wings.py", "blogapi/cli/commands.py")  # the files that name wings line by line
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the checkout, without what git ignores."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, **OUTPUT)
+    for name in filter(None, listed.stdout.split("\0")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / name, tmp_path / name, follow_symlinks=False)
+    (tmp_path / "sitecustomize.py").write_text(NOT_INSTALLED)
+    return tmp_path
+
+
+# The installed project is this checkout, whose wings would be found in place of those removed.
+NOT_INSTALLED = "import sys; sys.meta_path[:] = [each for each in sys.meta_path if 'Editable' not in repr(each)]"
+OUTPUT = {"check": True, "capture_output": True, "text": True}
+
+
+def without(checkout, wing):
+    """Remove a wing as CONTRIBUTING says."""
+    for folder in ("blogapi", "tests"):
+        shutil.rmtree(checkout / folder / wing)
+    (checkout / f"blogapi/cli/{wing}.py").unlink(missing_ok=True)
+    for name in LISTS:
+        lines = (checkout / name).read_text().splitlines(keepends=True)
+        (checkout / name).write_text("".join(line for line in lines if not re.search(rf"\b{wing}(_|\b)", line)))
+    for test in (checkout / "tests").rglob("test_*.py"):  # Some tests are about a wing and others.
+        if f"blogapi.{wing}" in test.read_text():
+            test.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wing", ["micropub", "owner", "transfer", "docs"])
+def test_the_core_and_its_tests_do_without_a_wing(checkout, wing):
+    without(checkout, wing)
+    environ = os.environ | {"PYTHONPATH": str(checkout)}
+    options = {"cwd": checkout, "env": environ, "capture_output": True, "text": True}
+    found = subprocess.run([sys.executable, "-c", f"import blogapi.{wing}"], **options)
+    assert f"No module named 'blogapi.{wing}'" in found.stderr
+    helped = subprocess.run([sys.executable, "-c", "from blogapi.cli import main; main()", "--help"], **options)
+    assert (helped.returncode, helped.stderr) == (0, "")
+    tested = [sys.executable, "-m", "pytest", "-q", "-n", "2", "tests/posts", "tests/tags"]
+    ended = subprocess.run(tested, **options)
+    assert ended.returncode == 0, ended.stdout[-3000:]
