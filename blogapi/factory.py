@@ -17,7 +17,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.wings import blueprint
+from blogapi.wings import install
 
 
 class Routes(MapAdapter):
@@ -65,9 +65,6 @@ class Application(Flask):
         return request and Routes(self.url_map, request.path, request.method)
 
 
-blueprint.before_app_request(guard)
-
-
 def create_app(
     config: Config | None = None,
     clock: Callable[[], float] = time.time,
@@ -85,5 +82,6 @@ def create_app(
     app.extensions[EXTENSION] = Service.open(config, clock, loop, database_class)
     for error, handler in HANDLERS.items():
         app.register_error_handler(error, handler)
-    app.register_blueprint(blueprint)
+    install(app, config)
+    app.before_request(guard)
     return app

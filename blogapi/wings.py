@@ -3,8 +3,11 @@
 import logging
 import time
 
-from blogapi import idempotency, pages
+from flask import Flask
+
+from blogapi import cors, idempotency, pages
 from blogapi.api.operations import blueprint
+from blogapi.config import Config
 from blogapi.docs import views as docs_views
 from blogapi.history import storage as history
 from blogapi.history import views as history_views
@@ -46,6 +49,13 @@ VIEWS = (
 
 blueprint.register_blueprint(micropub_views.blueprint)
 blueprint.register_blueprint(owner_views.blueprint)
+
+
+def install(app: Flask, config: Config) -> None:
+    """Register the wings in an application."""
+    if config.cors_origins:
+        cors.install(app)
+    app.register_blueprint(blueprint)
 
 
 def publish(work: Background) -> None:

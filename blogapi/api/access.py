@@ -7,11 +7,10 @@ from functools import wraps
 from typing import Any
 from urllib.parse import unquote
 
-from flask import Response, current_app
+from flask import current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.api.request import READS, Request, current_request
-from blogapi.api.responses import PREFLIGHT, is_preflight, no_content
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
@@ -47,17 +46,14 @@ FORBIDDEN = {
 }
 
 
-def guard() -> Response | None:
+def guard() -> None:
     """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
     request = current_request()
     request.info.endpoint = request.endpoint
-    if request.method == "OPTIONS" and is_preflight(request):
-        return no_content(request, PREFLIGHT.items())
     # This is the path that the router sees, without repeated slashes at its beginning.
     path = request.path
     if path not in PUBLIC and request.blueprint not in GUARDED and not path.startswith(PUBLIC_IMAGES):
         check_key(request)
-    return None
 
 
 def key_required(check: Callable) -> Callable:

@@ -1,6 +1,6 @@
-"""Responses with all of their headers, and CORS."""
+"""Responses with all of their headers."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -16,13 +16,6 @@ POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
 PRIVATE = "private, no-cache"  # Only the client may keep it, and must ask each time whether it is still valid.
-ALLOW_ORIGIN = "Access-Control-Allow-Origin"
-EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
-PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
-    "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
-}
 
 
 class ValidHeaders(datastructures.Headers):
@@ -62,11 +55,6 @@ def respond(
     ]
     if status in (204, 304):
         del pairs[:2]
-    origins = request.service.config.cors_origins
-    if origins and is_covered(request.path):
-        found = cors_headers(origins, request.environ.get("HTTP_ORIGIN"))
-        vary = ", ".join(filter(None, (vary, found.pop("Vary", ""))))
-        pairs += found.items()
     if vary:
         pairs.append(("Vary", vary))
     return Response([content], STATUS_LINES[status], ValidHeaders(pairs))
@@ -120,27 +108,3 @@ def _link(path: str, query: tuple[tuple[str, Any], ...], name: str, cursor: str)
 def no_content(request: Request, headers: Pairs = ()) -> Response:
     """Answer 204."""
     return respond(request, b"", JSON, 204, headers)
-
-
-# CORS (the CORS protocol of the Fetch standard)
-
-
-def is_preflight(request: Request) -> bool:
-    """Return whether a request is the preflight of a page that may call the API."""
-    origin = request.environ.get("HTTP_ORIGIN")
-    if not origin or not is_covered(request.path) or "HTTP_ACCESS_CONTROL_REQUEST_METHOD" not in request.environ:
-        return False
-    return ALLOW_ORIGIN in cors_headers(request.service.config.cors_origins, origin)
-
-
-def is_covered(path: str) -> bool:
-    """Return whether a path is one of the API itself."""
-    return f"{path}/".startswith("/v1/")
-
-
-def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
-    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` means all."""
-    if "*" in origins:
-        return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
-    vary = {"Vary": "Origin"} if origins else {}
-    return vary | {ALLOW_ORIGIN: origin, "Access-Control-Expose-Headers": EXPOSED} if origin in origins else vary

@@ -17,8 +17,9 @@ from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.api.errors import error_body, with_id
 from blogapi.api.request import INFO, JSON, READS, RequestInfo
-from blogapi.api.responses import PRIVATE, cors_headers, is_covered
+from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
+from blogapi.cors import cors_headers, is_covered
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network

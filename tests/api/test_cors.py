@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.api import responses
+from blogapi import cors
 from tests.api.fixtures import with_key
 from tests.conftest import NOON, message
 from tests.service import Server
@@ -57,8 +57,8 @@ def test_a_preflight_with_a_key_is_not_counted_either(client):
 
 def test_a_preflight_allows_every_method_and_header_that_there_is(app, stranger):
     methods = {method for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1") for method in rule.methods}
-    assert set(responses.PREFLIGHT["Access-Control-Allow-Methods"].split(", ")) == methods
-    headers = set(responses.PREFLIGHT["Access-Control-Allow-Headers"].split(", "))
+    assert set(cors.PREFLIGHT["Access-Control-Allow-Methods"].split(", ")) == methods
+    headers = set(cors.PREFLIGHT["Access-Control-Allow-Headers"].split(", "))
     items = stranger.get("/openapi.json").json["paths"].values()
     parameters = [each for item in items for operation in item.values() for each in operation["parameters"]]
     described = {each["name"] for each in parameters if each["in"] == "header"}

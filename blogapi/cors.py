@@ -1,0 +1,59 @@
+"""CORS: pages of other origins that may call the API (the CORS protocol of the Fetch standard)."""
+
+from collections.abc import Collection
+
+from flask import Flask, Response
+
+from blogapi.api.request import Request, current_request
+from blogapi.api.responses import no_content
+
+ALLOW_ORIGIN = "Access-Control-Allow-Origin"
+EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
+    "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
+}
+
+
+def install(app: Flask) -> None:
+    """Answer preflights before the guard sees them, and let pages of the configured origins read all answers."""
+    app.before_request(answer_preflight)
+    app.after_request(allow)
+
+
+def answer_preflight() -> Response | None:
+    """Answer the preflight of a page that may call the API: it has no key, and is not counted."""
+    request = current_request()
+    asks = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.environ
+    if asks and request.environ.get("HTTP_ORIGIN") and ALLOW_ORIGIN in headers_for(request):
+        return no_content(request, PREFLIGHT.items())
+    return None
+
+
+def allow(response: Response) -> Response:
+    """Add the headers that let a page read the response."""
+    found = headers_for(current_request())
+    if vary := found.pop("Vary", ""):
+        response.vary.add(vary)
+    response.headers.extend(found)
+    return response
+
+
+def headers_for(request: Request) -> dict[str, str]:
+    """Return the headers for the page that sent a request."""
+    origins, origin = request.service.config.cors_origins, request.environ.get("HTTP_ORIGIN")
+    return cors_headers(origins, origin) if is_covered(request.path) else {}
+
+
+def is_covered(path: str) -> bool:
+    """Return whether a path is one of the API itself."""
+    return f"{path}/".startswith("/v1/")
+
+
+def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
+    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` means all."""
+    if "*" in origins:
+        return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
+    vary = {"Vary": "Origin"} if origins else {}
+    return vary | {ALLOW_ORIGIN: origin, "Access-Control-Expose-Headers": EXPOSED} if origin in origins else vary
