@@ -50,7 +50,7 @@ endif
 
 # The locks are complete: without --no-deps, pip looks for newer versions of extras.
 .venv/installed: requirements/base.txt setup.cfg pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Install one (apt install python3.11, brew install python, or uv python install 3.11), then: make PYTHON=python3.11" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt

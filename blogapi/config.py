@@ -180,3 +180,9 @@ def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
     except ValueError:
         example = "such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
         raise ValueError(f"{variable}: must be addresses or networks {example}, not {text[:40]!r}") from None
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address leads to this machine only."""
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or host.startswith("127.") or host == "::1"

@@ -27,6 +27,7 @@ INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
+MAX_QUOTED = 20  # characters of an invalid body in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
@@ -212,8 +213,10 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
+        reason = f"{error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}"
+        there = text[error.pos : error.pos + MAX_QUOTED]
         raise BadRequest(
-            f"body: must be JSON: {error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}"
+            f"body: must be JSON: {reason}, {f'where it has {there}' if there else 'at its end'}"
         ) from None
     except RecursionError:
         raise BadRequest("body: must not be nested so deeply") from None

@@ -4,21 +4,19 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
 import click
 
-from blogapi.clock import earlier
-from blogapi.config import Config
-from blogapi.images import storage as images
+from blogapi.config import Config, is_loopback
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
-from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
+from blogapi.storage.errors import InvalidKeyName, Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
@@ -28,6 +26,7 @@ LAZY = {
     "doctor": "blogapi.cli.doctor:doctor",
     "export": "blogapi.cli.transfer:export_posts",
     "import": "blogapi.cli.transfer:import_posts",
+    "images": "blogapi.cli.images:list_images",
     "openapi": "blogapi.cli.docs:openapi",
     "settings": "blogapi.cli.owner:settings",
     "undo": "blogapi.cli.transfer:undo_posts",
@@ -123,6 +122,8 @@ def serve(host: str | None, port: str | None) -> None:
     init.callback()
     program = "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
     click.echo(f"The owner's page is {config.url}/settings: {program} settings prints a link that opens it.", err=True)
+    if is_loopback(config.url):
+        click.echo(f"Addresses of images begin with {config.url}: set BLOGAPI_URL before others see them.", err=True)
     # In place of this process, as it has imported modules that gevent must patch first
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 
@@ -180,23 +181,3 @@ def _show_and_store(name: str, check: Callable, write: Callable) -> None:
             database.write(write, name, key)
         except (InvalidKeyName, Unavailable) as error:
             raise ValueError(f"the key above is not valid: {error}") from error
-
-
-@command_line.command("images")
-@click.option("--unused", is_flag=True, help="Only those that no post, revision or post in the trash shows, a day old.")
-@click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
-def list_images(unused: bool, deletes: bool) -> None:
-    """List the images: the id, the bytes, the time of the upload, and the name."""
-    if deletes and not unused:
-        raise click.UsageError("--delete needs --unused")
-    with opened() as database:
-        used = images.shown(database) if unused else ()
-        a_day_ago = earlier(database.now, images.UPLOAD_TIME)
-        for image in images.every(database):
-            if unused and (image.id in used or image.created_at > a_day_ago):
-                continue
-            click.echo(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}")
-            since = database.now
-            if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
-                with suppress(Rejected):
-                    images.delete_upload(database.write, database.write(images.delete, image.id, since))

@@ -4,13 +4,12 @@ import io
 import os
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import click
 import segno
 
 from blogapi.cli.commands import opened, show
-from blogapi.config import Config
+from blogapi.config import Config, is_loopback
 from blogapi.owner import sessions
 from blogapi.server.start import url_file
 from blogapi.storage import keys
@@ -21,12 +20,6 @@ def code_of(text: str) -> str:
     lines = io.StringIO()
     segno.make(text, micro=False).terminal(lines, compact=True)
     return lines.getvalue().rstrip("\n")
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address leads to this machine only."""
-    host = urlsplit(url).hostname or ""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
 
 
 @click.command()

@@ -26,7 +26,7 @@ from blogapi.transfer import copy, permalinks
 from blogapi.transfer.folder import IMAGES, export
 from blogapi.transfer.images import LocalImages
 from blogapi.transfer.importer import foresee, store
-from blogapi.transfer.report import Report, counted, redirects_of
+from blogapi.transfer.report import Report, counted, redirects_of, refused_images
 from blogapi.transfer.sources import Item, Sources
 
 UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` does with posts
@@ -123,8 +123,8 @@ def import_posts(
                 if redirects and isinstance(checked, Item) and not dry_run:
                     redirects.writelines(redirects_of(checked))
         finally:
-            for file, reason in found.refused.items():
-                click.echo(shown(f"{file}: {reason}"), err=True)
+            for line in refused_images(found.refused):
+                click.echo(shown(line), err=True)
             report.print(+sources.left_out, found.counts, sources.hosts)
     if not report.outcomes.total():
         click.echo("Nothing was found to import: give Markdown files, a folder with some, or an export.", err=True)

@@ -58,7 +58,9 @@ class PostWithoutContentSchema(PostSchema):
 class KeptPostSchema(StrictSchema):
     """An earlier version of a post."""
 
-    by = fields.String(required=True, **about("The name of the key, or `settings`, `autosave`, `import` or `undo`."))
+    by = fields.String(
+        required=True, **about("The name of the key, or `settings`, `autosave`, `import`, `rebase` or `undo`.")
+    )
     post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
 
 

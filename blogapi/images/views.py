@@ -1,6 +1,8 @@
 """Views of images: uploads, their list, and the public addresses at which pages show them."""
 
+import logging
 import re
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +29,7 @@ from blogapi.api.schemas import (
     parameters,
     parsed,
 )
+from blogapi.config import is_loopback
 from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.formats import EXTENSIONS
@@ -34,6 +37,8 @@ from blogapi.images.storage import IMAGE_ID, StoredImage
 from blogapi.posts.documents import dump
 from blogapi.posts.lists import Cursor
 from blogapi.storage.errors import NotFound
+
+log = logging.getLogger(__name__)
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names have neither quotes nor backslashes
@@ -102,6 +107,12 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
     return {"id": image.id, "url": url} | {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
 
 
+@cache
+def warn(url: str) -> None:
+    """Log once that others cannot open the addresses of images."""
+    log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
+
+
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
     """Answer with an image as JSON, and its entity tag."""
     content = f"{dump(as_json(request, image))}\n".encode()
@@ -128,6 +139,8 @@ def create_image(request: Request) -> Response:
     image, is_new = uploads.store(request, request.query.get("name", ""))
     if not is_new:
         return image_response(request, image)
+    if is_loopback(request.service.config.url):
+        warn(request.service.config.url)
     return image_response(request, image, status=201, headers=[("Location", request.address(f"/v1/images/{image.id}"))])
 
 

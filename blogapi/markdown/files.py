@@ -185,6 +185,11 @@ def path_of(value: Any) -> str:
     return "" if re.search("(^|/|-):[a-z]", path) else path
 
 
+def _is_read(name: str, post: Mapping[str, Any]) -> bool:
+    """Return whether a name at the top level would be read as a field of a post."""
+    return name.lower() in BY_LOWER_CASE | ASTRO_NAMES or (name == HERO and "cover_image" not in post)
+
+
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """Write a post as a Markdown file; reading it gives the same post.
 
@@ -192,7 +197,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
-    at_top = {name: value for name, value in params.items() if flat and name.lower() not in BY_LOWER_CASE}
+    at_top = {name: value for name, value in params.items() if flat and not _is_read(name, post)}
     if at_top:
         values["params"] = {name: value for name, value in params.items() if name not in at_top}
     lines = []

@@ -7,7 +7,7 @@ from blogapi.storage.engine import AsBytes, Prepared
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
 AUTOSAVE = "autosave"  # of a draft on the owner's page, while it is written
-AUTHORS = ("settings", AUTOSAVE, "import", "undo")  # in the history, for changes without a key
+AUTHORS = ("settings", AUTOSAVE, "import", "rebase", "undo")  # in the history, for changes without a key
 MAX_ID = 2**63 - 1
 
 

@@ -107,10 +107,20 @@ class Sqlite(Engine):
                 raise Unavailable(f"cannot set up the database {self.path}: {reason}") from error
             raise Unavailable(MISSING.format(self.path)) from error
         except OSError as error:
-            raise Unavailable(f"cannot open the database {self.path}: {error.strerror}") from error
+            raise Unavailable(
+                f"cannot open the database {self.path}: {self._why_not_writable() or error.strerror}"
+            ) from error
         except (sqlite3.Error, Unavailable) as error:
-            raise Unavailable(f"cannot use the database {self.path}: {error}") from error
+            raise Unavailable(f"cannot use the database {self.path}: {self._why_not_writable() or error}") from error
         return created
+
+    def _why_not_writable(self) -> str:
+        """Return which of the file and its folder this user cannot write, if any."""
+        if self.path.exists() and not os.access(self.path, os.R_OK | os.W_OK):
+            return "this user cannot read and write the file"
+        if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
+            return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
+        return ""
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own to the same database, for another thread.

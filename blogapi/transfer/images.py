@@ -16,11 +16,11 @@ from urllib.parse import unquote
 from blogapi.history.batches import write_each
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
+from blogapi.images.rebase import PAUSE_SECONDS, each_text
 from blogapi.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.storage.database import Database
 from blogapi.transfer.content import IS_RELATIVE, with_images
 
-PAUSE_SECONDS = 0.01  # between two transactions
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
@@ -209,12 +209,3 @@ def images_below(top: Path) -> dict[str, list[str]]:
             if os.path.splitext(name)[1].lower() in SUFFIXES:
                 found[name.casefold()].append(os.path.join(folder, name))
     return found
-
-
-def each_text(value: Any, replace: Callable[[str], str]) -> Any:
-    """Return a value with each text in it replaced."""
-    if isinstance(value, str):
-        return replace(value)
-    if isinstance(value, list):
-        return [each_text(each, replace) for each in value]
-    return {name: each_text(each, replace) for name, each in value.items()} if isinstance(value, dict) else value

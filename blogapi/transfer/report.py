@@ -106,6 +106,16 @@ def listed(counts: Mapping[str, int]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def refused_images(reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each reason why images in files are refused, with some of the files."""
+    files = defaultdict(list)
+    for file, reason in reasons.items():
+        files[reason].append(file)
+    for reason, found in files.items():
+        others = f" and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""
+        yield f"{', '.join(found[:EXAMPLES])}{others}: {reason}"
+
+
 def redirects_of(item: Item) -> Iterator[str]:
     """Yield a line for each old address of a post that is not its slug; names that are not UTF-8 keep their bytes."""
     bytes_kept = "surrogateescape"

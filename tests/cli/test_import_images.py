@@ -223,6 +223,13 @@ def test_a_file_that_is_no_image_is_named_and_its_link_stays(run, storage, write
     ]
 
 
+def test_images_that_are_refused_for_one_reason_share_a_line(run, storage, write):
+    files = {f"{name}.svg": "<svg/>" for name in "abcde"}
+    top = write(files | {"a.md": " ".join(f"![]({name})" for name in files)})
+    first, reason = ", ".join(f"{top}/{name}.svg" for name in "abc"), "an SVG can run scripts"
+    assert run("import", top)[2] == [f"{first} and 2 more: must be a JPEG, PNG, GIF, WebP or AVIF image; {reason}"]
+
+
 def test_a_post_whose_images_have_no_room_is_refused(run, storage, write, monkeypatch):
     monkeypatch.setenv("BLOGAPI_IMAGES_MB", "0")
     top = write({"a.md": "![](loaf.jpg)", "b.md": "B", "loaf.jpg": LOAF})

@@ -106,7 +106,7 @@ def test_an_invalid_time_is_refused(run, since):
 def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):
     run("keys", "create", "laptop")
     status, output, error = run("undo", "--since", SINCE, "--key", "lap")
-    known = "autosave, bad, good, import, laptop, settings, undo"
+    known = "autosave, bad, good, import, laptop, rebase, settings, undo"
     hint = f"there is no key called 'lap', nor a change by one; there are {known}"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--key': {hint}")
     assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset variable of the shell

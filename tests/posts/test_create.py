@@ -200,12 +200,12 @@ def test_the_look_ups_for_a_slug_grow_with_the_logarithm(post, database, stateme
 @pytest.mark.parametrize(
     ("body", "wrong"),
     [
-        (b"", "body: must be JSON: Expecting value at line 1 column 1"),
+        (b"", "body: must be JSON: Expecting value at line 1 column 1, at its end"),
         (b"[]", "body: must be a JSON object"),
         (b'"title"', "body: must be a JSON object"),
         (b"null", "body: must be a JSON object"),
-        (b"{", "body: must be JSON: Expecting property name enclosed in double quotes at line 1 column 2"),
-        (b'{"a": "', "body: must be JSON: Unterminated string starting at line 1 column 7"),
+        (b"{", "body: must be JSON: Expecting property name enclosed in double quotes at line 1 column 2, at its end"),
+        (b'{"a": "', 'body: must be JSON: Unterminated string starting at line 1 column 7, where it has "'),
         (b'{"title": NaN}', "body: must be JSON, which does not allow NaN"),
         (b'{"title": -Infinity}', "body: must be JSON, which does not allow -Infinity"),
         (b'{"title": "a", "title": "b"}', 'body: must not have "title" twice in an object'),

@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -123,13 +124,32 @@ def test_a_full_disk_costs_only_the_writes(small_disk):
         assert acknowledged < sound_posts(service.database).keys()
 
 
-def test_a_read_only_database_costs_only_the_writes(tmp_path):
-    command = [BIN / "gunicorn"]
-    if not os.geteuid():  # Root may write to everything, unless it gives that up.
+def without_rights(*command):
+    """A command that may not write to everything: root may, unless it gives that up."""
+    if not os.geteuid():
         if not shutil.which("setpriv"):
             pytest.skip("root cannot give up its rights without setpriv")
-        command = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override", *command]
-    with Server(tmp_path / "blog.db", command=command) as service:
+        return ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override", *command]
+    return command
+
+
+@pytest.mark.parametrize(
+    ("read_only", "reason"),
+    [("blog.db", "this user cannot read and write the file"), (".", "this user cannot write the folder {}, where")],
+)
+def test_a_command_says_whether_the_file_or_its_folder_is_read_only(tmp_path, read_only, reason):
+    environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db")}
+    subprocess.run([BIN / "blogapi", "init"], env=environ, check=True, capture_output=True)
+    mode = (tmp_path / read_only).stat().st_mode
+    (tmp_path / read_only).chmod(mode & 0o555)
+    command = without_rights(BIN / "blogapi", "keys", "list")
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True)
+    (tmp_path / read_only).chmod(mode)
+    assert (ended.returncode, reason.format(tmp_path) in ended.stderr) == (1, True), ended.stderr
+
+
+def test_a_read_only_database_costs_only_the_writes(tmp_path):
+    with Server(tmp_path / "blog.db", command=without_rights(BIN / "gunicorn")) as service:
         assert write(service)[0] == 201
         service.database.chmod(0o444)
         assert write(service)[0] == 503

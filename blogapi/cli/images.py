@@ -1,0 +1,72 @@
+"""The command for images."""
+
+import os
+import re
+import sys
+from contextlib import suppress
+
+import click
+
+from blogapi.api.schemas import URL
+from blogapi.cli.commands import opened
+from blogapi.clock import earlier
+from blogapi.config import Config
+from blogapi.images import storage as images
+from blogapi.images.rebase import BY, rebase
+from blogapi.markdown.front_matter import shown
+from blogapi.storage.database import Database
+from blogapi.storage.errors import Rejected
+
+
+def given_url(value: str) -> str:
+    """Return a URL without a slash at its end."""
+    if len(value) > 2048 or not re.fullmatch(URL, value):
+        raise click.BadParameter("must be an http or https URL")
+    return value.rstrip("/")
+
+
+@click.command("images")
+@click.option("--unused", is_flag=True, help="Only those that no post, revision or post in the trash shows, a day old.")
+@click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
+@click.option(
+    "--rebase",
+    "former",
+    metavar="URL",
+    type=given_url,
+    help="Replace this former BLOGAPI_URL in the posts' addresses of images.",
+)
+def list_images(unused: bool, deletes: bool, former: str | None) -> None:
+    """List the images: the id, the bytes, the time of the upload, and the name.
+
+    With --rebase, change their addresses in all posts to those of today. One undo reverts that.
+    """
+    if deletes and not unused:
+        raise click.UsageError("--delete needs --unused")
+    if former and unused:
+        raise click.UsageError("--rebase goes without --unused")
+    with opened() as database:
+        if former:
+            rebase_images(database, former)
+            return
+        used = images.shown(database) if unused else ()
+        a_day_ago = earlier(database.now, images.UPLOAD_TIME)
+        for image in images.every(database):
+            if unused and (image.id in used or image.created_at > a_day_ago):
+                continue
+            click.echo(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}")
+            since = database.now
+            if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
+                with suppress(Rejected):
+                    images.delete_upload(database.write, database.write(images.delete, image.id, since))
+
+
+def rebase_images(database: Database, old: str) -> None:
+    """Change the addresses of images in all posts, and say which posts changed."""
+    since, changed, left = database.now, 0, 0
+    for slug, reason in rebase(database, old, Config.from_environ(os.environ).url):
+        click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))
+        left, changed = left + bool(reason), changed + (not reason)
+    click.echo(f"changed {changed}, left {left}")
+    if changed:
+        click.echo(f"To revert this: blogapi undo --since {since} --key {BY}", err=True)
+    sys.exit(1 if left else 0)

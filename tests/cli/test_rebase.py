@@ -1,0 +1,68 @@
+"""blogapi images --rebase: the service has another address."""
+
+import pytest
+
+from blogapi.history import revisions
+from blogapi.posts import documents, lists
+from blogapi.posts import storage as posts
+
+IMAGE = f"/images/{1:032x}.jpg"
+OLD, NEW = "http://127.0.0.1:8000", "https://blog.example.org"
+
+
+@pytest.fixture
+def add(storage, monkeypatch):
+    """Create a post with some fields; return its id."""
+    monkeypatch.setenv("BLOGAPI_URL", NEW)
+
+    def add(**fields):
+        new = {"title": "A", "content": "B", "tags": [], "status": "published"} | fields
+        return storage.write(posts.add, new, "first").id
+
+    return add
+
+
+def contents(storage):
+    return [documents.load(document)["content"] for document in lists.page(storage, lists.ListQuery(99)).items]
+
+
+def test_the_addresses_of_images_in_each_field_change_and_others_stay(add, run, storage):
+    others = f"{OLD}/v1/posts {OLD}/images/loaf.jpg https://example.org{IMAGE}"
+    add(content="nothing")
+    number = add(
+        content=f"![]({OLD}{IMAGE}) {others}",
+        excerpt=f"{OLD}{IMAGE}",
+        cover_image=f"{OLD}{IMAGE}",
+        params={"a": [f"{OLD}{IMAGE}", 1]},
+    )
+    status, output, _ = run("images", "--rebase", f"{OLD}/")
+    assert (status, output) == (0, ["a-2: changed", "changed 1, left 0"])
+    post = documents.load(posts.find(storage, number))
+    assert (post["content"], post["excerpt"]) == (f"![]({NEW}{IMAGE}) {others}", f"{NEW}{IMAGE}")
+    assert (post["cover_image"], post["params"]) == (f"{NEW}{IMAGE}", {"a": [f"{NEW}{IMAGE}", 1]})
+    assert revisions.page(storage, number, 9).items[0].author == "rebase"
+    assert run("images", "--rebase", OLD)[1] == ["changed 0, left 0"]
+
+
+def test_one_undo_reverts_it(add, run, storage):
+    for _ in range(3):
+        add(content=f"![]({OLD}{IMAGE})")
+    before = contents(storage)
+    _, _, error = run("images", "--rebase", OLD)
+    command = error[0].removeprefix("To revert this: blogapi ").split()
+    assert contents(storage) != before
+    assert run(*command)[0] == 0
+    assert contents(storage) == before
+
+
+def test_a_post_that_would_be_too_long_is_left_and_named(add, run, storage):
+    add(cover_image=f"{OLD}{IMAGE}?{'x' * (2048 - len(OLD + IMAGE) - 1)}")
+    status, output, _ = run("images", "--rebase", OLD)
+    assert (status, output[1]) == (1, "changed 0, left 1")
+    assert output[0].startswith("a: left: cover_image: must have")
+
+
+@pytest.mark.parametrize("url", ["", "blog.example.org", "ftp://a.example", f"https://a.example/{'x' * 3000}"])
+def test_the_former_address_must_be_a_url(run, url):
+    status, _, error = run("images", "--rebase", url)
+    assert (status, "must be an http or https URL" in error[-1]) == (2, True)
