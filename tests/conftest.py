@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from peewee import SQL, fn
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service as ChromeService
@@ -35,9 +35,10 @@ pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures"]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 
 
-# Without deadlines, which a busy machine misses; in each quick run, the same examples
-settings.register_profile("quick", max_examples=100, derandomize=True, deadline=None)
-settings.register_profile("soak", max_examples=10_000, deadline=None)
+# Without deadlines, which a busy machine misses; one database for all examples; the same ones in each quick run
+MANY = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+settings.register_profile("quick", max_examples=100, derandomize=True, **MANY)
+settings.register_profile("soak", max_examples=10_000, **MANY)
 settings.load_profile("quick")
 # A shell ignores SIGINT for what it runs in the background, and every process that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

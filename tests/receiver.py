@@ -81,18 +81,7 @@ class Receiver:
 def make_certificate(folder):
     """Make a certificate for localhost, signed by itself; return the file with it and its key."""
     file, key = folder / "certificate.pem", folder / "key.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-    ]
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     subprocess.run([*command, *names, "-keyout", key, "-out", file], check=True, capture_output=True)
     file.write_text(file.read_text() + key.read_text())

@@ -4,15 +4,11 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi.posts.fields import STATUSES
 from tests.invariants import sound_posts
-
-FUZZ = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # one database for all examples is what is wanted
-)
 
 texts = st.text(st.characters(codec=None), max_size=50)
 words = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=1, max_size=50)
@@ -81,7 +77,6 @@ def is_a_post(post):
     assert ("published_at" in post) == (post["status"] == "published")
 
 
-@FUZZ
 @given(body=bodies)
 def test_any_body(client, judge, body):
     answer = client.post("/v1/posts", data=body, content_type="application/json")
@@ -91,7 +86,6 @@ def test_any_body(client, judge, body):
         assert client.get("/v1/posts?limit=1").json == [answer.json]
 
 
-@FUZZ
 @given(body=posts)
 def test_an_accepted_post_is_stored_as_sent(client, judge, body):
     answer = client.post("/v1/posts", data=json.dumps(body), content_type="application/json")
@@ -101,21 +95,18 @@ def test_an_accepted_post_is_stored_as_sent(client, judge, body):
         assert answer.json["title"] == body["title"].strip()
 
 
-@FUZZ
 @given(pairs=queries)
 def test_any_query(client, judge, pairs):
     answer = client.get("/v1/posts", query_string=[[text.encode(errors="replace") for text in pair] for pair in pairs])
     judge(answer, 200, 400)
 
 
-@FUZZ
 @given(raw=st.binary(max_size=100))
 def test_any_query_as_bytes(client, judge, raw):
     query = raw.decode("latin-1").replace("#", "")
     judge(client.get("/v1/posts", environ_overrides={"QUERY_STRING": query}), 200, 400)
 
 
-@FUZZ
 @given(path=ids)
 @pytest.mark.in_process
 def test_any_id(client, judge, path):
@@ -128,7 +119,6 @@ def test_any_id(client, judge, path):
     assert client.delete(f"/v1/posts/{post['id']}").status_code == (404 if path == post["id"] else 204)
 
 
-@FUZZ
 @given(header=texts)
 @pytest.mark.in_process
 def test_any_authorization(stranger, judge, header):
@@ -144,7 +134,6 @@ changes = schedules | valid_changes | any_changes
 
 
 @pytest.mark.in_process  # Another server may refuse what stands in If-Match.
-@FUZZ
 @given(bodies=st.lists(changes, min_size=1, max_size=3), match=st.none() | texts | st.just("*"))
 def test_any_changes(client, config, judge, bodies, match):
     match = match and re.sub("[\r\n]", " ", match.encode(errors="replace").decode("latin-1"))
@@ -160,7 +149,6 @@ def test_any_changes(client, config, judge, bodies, match):
         client.delete(path)
 
 
-@FUZZ
 @given(
     name=texts | words,
     body=st.fixed_dictionaries({"name": words})

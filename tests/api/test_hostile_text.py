@@ -5,7 +5,7 @@ import time
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogapi.markdown.front_matter import MarkdownError
@@ -87,9 +87,7 @@ PLACES = {
     "a name in YAML": (markdown("title: A\nparams: {%s: 1}"), BODY),
 }
 HOSTILE = st.lists(st.sampled_from(UNITS), min_size=1, max_size=3).map("".join)
-MANY = settings(
-    max_examples=24, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
-)
+MANY = settings(max_examples=24, derandomize=True)
 
 
 def repeated(unit, size):

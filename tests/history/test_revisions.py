@@ -148,17 +148,6 @@ def test_if_match_holds_for_what_is_restored_and_for_what_is_deleted_for_good(cl
 HISTORY = ["/v1/posts/1/revisions", "/v1/posts/by-slug/first/revisions", "/v1/posts/1/revisions/1", "/v1/trash"]
 
 
-def test_a_read_only_key_reads_the_history_and_restores_nothing(app, client, changed):
-    reader = with_key(app, "read-only")
-    for path in HISTORY:
-        assert reader.get(path).data == client.get(path).data
-    assert reader.post("/v1/posts/1/revisions/1/restore").status_code == 403
-    client.delete("/v1/posts/1")
-    assert reader.get("/v1/trash/1").json == client.get("/v1/trash/1").json
-    for method, path in [("POST", "/v1/trash/1/restore"), ("DELETE", "/v1/trash/1")]:
-        assert reader.open(path, method=method).status_code == 403
-
-
 def test_a_published_only_key_cannot_tell_that_there_is_a_history(app, client, changed):
     client.patch("/v1/posts/1", json={"status": "published"})
     visitor = with_key(app, "published-only")

@@ -84,10 +84,6 @@ def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, sen
         ("Words.", "title: missing"),
         ("---\ntitle: A\n---\n", "content: must contain a visible character"),
         ("---\ntitle: A\nstatus: scheduled\n---\nB", f"status: must be one of published, draft; {SCHEDULING} (line 3)"),
-        (
-            "---\ntitle: A\nstatus: draft\npublished: true\n---\nB",
-            "body: line 4: `published` and `status` say different things",
-        ),
         ("---\ntitle: A\nlayout: post\n---\nB", f"body: line 3: `layout` {UNKNOWN}"),
         ("---\ntitle: A\nupdated_at: 2020-01-01\n---\nB", f"body: line 3: `updated_at` {UNKNOWN}"),
         ("---\ntitle: A\ndate: 2099-01-01\nstatus: published\n---\nB", f"{FUTURE} (line 3)"),

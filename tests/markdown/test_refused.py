@@ -67,6 +67,7 @@ def error(data):
         ("draft: maybe", "line 2: `draft` must be true or false"),
         ("published: [true]", "line 2: `published` must be true or false"),
         ("title: A\ndraft: true\nstatus: published", "line 3: `draft` and `status` say different things"),
+        ("status: draft\npublished: true", "line 3: `published` and `status` say different things"),
         ("summary: A\ndescription: B", "line 2: `summary` and `description` say different things"),
         ("date: 2026-11-20\npubDate: 2026-11-21", "line 3: `pubDate` and `date` say different things"),
         ("cover: a\nimage: b", "line 2: `cover` and `image` say different things"),

@@ -48,7 +48,7 @@ def test_title_and_content_are_enough_for_a_draft(client):
 def test_every_field_is_kept(client):
     fields = {
         "title": "Käse & 東京",
-        "content": "# Head\r\n\ttab  \n",
+        "content": '# Head\r\n\ttab  \n\u2028 "\\/</script> \U0001f600 \x7e\u00a0',
         "excerpt": "Short.",
         "slug": "kaese-1",
         "status": "published",

@@ -179,19 +179,7 @@ def by_another_process(path):
         lambda client, clock, path: setattr(clock, "now", clock.now + 3600),
         lambda client, clock, path: by_another_process(path),
     ],
-    ids=[
-        "post",
-        "content",
-        "status",
-        "put",
-        "delete",
-        "delete 3",
-        "rename",
-        "respell",
-        "untag",
-        "hour",
-        "other process",
-    ],
+    ids=["post", "content", "status", "put", "delete", "delete 3", "rename", "respell", "untag", "hour", "other"],
 )
 @pytest.mark.parametrize("query", ["", "?sort=published_at", "?tag=a", "?fields=content,tags,status"])
 def test_every_change_of_a_list_changes_its_tag(client, post, change, clock, config, etag, happens, query):

@@ -118,8 +118,9 @@ def test_a_full_disk_costs_only_the_writes(small_disk):
     with Server(small_disk / "blog.db") as service:
         acknowledged = fill(service, "the disk is full")
         assert ids(service) == acknowledged
-        assert write(service)[0] == 503
+        assert write(service)[0] == service.request("GET", "/healthz")[0] == 503
         ballast.unlink()
+        assert service.request("GET", "/healthz")[0] == 200
         assert write(service)[0] == 201
         assert acknowledged < sound_posts(service.database).keys()
 

@@ -48,18 +48,6 @@ def test_a_wal_that_was_replaced_takes_no_writes_until_a_restart(service):
     assert service.request("GET", "/v1/posts")[0] == 200
 
 
-def test_the_health_check_fails_while_the_disk_is_full(small_disk):
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(b"x" * 1_000_000)
-    with Server(small_disk / "blog.db") as service:
-        while create(service)[0] == 201:
-            pass
-        assert service.request("GET", "/healthz")[0] == 503
-        ballast.unlink()
-        assert service.request("GET", "/healthz")[0] == 200
-        assert create(service)[0] == 201
-
-
 FAILING_SYNC = """
 #include <errno.h>
 #include <unistd.h>

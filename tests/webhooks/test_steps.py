@@ -116,21 +116,14 @@ def pruned(database, clock, monotonic, count, change, post):
     return after
 
 
-def test_a_clock_that_is_a_month_ahead_for_a_minute_costs_no_history(pruned):
-    assert not pruned(2 * HOUR)
-    assert not pruned(MINUTE, jump=31 * DAY)
-    assert not pruned(MINUTE, jump=-31 * DAY)
-    assert not pruned(2 * HOUR)
-
-
-def test_a_clock_that_is_ahead_when_the_service_starts_costs_no_history(pruned, clock):
-    clock.now += 31 * DAY
-    assert not pruned(MINUTE)
-    assert not pruned(MINUTE, jump=-31 * DAY)
-    assert not pruned(2 * HOUR)
-
-
-def test_a_clock_that_has_run_evenly_for_an_hour_is_believed(pruned):
-    assert not pruned(MINUTE, jump=31 * DAY)
-    assert not pruned(59 * MINUTE)
-    assert pruned(MINUTE)
+@pytest.mark.parametrize(
+    ("turns", "is_gone"),
+    [
+        ([(2 * HOUR, 0), (MINUTE, 31 * DAY), (MINUTE, -31 * DAY), (2 * HOUR, 0)], False),  # ahead for a minute
+        ([(MINUTE, 31 * DAY), (MINUTE, -31 * DAY), (2 * HOUR, 0)], False),  # ahead when the service starts
+        ([(MINUTE, 31 * DAY), (59 * MINUTE, 0)], False),
+        ([(MINUTE, 31 * DAY), (59 * MINUTE, 0), (MINUTE, 0)], True),
+    ],
+)
+def test_only_a_clock_that_has_run_evenly_for_an_hour_ends_a_history(pruned, turns, is_gone):
+    assert [pruned(*turn) for turn in turns] == [False] * (len(turns) - 1) + [is_gone]

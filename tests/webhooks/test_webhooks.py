@@ -9,7 +9,6 @@ import pytest
 from blogapi.server.log import mask
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
-from blogapi.webhooks import outbox
 from blogapi.webhooks import storage as webhooks
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
@@ -235,17 +234,3 @@ def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, type
     assert types() == ["post.created"]
     client.delete("/v1/webhooks/1")
     assert (types(), count(Delivery), count(Webhook)) == ([], 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("query", "scans"),
-    [
-        (webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc()), []),
-        (webhooks.REMOVE_EVENT, []),
-        (outbox.FIRST_MESSAGES, []),
-        (outbox.TIMED_MESSAGES, []),
-        (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
-    ],
-)
-def test_only_webhooks_are_gone_through_and_nothing_is_sorted(plan, query, scans):
-    assert [step for step in plan(query) if "SCAN" in step or "TEMP" in step] == scans

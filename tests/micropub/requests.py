@@ -1,0 +1,31 @@
+"""What the tests send to Micropub, and the errors they are answered."""
+
+URL = "http://127.0.0.1:8000"
+PATH, MEDIA = "/micropub", "/micropub/media"
+URLENCODED = "application/x-www-form-urlencoded"
+
+
+def error(answer, status, word):
+    """The description of an error."""
+    assert (answer.status_code, answer.json["error"]) == (status, word)
+    assert sorted(answer.json) == ["error", "error_description"]
+    return answer.json["error_description"]
+
+
+def bad(answer):
+    return error(answer, 400, "invalid_request")
+
+
+def entry(**properties):
+    return {"type": ["h-entry"], "properties": properties}
+
+
+def form(**parts):
+    """A multipart form; a file is its name and bytes. Flask's client would leave files of large forms open."""
+    lines = []
+    for name, values in parts.items():
+        for value in values if isinstance(values, list) else [values]:
+            file, content = value if isinstance(value, tuple) else (None, value.encode())
+            disposition = f'form-data; name="{name}"' + ("" if file is None else f'; filename="{file}"')
+            lines.append(f"--b\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + content + b"\r\n")
+    return {"data": b"".join([*lines, b"--b--\r\n"]), "content_type": "multipart/form-data; boundary=b"}

@@ -1,0 +1,266 @@
+"""Micropub: queries, the media endpoint, keys, and the bounds of what is sent."""
+
+import time
+import tracemalloc
+
+import pytest
+
+from blogapi.forms import READ_BYTES
+from blogapi.storage.models import Image, PostTag
+from tests.api.fixtures import with_key
+from tests.images.pictures import jpeg
+from tests.micropub.requests import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form
+from tests.service import add_key
+
+# Queries
+
+
+def query(client, **parameters):
+    return client.get(PATH, query_string=parameters)
+
+
+def test_600_601_the_configuration_has_a_media_endpoint_and_no_targets_of_syndication(client):
+    answer = query(client, q="config").json
+    assert (answer["media-endpoint"], answer["syndicate-to"]) == (f"{URL}/micropub/media", [])
+    assert answer["q"] == ["config", "source", "syndicate-to", "category"]
+    assert query(client, q="syndicate-to").json == {"syndicate-to": []}
+
+
+def test_602_603_the_source_of_a_post_is_an_entry(client, post):
+    url = f"{URL}/v1/posts/1"
+    properties = {"name": ["A"], "content": ["B"], "summary": ["C"], "mp-slug": ["a"], "category": ["a", "b"]}
+    properties |= {"published": [post()["published_at"]], "post-status": ["published"], "url": [url]}
+    assert query(client, q="source", url=url).json == {"type": ["h-entry"], "properties": properties}
+    asked = query(client, q="source", url=url, **{"properties[]": ["category", "name", "x"]}).json
+    assert asked == {"properties": {"category": ["a", "b"], "name": ["A"]}}
+    assert query(client, q="source", url=url, properties="content").json == {"properties": {"content": ["B"]}}
+
+
+def test_sources_come_in_pages(client, post):
+    for number in range(3):
+        client.post("/v1/posts", json={"title": str(number), "content": "A"})
+    first = query(client, q="source", limit=3).json
+    names = [each["properties"]["name"] for each in first["items"]]
+    second = query(client, q="source", limit=3, after=first["paging"]["after"]).json
+    assert (names, [each["properties"]["name"] for each in second["items"]]) == ([["2"], ["1"], ["0"]], [["A"]])
+    assert "paging" not in second
+    assert bad(query(client, q="source", limit="x")).startswith("limit: must be")
+    assert bad(query(client, q="source", after="x")).startswith("after: must be")
+
+
+def test_categories_can_be_filtered(client, post):
+    client.post("/v1/posts", json={"title": "A", "content": "A", "tags": ["Abc", "Käse"]})
+    assert query(client, q="category").json == {"categories": ["a", "Abc", "b", "Käse"]}
+    assert query(client, q="category", filter="B").json == {"categories": ["Abc", "b"]}
+
+
+def test_categories_are_filtered_in_all_pages(client, post, database):
+    row = {"status": "draft", "post_id": 1}
+    rows = [row | {"tag": f"{number:04}", "name": f"{number:04}"} for number in range(1100)]
+    database.write(lambda tx: tx.execute(PostTag.insert_many(rows)))
+    found = ["0109", *map(str, range(1090, 1100))]
+    assert query(client, q="category", filter="109").json == {"categories": found}
+
+
+def test_another_query_is_refused(client):
+    assert bad(query(client, q="x")) == "q: must be one of config, source, syndicate-to, category"
+    assert bad(client.get(PATH))
+
+
+# The media endpoint
+
+
+def test_700_an_image_is_uploaded(client):
+    answer = client.post(MEDIA, **form(file=("sunset.jpg", jpeg())))
+    assert answer.status_code == 201
+    assert client.get(answer.headers["Location"].removeprefix(URL)).mimetype == "image/jpeg"
+    again = client.post(MEDIA, **form(other=("sunset.jpg", jpeg())))
+    assert (again.status_code, again.headers["Location"]) == (201, answer.headers["Location"])
+
+
+def test_701_702_other_files_are_refused(client, count):
+    assert error(client.post(MEDIA, **form(file=("a.jpg", b"x"))), 415, "invalid_request").startswith("file: must be")
+    assert bad(client.post(MEDIA, **form(file="x"))).startswith("file: missing")
+    assert error(client.post(MEDIA, json={}), 415, "invalid_request")
+    assert count(Image) == 0
+
+
+# Keys
+
+
+@pytest.fixture
+def new_key(database):
+    return lambda scope="full": add_key(database, scope, scope)
+
+
+def test_800_801_the_key_is_in_the_header_or_in_the_form(stranger, new_key, client):
+    token = new_key()
+    bearer = {"Authorization": f"Bearer {token}"}
+    remaining = 1_000_000
+    for options in (
+        {"data": {"content": "A"}, "headers": bearer},
+        {"data": {"content": "A", "access_token": token}},
+        {"data": {"content": "A", "access_token": token}, "headers": bearer},
+        {"data": f"content=A&access%5Ftoken=%{ord('b'):x}{token[1:]}", "content_type": URLENCODED},
+        form(content="A", access_token=token),
+        form(access_token=token, photo=("a.jpg", jpeg())),
+    ):
+        answer = stranger.post(PATH, **options)
+        remaining -= 1
+        assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (201, str(remaining))
+    error(stranger.post(PATH, data={"content": "A", "access_token": token + "x" * 200}), 401, "unauthorized")
+    both = {"data": {"content": "A", "access_token": new_key("read-only")}, "headers": bearer}
+    assert bad(stranger.post(PATH, **both)) == "access_token: must be the key in Authorization, or be left out"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data": {"content": "A"}},
+        {"data": {"content": "A", "access_token": "x"}},
+        {"json": {"properties": {"content": ["A"]}, "access_token": "x"}},
+        {"data": {"content": "A"}, "headers": {"Authorization": "Bearer x"}},
+        form(content="A"),
+        form(photo=("a.jpg", jpeg()), access_token="x"),
+    ],
+)
+def test_802_without_a_key_nothing_is_done(stranger, client, options, count):
+    answer = stranger.post(PATH, **options)
+    error(answer, 401, "unauthorized")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert (client.get("/v1/posts").json, count(Image)) == ([], 0)
+
+
+def test_a_key_in_the_query_is_not_accepted(stranger, new_key):
+    error(stranger.get(PATH, query_string={"q": "config", "access_token": new_key()}), 401, "unauthorized")
+
+
+def test_803_804_what_a_key_may_do_depends_on_its_scope(stranger, new_key, client, post):
+    client.post("/v1/posts", json={"title": "Draft", "content": "A", "tags": ["secret"]})
+    for scope, posts, tags in (("read-only", 2, ["a", "b", "secret"]), ("published-only", 1, ["a", "b"])):
+        headers = {"Authorization": f"Bearer {new_key(scope)}"}
+        answer = stranger.post(PATH, data={"content": "A"}, headers=headers)
+        assert error(answer, 401, "insufficient_scope").startswith(f"this key is {scope}")
+        assert error(stranger.post(MEDIA, **form(file=("a.jpg", jpeg())), headers=headers), 401, "insufficient_scope")
+        assert len(stranger.get(f"{PATH}?q=source", headers=headers).json["items"]) == posts
+        assert stranger.get(f"{PATH}?q=category", headers=headers).json == {"categories": tags}
+        draft = stranger.get(f"{PATH}?q=source&url={URL}/v1/posts/2", headers=headers)
+        assert draft.status_code == (200 if scope == "read-only" else 400)
+
+
+def test_the_limit_of_the_key_holds(own_app):
+    client = with_key(own_app(rate_limit=2))
+    assert [client.get(f"{PATH}?q=config").status_code for _ in range(2)] == [200, 200]
+    answer = client.post(PATH, data={"content": "A"})
+    error(answer, 429, "too_many_requests")
+    assert "Retry-After" in answer.headers
+
+
+@pytest.mark.parametrize("path", [PATH, MEDIA])
+def test_other_methods_are_405(client, stranger, path):
+    for method in ("PUT", "PATCH", "DELETE"):
+        error(client.open(path, method=method), 405, "invalid_request")
+        error(stranger.open(path, method=method), 401, "unauthorized")
+
+
+def test_without_a_key_there_is_a_page_by_which_programs_find_the_endpoint(stranger):
+    answer = stranger.get(PATH)
+    assert (answer.status_code, answer.mimetype) == (200, "text/html")
+    assert answer.headers["Link"] == f'<{URL}/micropub>; rel="micropub"'
+    assert f'<link rel="micropub" href="{URL}/micropub">' in answer.text
+    assert stranger.head(PATH).headers["Link"] == answer.headers["Link"]
+
+
+# Bounds
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"data": "content=" + "a" * 1_100_000, "content_type": URLENCODED}, 413),
+        (form(content="a" * 1_100_000), 413),
+        ({"data": "&".join("a=b" for _ in range(300)), "content_type": URLENCODED}, 400),
+        (form(a=["b"] * 300), 400),
+        ({"data": "x", "content_type": "multipart/form-data; boundary=b"}, 400),
+        ({"data": "x", "content_type": "text/plain"}, 415),
+    ],
+)
+@pytest.mark.in_process
+def test_a_strangers_body_is_bounded(stranger, options, status):
+    assert error(stranger.post(PATH, **options), status, "invalid_request")
+
+
+def test_a_long_post_is_sent_as_a_form_with_a_key(create):
+    assert len(create(**form(content="ж" * 900_000))[0]["content"]) == 900_000
+    assert len(create({"content": "ж" * 600_000})[0]["content"]) == 600_000
+
+
+@pytest.mark.parametrize("body", ["content=Käse", "content=K%C3%A4se"])
+def test_a_form_has_its_text_in_utf_8_encoded_or_not(create, body):
+    assert create(body.encode(), content_type=URLENCODED)[0]["content"] == "Käse"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"content=caf\xe9", URLENCODED),
+        (b"content=caf%E9", URLENCODED),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\n\xe9\r\n--b--',
+            "multipart/form-data; boundary=b",
+        ),
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused(client, body, content_type):
+    assert bad(client.post(PATH, data=body, content_type=content_type)) == "body: must be UTF-8"
+
+
+@pytest.mark.sqlite
+def test_a_form_takes_little_memory_while_it_is_read(client):
+    body = b"content=" + b"%D0%B6" * 150_000
+    tracemalloc.start()
+    try:
+        assert client.post(PATH, data=body, content_type=URLENCODED).status_code == 201
+        assert tracemalloc.get_traced_memory()[1] < 16 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("rest", range(-3, 7))
+def test_a_form_is_read_wherever_its_pieces_end(create, rest):
+    length = READ_BYTES + rest - len(form(content="")["data"])
+    assert len(create(**form(content="a" * length))[0]["content"]) == length
+
+
+def test_a_field_for_a_file_may_be_left_empty(create):
+    assert create(**form(content="A", photo=("", b"")))[0]["content"] == "A"
+
+
+@pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])
+def test_json_that_is_no_message_is_refused(client, body):
+    assert bad(client.post(PATH, data=body, content_type="application/json"))
+
+
+@pytest.mark.parametrize("content", ["[" * 900_000, "***\n" * 200_000, "*" * 900_000, "![a](" * 180_000])
+def test_the_title_of_a_hostile_content_is_found_quickly(create, content):
+    began = time.process_time()
+    create(json=entry(content=content + "x"))
+    assert time.process_time() - began < 2
+
+
+# BLOGAPI_POST_URL
+
+
+def test_addresses_are_those_of_the_site(own_app):
+    client = with_key(own_app(post_url="https://blog.example.org/posts/{slug}/"))
+    answer = client.post(PATH, data={"name": "Hello", "content": "A"})
+    url = "https://blog.example.org/posts/hello/"
+    assert (answer.headers["Location"], answer.json["url"]) == (url, url)
+    for same in (url, f"{url}?x=y#z", url.rstrip("/"), "http://127.0.0.1:8000/v1/posts/1"):
+        assert client.get(PATH, query_string={"q": "source", "url": same}).json["properties"]["url"] == [url]
+    moved = client.post(PATH, json={"action": "update", "url": url, "replace": {"mp-slug": ["Bye"]}})
+    assert (moved.status_code, moved.headers["Location"]) == (201, "https://blog.example.org/posts/bye/")
+    assert client.post(PATH, data={"action": "delete", "url": moved.headers["Location"]}).status_code == 204
+    client.post("/v1/posts", json={"title": "Other", "content": "A", "slug": "bye"})
+    restored = client.post(PATH, data={"action": "undelete", "url": moved.headers["Location"]})
+    assert (restored.status_code, restored.json["url"]) == (201, "https://blog.example.org/posts/bye-2/")

@@ -1,0 +1,37 @@
+"""How SQLite runs the queries whose tables grow with the blog."""
+
+import pytest
+
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
+from blogapi.posts.fields import STATUSES
+from blogapi.search import storage as search
+from blogapi.storage.models import Delivery
+from blogapi.webhooks import outbox
+from blogapi.webhooks import storage as webhooks
+
+EACH = [None, *STATUSES]
+DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
+DUE = ["USE TEMP B-TREE FOR ORDER BY"]  # of the ids of the few posts that are due and not yet published
+INDEXED = [posts.PUBLISHED_WITH_ID, posts.PUBLISHED_WITH_SLUG, DELIVERIES]
+INDEXED += [webhooks.REMOVE_EVENT, outbox.FIRST_MESSAGES, outbox.TIMED_MESSAGES]
+INDEXED += [
+    lists.time_query("published_at", status, by_tag, of_second)
+    for status in EACH
+    for by_tag in (True, False)
+    for of_second in (True, False)
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "exceptions"),
+    [
+        *((lists.created_query(status, by_tag), DUE * (status == "published")) for status in EACH for by_tag in (0, 1)),
+        *((search.newest_query(status), []) for status in EACH),
+        *((query, []) for query in INDEXED),
+        (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
+    ],
+)
+def test_no_query_scans_or_sorts(plan, query, exceptions):
+    steps = [step for step in plan(query) if "VIRTUAL TABLE" not in step]  # the index of the words
+    assert [step for step in steps if "SCAN" in step or "TEMP" in step] == exceptions
