@@ -18,6 +18,7 @@ import yaml
 from PIL import Image
 from selenium.webdriver.common.by import By
 
+from tests.pages import Page
 from tests.service import CHECKOUT, Server, unmeasured
 
 pytestmark = pytest.mark.slow
@@ -233,3 +234,8 @@ def test_a_site_is_built_when_a_webhook_says_so(generator):
     environ = next(step["env"] for step in workflow["jobs"]["site"]["steps"] if "env" in step)
     assert {"BLOG_URL", "BLOG_KEY"} < environ.keys() <= {"BLOG_URL", "BLOG_KEY", *SITE}
     assert environ["BLOG_KEY"] == "${{ secrets.BLOG_KEY }}"
+
+
+def test_the_page_on_rebuilding_shows_the_workflow_of_eleventy():
+    (shown,) = Page("docs/rebuilding.md").take("GitHub Pages", "yaml")
+    assert shown == (EXAMPLES / "eleventy/.github/workflows/site.yml").read_text()
