@@ -1,0 +1,34 @@
+import { eleventyImageTransformPlugin } from "@11ty/eleventy-img";
+import markdownIt from "markdown-it";
+import footnote from "markdown-it-footnote";
+import { readPosts } from "./posts.js";
+
+/** A tag as part of an address, letters of all scripts included. */
+const slugOf = (name) => name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
+
+export default async function (config) {
+  const posts = await readPosts();
+  const tags = new Map(); // by slug: tags that differ in punctuation only share a page
+  for (const post of posts) {
+    for (const name of post.tags ?? []) {
+      const tag = tags.get(slugOf(name)) ?? { name, posts: [] };
+      tags.set(slugOf(name), tag);
+      tag.posts.push(post);
+    }
+  }
+  const markdown = markdownIt({ html: true }).use(footnote);
+  config.addGlobalData("posts", posts);
+  config.addGlobalData("taggedPosts", [...tags.values()]);
+  config.addGlobalData("site", { title: "My blog", url: process.env.SITE_URL ?? "https://blog.example.org" });
+  config.addFilter("markdown", (text) => markdown.render(text));
+  config.addFilter("slugOf", slugOf);
+  config.addFilter("day", (time) => time.slice(0, 10));
+  config.addPassthroughCopy("style.css");
+  config.addPlugin(eleventyImageTransformPlugin, {
+    formats: ["webp"],
+    widths: [800],
+    sharpOptions: { animated: true },
+    failOnError: false, // an image that is gone stays a link to it
+    htmlOptions: { imgAttributes: { loading: "lazy", decoding: "async" } },
+  });
+}

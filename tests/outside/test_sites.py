@@ -1,0 +1,241 @@
+"""The sites of examples/, built against a running service with more posts than an answer has, and seen in a browser."""
+
+import fcntl
+import functools
+import http.server
+import io
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from PIL import Image
+from selenium.webdriver.common.by import By
+
+from tests.pages import Page
+from tests.service import CHECKOUT, Server, unmeasured
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = CHECKOUT / "examples"
+NODE = (20, 19)
+OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|No matching distribution")
+BUILT = {"eleventy": "_site", "hugo": "public", "astro": "dist"}
+SITE = {
+    "ASTRO_TELEMETRY_DISABLED": "1",
+    "SITE_URL": "https://blog.example.org",
+    "HUGO_BASEURL": "https://blog.example.org/",
+}
+CONTENT = """# Rye & spelt
+
+Patience.[^1] ![A loaf]({image})
+
+```jinja
+{{{{ braces }}}} {{% tags %}} {{{{< shortcodes >}}}}
+```
+
+And {{{{ 1 + 1 }}}}, {{% raw %}}.
+
+| flour | grams |
+| --- | --- |
+| rye | 500 |
+
+[^1]: And salt.
+"""
+
+
+class Pages(http.server.SimpleHTTPRequestHandler):
+    """Serve a folder as hosts of sites do: with the page 404.html for what is not there."""
+
+    def log_message(self, *args):
+        pass
+
+    def send_error(self, code, message=None, explain=None):
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(Path(self.directory, "404.html").read_bytes())
+
+
+@contextmanager
+def served(folder):
+    """Serve the folder of a site; give its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Pages, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def blog(tmp_path_factory):
+    """A service with 120 published posts, of which the latest has all that a text can have, and a draft."""
+    with Server(tmp_path_factory.mktemp("blog") / "blog.db") as service:
+        picture = io.BytesIO()
+        Image.radial_gradient("L").resize((1600, 1200)).save(picture, "JPEG")
+        image = service.request("POST", "/v1/images", picture.getvalue(), Content_Type="image/jpeg")[2]["url"]
+        dates = {number: f"20{number // 12:02}-{number % 12 + 1:02}-01T00:00:00Z" for number in range(1, 120)}
+        posts = [{"title": f"Post {n}", "content": "Words.", "published_at": date} for n, date in dates.items()]
+        content, tags = CONTENT.format(image=image), ["Bread", "Crème 日本"]
+        last = {"title": "Rye & spelt", "content": content, "cover_image": image, "tags": tags}
+        last["published_at"] = "2026-01-02T03:04:05Z"
+        for post in [last, *posts]:
+            assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
+        assert service.request("POST", "/v1/posts", {"title": "Not yet", "content": "A draft."})[0] == 201
+        yield service
+
+
+def run(*command, cwd, environ):
+    """Run a command, which must succeed unless a registry cannot be reached; return what it printed."""
+    ended = subprocess.run(command, cwd=cwd, env=unmeasured() | environ, capture_output=True, text=True, timeout=300)
+    if ended.returncode and OFFLINE.search(ended.stderr):
+        pytest.skip("the registry of packages cannot be reached")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@contextmanager
+def installing(marker, source):
+    """One process at a time, tell whether something must be installed: it was not, or `source` has changed since."""
+    with source.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield not marker.exists() or marker.stat().st_mtime < source.stat().st_mtime
+
+
+def with_npm(folder):
+    """Return the command that builds a site with Node.js, whose packages are installed in examples/ once."""
+    version = shutil.which("npm") and run("node", "--version", cwd=folder, environ={})
+    if not version or tuple(map(int, version[1:].split(".")[:2])) < NODE:
+        pytest.skip("Node.js 20.19 or newer is not there")
+    source = EXAMPLES / folder.name
+    with installing(source / "node_modules/.package-lock.json", source / "package.json") as needed:
+        if needed:
+            options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=0"]
+            run("npm", "install", *options, cwd=source, environ={})
+    (folder / "node_modules").symlink_to(source / "node_modules")
+    return ["npm", "run", "build"]
+
+
+def with_hugo(folder):
+    """Return the command that builds a site with the Hugo of its workflow, which is installed in .venv-hugo once."""
+    workflow, target = EXAMPLES / "hugo/.github/workflows/site.yml", CHECKOUT / ".venv-hugo"
+    with installing(target / "bin/hugo", workflow) as needed:
+        if needed:
+            package = re.search(r"pipx install (\S+)", workflow.read_text())[1]
+            options = ["--quiet", "--no-deps", "--retries=0", "--upgrade", "--target", target]
+            run(sys.executable, "-m", "pip", "install", *options, package, cwd=folder, environ={})
+            (target / "bin/hugo").touch()
+    return ["env", f"PYTHONPATH={target}", target / "bin/hugo"]
+
+
+@pytest.fixture(scope="module", params=BUILT)
+def generator(request, tmp_path_factory):
+    """A copy of a site of examples/, and the command that builds it."""
+    source, folder = EXAMPLES / request.param, tmp_path_factory.mktemp("sites") / request.param
+    shutil.copytree(
+        source, folder, ignore=lambda *_: {"node_modules", ".cache", ".astro", "resources", BUILT[request.param]}
+    )
+    return folder, with_hugo(folder) if request.param == "hugo" else with_npm(folder)
+
+
+def build(blog, generator, scope="--published-only", **environ):
+    """Build a site with a new key; return a folder with its pages."""
+    folder, command = generator
+    key = blog.blogapi("keys", "create", f"{folder.name} {scope}", scope).stdout.strip()
+    service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
+    run(*command, cwd=folder, environ=SITE | service | environ)
+    return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}")
+
+
+@pytest.fixture(scope="module")
+def site(blog, generator):
+    return build(blog, generator)
+
+
+def test_a_site_has_every_published_post_on_pages_by_date(site):
+    page, shown = site / "index.html", []
+    for number in range(2, 14):
+        shown.append(re.findall(r'<h2><a href="/posts/(.*?)/">', page.read_text()))
+        page = site / f"page/{number}/index.html"
+    assert [len(slugs) for slugs in shown] == [10] * 12
+    assert [slug for slugs in shown for slug in slugs] == ["rye-spelt", *(f"post-{n}" for n in range(119, 0, -1))]
+    assert not page.exists()
+    assert len([*site.glob("posts/*/index.html")]) == 120
+    assert "Not yet" not in "".join(page.read_text() for page in site.rglob("*.html"))
+
+
+def test_a_site_has_a_page_for_each_tag_and_a_feed(site):
+    assert {path.name for path in (site / "tags").iterdir() if path.is_dir()} == {"bread", "crème-日本"}
+    assert re.findall(r'<h2><a href="(.*?)">', (site / "tags/bread/index.html").read_text()) == ["/posts/rye-spelt/"]
+    feed = ElementTree.parse(site / "feed.xml").getroot()
+    entries = feed.findall("{*}entry")
+    assert len(entries) == 20
+    assert entries[0].findtext("{*}title") == "Rye & spelt"
+    assert entries[0].findtext("{*}id") == f"{SITE['SITE_URL']}/posts/rye-spelt/"
+    assert entries[0].findtext("{*}published") == "2026-01-02T03:04:05Z"
+    assert re.match(r"\s*<p>Patience\..*<img src=.https?://", entries[0].findtext("{*}content"))
+
+
+def test_a_site_in_a_browser(browser, site):
+    with served(site) as address:
+        browser.get(address)
+        assert len(browser.find_elements(By.TAG_NAME, "h2")) == 10
+        browser.find_element(By.LINK_TEXT, "Older").click()
+        assert browser.current_url == f"{address}/page/2/"
+        browser.find_element(By.LINK_TEXT, "Newer").click()
+        browser.find_element(By.LINK_TEXT, "Rye & spelt").click()
+        assert browser.title == "Rye & spelt"
+        assert [each.text for each in browser.find_elements(By.TAG_NAME, "h1")] == ["Rye & spelt"]
+        text = browser.find_element(By.TAG_NAME, "article").text
+        assert "{{ braces }} {% tags %} {{< shortcodes >}}" in text
+        assert "And {{ 1 + 1 }}, {% raw %}." in text
+        assert browser.find_element(By.CSS_SELECTOR, "sup a").get_attribute("href").startswith(browser.current_url)
+        assert "And salt." in browser.find_element(By.CSS_SELECTOR, ".footnotes li").text
+        images = browser.find_elements(By.CSS_SELECTOR, "article img")
+        assert [image.get_attribute("alt") for image in images] == ["", "A loaf"]
+        for image in images:
+            browser.execute_script("arguments[0].scrollIntoView()", image)
+            browser.execute_async_script("arguments[0].decode().then(arguments[1])", image)
+            assert image.get_property("naturalWidth") == 800
+            assert image.get_attribute("src").startswith(address)
+        browser.find_element(By.LINK_TEXT, "Crème 日本").click()
+        assert browser.find_element(By.TAG_NAME, "h1").text == "Crème 日本"
+        background = "return getComputedStyle(document.documentElement).colorScheme"
+        assert browser.execute_script(background) == "light dark"
+        assert browser.get_log("browser") == []
+        browser.get(f"{address}/nowhere/")
+        assert browser.find_element(By.TAG_NAME, "h1").text == "Not found"
+
+
+def test_a_site_on_your_own_machine_shows_drafts(blog, generator, site):
+    drafts = build(blog, generator, "--read-only", BLOG_DRAFTS="1")
+    assert "(draft)" in (drafts / "index.html").read_text()
+    assert (drafts / "posts/not-yet/index.html").exists()
+    assert not (site / "posts/not-yet").exists()
+
+
+def test_a_site_without_a_valid_key_is_not_built(blog, generator, site):
+    with pytest.raises(AssertionError, match=r"401|Unauthorized"):
+        build(blog, generator, BLOG_KEY="blog_wrong")
+
+
+def test_a_site_is_built_when_a_webhook_says_so(generator):
+    workflow = yaml.load((generator[0] / ".github/workflows/site.yml").read_text(), yaml.BaseLoader)
+    assert "post.published" in workflow["on"]["repository_dispatch"]["types"]
+    environ = next(step["env"] for step in workflow["jobs"]["site"]["steps"] if "env" in step)
+    assert {"BLOG_URL", "BLOG_KEY"} < environ.keys() <= {"BLOG_URL", "BLOG_KEY", *SITE}
+    assert environ["BLOG_KEY"] == "${{ secrets.BLOG_KEY }}"
+
+
+def test_the_page_on_rebuilding_shows_the_workflow_of_eleventy():
+    (shown,) = Page("docs/rebuilding.md").take("GitHub Pages", "yaml")
+    assert shown == (EXAMPLES / "eleventy/.github/workflows/site.yml").read_text()
