@@ -147,13 +147,13 @@ def generator(request, tmp_path_factory):
     return folder, with_hugo(folder) if request.param == "hugo" else with_npm(folder)
 
 
-def build(blog, generator, scope="--published-only", **environ):
+def build(blog, generator, scope="--published-only", name="", **environ):
     """Build a site with a new key; return a folder with its pages."""
     folder, command = generator
     key = blog.blogapi("keys", "create", f"{folder.name} {scope}", scope).stdout.strip()
     service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
     run(*command, cwd=folder, environ=SITE | service | environ)
-    return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}")
+    return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}{name}")
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +221,11 @@ def test_a_site_on_your_own_machine_shows_drafts(blog, generator, site):
     assert "(draft)" in (drafts / "index.html").read_text()
     assert (drafts / "posts/not-yet/index.html").exists()
     assert not (site / "posts/not-yet").exists()
+
+
+def test_a_site_without_posts_is_built(generator, tmp_path):
+    with Server(tmp_path / "blog.db") as empty:
+        assert "My blog" in (build(empty, generator, "--published-only", "-empty") / "index.html").read_text()
 
 
 def test_a_site_without_a_valid_key_is_not_built(blog, generator, site):
