@@ -10,7 +10,8 @@ import click
 
 from blogapi.markdown.front_matter import shown
 from blogapi.transfer.importer import Checked
-from blogapi.transfer.sources import Item, date_names
+from blogapi.transfer.names import date_names
+from blogapi.transfer.sources import Item
 
 EXAMPLES = 3
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name

@@ -5,7 +5,6 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import date
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
@@ -13,13 +12,14 @@ from urllib.parse import unquote
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
 from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
-from blogapi.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, MarkdownError, moment_of, shown
+from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.markdown.html import markdown_of
 from blogapi.posts.fields import MAX_TAGS, is_slug
 from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
 from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
+from blogapi.transfer.names import date_names, midnight, name_and_day, title_of
 
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
@@ -234,11 +234,11 @@ class Sources:
         paths, aliases = read_paths(file.others)
         address = paths[0] if paths else ""
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
-        name, day = _name(path)
+        name, day = name_and_day(path)
         fields.setdefault("slug", unquote(last) or shown(name))
-        fields.setdefault("title", _title(shown(name)))
+        fields.setdefault("title", title_of(shown(name)))
         if not day and (match := DATE_IN_PATH.search(address)):
-            day = _midnight(match[1].replace("/", "-"))
+            day = midnight(match[1].replace("/", "-"))
         if day and not file.is_exported:
             fields.setdefault("published_at", day)
         folders = path.parent.parts[len(top.parts) :]
@@ -249,7 +249,8 @@ class Sources:
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
         parents = tuple(name for name in parents if name not in MEANINGLESS_FOLDERS)
         own_path = "/".join(("", *(folder for folder in folders if folder not in MEANINGLESS_FOLDERS), name))
-        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, parents=parents)
+        notes = _without_controls(fields)
+        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, notes, parents)
         item = self._completed(self._with_images(item, path.parent, top))
         is_dated = fields.get("status") == "published" and "published_at" in fields
         if not paths and (is_jekyll or self.permalink) and is_dated:
@@ -275,14 +276,10 @@ class Sources:
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
         slug = post["slug"] or self.slug_of(post["title"] or f"post-{post['id']}")
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
-        fields = {"slug": slug, "title": _title(slug)} | fields
+        fields = {"slug": slug, "title": title_of(slug)} | fields
         name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [path_of(post.get("path"))]))
-        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ()))
-        for field in ("title", "content", "html", "excerpt"):
-            if CONTROL.search(fields.get(field, "")):
-                fields[field] = CONTROL.sub("", fields[field])
-                notes["control characters"] = None
+        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | _without_controls(fields)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))
 
@@ -339,10 +336,11 @@ class Sources:
         return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
 
 
-def date_names(file: MarkdownFile) -> list[str]:
-    """Return the names in front matter whose values look like dates."""
-    values = {name: value for name, value in file.values.items() if isinstance(value, str)}
-    return [name for name, value in values.items() if YEAR_FIRST.match(value) or MONTH_NAMED.match(value)]
+def _without_controls(fields: dict[str, Any]) -> dict[str, None]:
+    """Remove control characters from the texts of a post; return the note of it, if there were some."""
+    found = [name for name in ("title", "content", "html", "excerpt") if CONTROL.search(fields.get(name, ""))]
+    fields.update({name: CONTROL.sub("", fields[name]) for name in found})
+    return {"control characters": None} if found else {}
 
 
 def _failure(path: Path, error: OSError | MarkdownError) -> Failure:
@@ -350,26 +348,3 @@ def _failure(path: Path, error: OSError | MarkdownError) -> Failure:
         return Failure(str(path), error.line, error.reason)
     reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
     return Failure(str(path), None, reason or "cannot be read")
-
-
-def _name(path: Path) -> tuple[str, str]:
-    """Return the name of a file (of `index.md`, of its folder) without a leading date, and that date as a time."""
-    stem, dot, language = path.stem.partition(".")
-    name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
-    day = _midnight(name[:10]) if name[10:11] == "-" and name[11:] else ""
-    return (name[11:], day) if day else (name, "")
-
-
-def _title(name: str) -> str:
-    """Return a title for the name of a file: one with white space is a title already, as in Obsidian, or a day."""
-    if any(map(str.isspace, name)) or _midnight(name):
-        return name
-    words = re.sub("[-_]+", " ", name).strip() or name
-    return words[:1].upper() + words[1:]
-
-
-def _midnight(day: str) -> str:
-    try:
-        return f"{date.fromisoformat(day)}T00:00:00Z"
-    except ValueError:
-        return ""
