@@ -94,6 +94,14 @@ CREATE TABLE retagging (
 
 CREATE INDEX retagging_changed ON retagging (changed_at);
 
+-- The posts that were deleted for good, by their ids alone, so that undo can name them.
+CREATE TABLE purge (
+    post_id INTEGER NOT NULL PRIMARY KEY,
+    purged_at TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX purge_time ON purge (purged_at);
+
 -- Each order has one index, by tag and status. A list of a tag with any status merges those of the four statuses: each
 -- further index would be written for each tag of each post.
 CREATE TABLE post_tag (

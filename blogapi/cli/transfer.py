@@ -191,7 +191,8 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
             for undone in undo.undo(database, since, key, dry_run):
                 counts[undone.action] += 1
                 reason = f", {undone.reason}" if undone.reason else ""
-                click.echo(shown(f"{undone.post_id} “{undone.title}”: {would_be}{undone.action}{reason}"))
+                title = f" “{undone.title}”" if undone.title else ""
+                click.echo(shown(f"{undone.post_id}{title}: {would_be}{undone.action}{reason}"))
         finally:
             click.echo(would_be + counted(counts))
     if since < kept_since:

@@ -15,7 +15,7 @@ from peewee import fn
 from blogapi.clock import earlier
 from blogapi.storage.engine import Param, Prepared, Transaction
 from blogapi.storage.errors import NeedsThread
-from blogapi.storage.models import Post, Retagging, Revision
+from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # of a post
 FEW_REVISIONS = 2  # can be deleted while others wait, regardless of their size
@@ -54,12 +54,14 @@ KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id"
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Delete all versions of a post. Raises NeedsThread if they are many: each can have megabytes."""
+    """Delete all versions of a post, and note its id. Raises NeedsThread if they are many: each can have megabytes."""
     of_post = Revision.post_id == post_id
     if not tx.may_be_slow and tx.row(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
         raise NeedsThread
     tx.execute(Revision.delete().where(of_post))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
+    if tx.keeps_history:
+        tx.execute(Purge.insert(post_id=post_id, purged_at=tx.now))
 
 
 def prune(tx: Transaction, days: int) -> int:
@@ -72,6 +74,9 @@ def prune(tx: Transaction, days: int) -> int:
     some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
     if chosen := {post_id for (post_id,) in tx.rows(some)}:
         return tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(chosen)))
+    some = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
+    if chosen := [post_id for (post_id,) in tx.rows(some)]:
+        return tx.execute(Purge.delete().where(Purge.post_id.in_(chosen)))
     is_old = Revision.state.in_(STATES) & (Revision.until <= horizon)
     old = Revision.select(Revision.post_id, Revision.version).where(is_old).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0

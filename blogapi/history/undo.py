@@ -19,7 +19,7 @@ from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
-from blogapi.storage.models import AUTHORS, ApiKey, Post, Retagging, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, Post, Purge, Retagging, Revision
 from blogapi.text import fold
 
 BY = "undo"
@@ -33,7 +33,7 @@ class Undone(NamedTuple):
     """The result of an undo for a post, or of its dry run."""
 
     post_id: int
-    title: str
+    title: str  # "" if the post was deleted for good
     action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
     reason: str = ""  # why it was left, or has another slug
 
@@ -85,6 +85,10 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 yield undone
             else:
                 waiting.append(undone.post_id)
+    for (post_id,) in database.rows(
+        Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
+    ):
+        yield Undone(post_id, "", "left", "it was deleted for good")
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:

@@ -98,6 +98,13 @@ CREATE TABLE retagging (
 
 CREATE INDEX retagging_changed ON retagging (changed_at);
 
+CREATE TABLE purge (
+    post_id bigint NOT NULL PRIMARY KEY,
+    purged_at text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX purge_time ON purge (purged_at);
+
 CREATE TABLE post_tag (
     tag text COLLATE "C" NOT NULL,
     status text COLLATE "C" NOT NULL,

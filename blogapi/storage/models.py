@@ -95,6 +95,13 @@ class Retagging(BaseModel):
         primary_key = CompositeKey("post_id", "version", "number")
 
 
+class Purge(BaseModel):
+    """A post that was deleted for good."""
+
+    post_id = IntegerField(primary_key=True)
+    purged_at = TextField()
+
+
 class PostTag(BaseModel):
     """A tag of a post, with copies of the post's status and time, so that one index covers them."""
 

@@ -18,7 +18,7 @@ ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
-    5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post"),
+    5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post", "purge", "purge_time"),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)

@@ -354,3 +354,18 @@ def test_a_dry_run_names_two_posts_that_want_one_slug(blog):
     foreseen = "its slug x would be taken, it would have another"
     assert blog.undo(key="bad", dry_run=True) == {second: RESTORED, first: ("restored", foreseen)}
     assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, it has x-2")}
+
+
+def test_posts_that_were_deleted_for_good_since_then_are_named_by_their_ids(blog, database, clock):
+    before, by_script, from_trash = blog.add(), blog.add(), blog.add()
+    database.write(posts.delete, before, "bad", permanent=True)
+    blog.later()
+    database.write(posts.delete, by_script, "bad", permanent=True)
+    blog.delete(from_trash)
+    database.write(revisions.delete_from_trash, from_trash)
+    gone = ("left", "it was deleted for good")
+    assert blog.undo(dry_run=True) == blog.undo(key="bad") == {by_script: gone, from_trash: gone}
+    clock.now += 31 * 24 * 3600
+    while database.write(history.prune, 30):
+        pass
+    assert blog.undo() == {}
