@@ -54,7 +54,7 @@ class Places:
 places = Places()
 
 
-def store(
+def store_body(
     request: Request, name: str = "", check: Callable[[dict[str, str]], None] | None = None
 ) -> tuple[StoredImage, bool]:
     """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable.

@@ -136,7 +136,7 @@ def create_image(request: Request) -> Response:
     WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything but the picture is removed: the
     place and the camera of a photograph, comments, thumbnails. The same image again is answered with 200.
     """
-    image, is_new = uploads.store(request, request.query.get("name", ""))
+    image, is_new = uploads.store_body(request, request.query.get("name", ""))
     if not is_new:
         return image_response(request, image)
     if is_loopback(request.service.config.url):

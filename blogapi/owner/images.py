@@ -47,7 +47,7 @@ def show_images() -> str:
 @blueprint.post(UPLOAD)
 def upload_image() -> Response:
     """Store an image; its page has the Markdown that shows it."""
-    image, is_new = uploads.store(request, check=check_token)
+    image, is_new = uploads.store_body(request, check=check_token)
     return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
 
 

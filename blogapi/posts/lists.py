@@ -70,18 +70,23 @@ def page(reader: Reader, query: ListQuery) -> Page:
     values = {"now": now, "tag": tag, "limit": query.limit + 1}
     if query.sort == "created_at":
         rows = reader.rows(created_query(status, tag is not None), before=query.before or MAX_ID, **values)
-    else:
-        rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
-    return page_of(rows, query, now)
+        return page_of(rows, query, now, id_of)
+    rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
+    return page_of(rows, query, now, cursor_of)
 
 
-def cursor_of(row: tuple) -> int | Cursor:
-    """Return the cursor of the post in a row."""
-    return Cursor(row[3], row[0]) if len(row) > 3 else row[0]
+def id_of(row: tuple) -> int:
+    """Return the id of the post in a row, which is its place in the order of creation."""
+    return row[0]
+
+
+def cursor_of(row: tuple) -> Cursor:
+    """Return the place of the post in a row in another order: the time, or the part of a search, and the id."""
+    return Cursor(row[3], row[0])
 
 
 def page_of(
-    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable = cursor_of, kept: Callable | None = None
+    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], kept: Callable | None = None
 ) -> Page:
     """Return a page of the documents in these rows, or of `kept(row, document)` for each.
 

@@ -15,7 +15,7 @@ from peewee import SQL, Case, Expression, Node, Select, Table, Tuple, fn
 
 from blogapi.posts import lists, publication
 from blogapi.posts.fields import STATUSES
-from blogapi.posts.lists import COLUMNS, Cursor, ListQuery, Page, bounded, page_of
+from blogapi.posts.lists import COLUMNS, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.search.index import START, label, settle
 from blogapi.search.words import sequences
 from blogapi.storage.database import Database
@@ -88,7 +88,7 @@ def page(reader: Reader, query: ListQuery) -> Page:
     else:
         before = Cursor("", query.before or MAX_ID) if query.sort == "created_at" else query.start
         rows = _rows(reader, asked, query.sort, before, values)
-    return page_of(rows, query, values["now"])
+    return page_of(rows, query, values["now"], id_of if query.sort == "created_at" else cursor_of)
 
 
 def _by_relevance(reader: Reader, asked: Asked, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
