@@ -85,9 +85,8 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 yield undone
             else:
                 waiting.append(undone.post_id)
-    for (post_id,) in database.rows(
-        Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
-    ):
+    purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
+    for (post_id,) in list(database.rows(purged)):  # No read stays open while the caller prints.
         yield Undone(post_id, "", "left", "it was deleted for good")
 
 
