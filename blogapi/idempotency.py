@@ -6,17 +6,31 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from marshmallow import ValidationError
+from peewee import BlobField, CompositeKey, IntegerField, TextField
 
 from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import Idempotency
+from blogapi.storage.models import BaseModel
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
+
+
+class Idempotency(BaseModel):
+    """The post that a request with an Idempotency-Key created; 0 for a key or secret of the owner's page."""
+
+    digest = BlobField()
+    name = TextField()
+    request = BlobField()
+    post_id = IntegerField()
+    created_at = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("digest", "name")
 
 
 class IdempotencyKey(NamedTuple):

@@ -21,7 +21,7 @@ from blogapi.api.schemas import StrictSchema
 from blogapi.markdown.files import render
 from blogapi.posts.fields import LISTED, STATUSES
 from blogapi.posts.schemas import FieldNames, PostSchema
-from blogapi.storage.models import EVENTS
+from blogapi.webhooks.models import EVENTS
 
 # The statuses of errors that any operation may answer with
 ERRORS = ("400", "401", "403", "404", "405", "408", "413", "414", "415", "417", "429", "431", "500", "501", "503")

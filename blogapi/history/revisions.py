@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from peewee import Ordering, Tuple
 
 from blogapi.history import storage as history
+from blogapi.history.models import Retagging, Revision
 from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts.storage import Check, Fields, PostRef, accept
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
+from blogapi.storage.models import MAX_ID, Post
 
 RESTORED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # the fields that `restore` restores
 

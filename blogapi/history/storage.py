@@ -13,9 +13,10 @@ from typing import Literal
 from peewee import fn
 
 from blogapi.clock import earlier
+from blogapi.history.models import Purge, Retagging, Revision
 from blogapi.storage.engine import Param, Prepared, Transaction
 from blogapi.storage.errors import NeedsThread
-from blogapi.storage.models import Post, Purge, Retagging, Revision
+from blogapi.storage.models import Post
 
 MAX_REVISIONS = 50  # of a post
 FEW_REVISIONS = 2  # can be deleted while others wait, regardless of their size

@@ -12,6 +12,7 @@ from peewee import fn
 
 from blogapi.history import revisions
 from blogapi.history.batches import write_each
+from blogapi.history.models import Purge, Retagging, Revision
 from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
@@ -19,7 +20,7 @@ from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
-from blogapi.storage.models import AUTHORS, ApiKey, Post, Purge, Retagging, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, Post
 from blogapi.text import fold
 
 BY = "undo"

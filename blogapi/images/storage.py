@@ -13,12 +13,14 @@ from typing import Any, BinaryIO, NamedTuple
 from peewee import Tuple, fn
 
 from blogapi.clock import earlier
+from blogapi.history.models import Revision
 from blogapi.images.formats import EXTENSIONS, ImageFile, read_image
+from blogapi.images.models import Image, ImagePart
 from blogapi.posts.fields import STATUSES
 from blogapi.posts.lists import Cursor, Page
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
-from blogapi.storage.models import DOCUMENT, Image, ImagePart, Post, Revision
+from blogapi.storage.models import DOCUMENT, Post
 
 PART_BYTES = 256 * 1024  # written in a transaction
 PIECE_BYTES = 64 * 1024  # read at a time

@@ -3,11 +3,12 @@
 from base64 import b64encode
 from typing import Any
 
+from blogapi.idempotency import Idempotency
 from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
 from blogapi.storage.keys import digest_of
-from blogapi.storage.models import ApiKey, Idempotency
+from blogapi.storage.models import ApiKey
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.storage import KnownWebhook
 

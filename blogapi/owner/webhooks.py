@@ -10,8 +10,8 @@ from werkzeug.datastructures import MultiDict
 from blogapi.owner import once
 from blogapi.owner.blueprint import blueprint, done, form_secret, shows_errors
 from blogapi.owner.views import add_action
-from blogapi.storage.models import EVENTS
 from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.models import EVENTS
 from blogapi.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 DELIVERIES = 10  # shown at once

@@ -25,7 +25,8 @@ from blogapi.postgresql.setup import derive, set_up
 from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
+from blogapi.storage.models import BaseModel
+from blogapi.webhooks.models import ACTIVE_WEBHOOKS
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported

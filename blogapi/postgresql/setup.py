@@ -33,7 +33,7 @@ def set_up(connection: Any, create: bool) -> bool:
         connection.execute(schema)
     version, unicode = connection.execute("TABLE blogapi").fetchone()
     check_version(version, is_released=not found or ("post_tag", "name") in found)
-    check_tables({table for table, _ in connection.execute(query)}, version)
+    check_tables(schema, {table for table, _ in connection.execute(query)}, version)
     if version < VERSION:
         if not create:
             raise Unavailable(OLDER)

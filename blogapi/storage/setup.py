@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import BaseModel
 
-SCHEMAS = Path(__file__).resolve().parent.parent
+SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 5  # as in both schemas
@@ -34,6 +33,7 @@ ON_SQLITE = {
 }
 # The words of all posts are indexed again, while the service runs.
 NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
+TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
@@ -50,10 +50,10 @@ def check_version(version: int, is_released: bool) -> None:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
 
 
-def check_tables(found: set[str], version: int) -> None:
-    """Raise Unavailable if a table is missing that a database of this version has."""
+def check_tables(schema: str, found: set[str], version: int) -> None:
+    """Raise Unavailable if a table of the schema is missing that a database of this version has."""
     added = {name for number, names in ADDED.items() if number > version for name in names}
-    if missing := {model._meta.table_name for model in BaseModel.__subclasses__()} - found - added:
+    if missing := set(TABLE.findall(schema)) - found - added:
         raise Unavailable(f"it says that its version is {version}, but it has no table {min(missing)}")
 
 
@@ -81,11 +81,11 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
-    tables = "SELECT 1 FROM sqlite_master"
+    schema, tables = SCHEMA.read_text(), "SELECT 1 FROM sqlite_master"
     if application_id == APPLICATION_ID and version:
         query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
-        check_tables({name for (name,) in connection.execute(TABLES)}, version)
+        check_tables(schema, {name for (name,) in connection.execute(TABLES)}, version)
         if version == VERSION and is_indexed(connection):
             return False
         if not create:
@@ -97,7 +97,6 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         is_empty = not connection.execute(tables).fetchone()  # checked again: another process may have been faster
-        schema = (SCHEMAS / "schema.sql").read_text()
         ((version,),) = connection.execute("PRAGMA user_version")  # likewise
         statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(version)]
         for statement in statements:

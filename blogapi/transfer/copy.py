@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from blogapi.postgresql.setup import SCHEMA as POSTGRESQL
 from blogapi.storage.engine import Engine
-from blogapi.storage.models import BaseModel
+from blogapi.storage.setup import SCHEMA, TABLE
 from blogapi.storage.sqlite import Sqlite
 from blogapi.transfer.files import fill_file, snapshot_file, write_backup
+
+FILLED = ("upload", "image_total", "search_pending")  # which a new database fills from the others
 
 
 def backup(engine: Engine, path: Path) -> None:
@@ -27,14 +30,20 @@ def copy(
     """
     with snapshot(source) as contents, filling(target) as filled:
         found = {table for (table,) in contents.rows(contents.TABLES)}  # A database of an older version has fewer.
-        for model in [model for model in BaseModel.__subclasses__() if model._meta.table_name in found]:
-            table, columns = model._meta.table_name, [field.column_name for field in model._meta.sorted_fields]
+        for table in [table for table in tables() if table in found]:
+            columns = [name for name, *_ in contents.execute(f"SELECT * FROM {table} LIMIT 0").description]
             rows = contents.rows(f"SELECT {', '.join(columns)} FROM {table}")
             if progress:
                 ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
                 rows = progress(rows, count)
             filled.add(table, columns, rows)
         filled.last_ids = contents.last_ids
+
+
+def tables() -> list[str]:
+    """Return the tables that are copied: those of both engines, and not what each has of its own, such as indexes."""
+    others = TABLE.findall(POSTGRESQL.read_text())
+    return [table for table in TABLE.findall(SCHEMA.read_text()) if table in others and table not in FILLED]
 
 
 def snapshot(engine: Any) -> Any:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import APPLICATION_ID, MISSING, NOTE_ALL, SCHEMAS, TABLES, derived, set_up
+from blogapi.storage.setup import APPLICATION_ID, MISSING, NOTE_ALL, SCHEMA, TABLES, derived, set_up
 
 
 class SqliteContents(sqlite3.Connection):
@@ -72,7 +72,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
             set_up(connection, create=True)
             connection.execute("BEGIN")
             yield connection
-            for statement in derived((SCHEMAS / "schema.sql").read_text()):
+            for statement in derived(SCHEMA.read_text()):
                 connection.execute(statement)
             connection.execute(NOTE_ALL)
             connection.execute("COMMIT")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from peewee import Case, fn
 
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction
-from blogapi.storage.models import WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.webhooks.models import WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
 from blogapi.webhooks.storage import EVENT_BODY
 
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due

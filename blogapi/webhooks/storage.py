@@ -18,7 +18,7 @@ from blogapi.clock import earlier, later
 from blogapi.posts import documents
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.webhooks.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries

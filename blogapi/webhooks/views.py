@@ -15,9 +15,9 @@ from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.api.service import Service
 from blogapi.posts.fields import ID
-from blogapi.storage.models import EVENTS
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.endpoint import AddressError, addresses_of
+from blogapi.webhooks.models import EVENTS
 from blogapi.webhooks.storage import KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.posts import lists
-from blogapi.storage.models import Event
 from blogapi.tags import storage as tags
 from blogapi.transfer import importer
 from blogapi.transfer.sources import Item
 from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.models import Event
 from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually

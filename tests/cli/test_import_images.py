@@ -9,7 +9,7 @@ import pytest
 from PIL.Image import frombytes
 
 from blogapi.images import storage as images
-from blogapi.storage.models import Image, ImagePart
+from blogapi.images.models import Image, ImagePart
 from tests.cli.conftest import stored
 from tests.images.pictures import SECRET, gif, jpeg, png, webp
 

@@ -16,8 +16,8 @@ from blogapi.api.schemas import StrictSchema
 from blogapi.docs.openapi import SHAPES
 from blogapi.posts.fields import FIELDS, ID, MAX_SLUG, SLUG
 from blogapi.posts.schemas import PostSchema
-from blogapi.storage.models import EVENTS, Event
 from blogapi.tags.views import TagSchema
+from blogapi.webhooks.models import EVENTS, Event
 from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 

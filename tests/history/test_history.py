@@ -7,13 +7,13 @@ from peewee import SQL
 
 from blogapi.history import revisions
 from blogapi.history import storage as history
+from blogapi.history.models import Revision
 from blogapi.history.undo import undo
 from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import Cursor
 from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound
-from blogapi.storage.models import Revision
 from tests.conftest import NOON
 
 DAY = 24 * 3600

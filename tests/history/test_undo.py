@@ -5,10 +5,10 @@ import pytest
 from blogapi.clock import rfc3339
 from blogapi.history import revisions
 from blogapi.history import storage as history
+from blogapi.history.models import Retagging
 from blogapi.history.undo import undo
 from blogapi.posts import documents, lists
 from blogapi.posts import storage as posts
-from blogapi.storage.models import Retagging
 from blogapi.tags import storage as tags
 from tests.conftest import NOON
 from tests.invariants import sound_posts

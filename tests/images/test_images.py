@@ -8,8 +8,8 @@ import pytest
 
 from blogapi.images import storage as images
 from blogapi.images import uploads
+from blogapi.images.models import ImagePart
 from blogapi.storage.errors import Rejected
-from blogapi.storage.models import ImagePart
 from blogapi.wings import prune
 from tests.api.fixtures import NOW, with_key
 from tests.conftest import message, without_id

@@ -6,7 +6,8 @@ import tracemalloc
 import pytest
 
 from blogapi.forms import READ_BYTES
-from blogapi.storage.models import Image, PostTag
+from blogapi.images.models import Image
+from blogapi.storage.models import PostTag
 from tests.api.fixtures import with_key
 from tests.images.pictures import jpeg
 from tests.micropub.requests import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form

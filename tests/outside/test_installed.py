@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.storage.setup import SCHEMAS
+from blogapi.storage.setup import SCHEMA
 from tests.service import CHECKOUT, free_port
 
 pytestmark = pytest.mark.slow
@@ -66,10 +66,10 @@ def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed,
 
 
 def test_installed_it_has_files_of_its_own(installed, tmp_path):
-    script = "import blogapi; from blogapi.storage.setup import SCHEMAS; print(blogapi.__file__, SCHEMAS)"
+    script = "import blogapi; from blogapi.storage.setup import SCHEMA; print(blogapi.__file__, SCHEMA.parent)"
     command = [installed / "python", "-c", script]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True)
     package, schemas = ended.stdout.split()
     assert Path(package).is_relative_to(installed.parent)
     for name in ("schema.sql", "postgresql/schema.sql"):
-        assert (Path(schemas) / name).read_text() == (SCHEMAS / name).read_text()
+        assert (Path(schemas) / name).read_text() == (SCHEMA.parent / name).read_text()

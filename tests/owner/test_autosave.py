@@ -2,7 +2,8 @@
 
 import pytest
 
-from blogapi.storage.models import Event, Post
+from blogapi.storage.models import Post
+from blogapi.webhooks.models import Event
 from tests.owner.pages import send, view
 
 MINUTE = 60

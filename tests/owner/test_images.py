@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.images import storage as images
-from blogapi.storage.models import Image, ImagePart
+from blogapi.images.models import Image, ImagePart
 from tests.images.pictures import gif, jpeg, png, webp
 from tests.owner.pages import follow, send, view
 

@@ -3,8 +3,9 @@
 import pytest
 
 from blogapi.storage import keys
-from blogapi.storage.models import ApiKey, Webhook
+from blogapi.storage.models import ApiKey
 from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.models import Webhook
 from tests.owner.pages import Page, follow, send, view
 from tests.service import add_key
 

@@ -9,9 +9,9 @@ import pytest
 
 from blogapi import create_app
 from blogapi.owner import sessions
+from blogapi.owner.sessions import OwnerSession
 from blogapi.posts import lists
 from blogapi.storage import keys
-from blogapi.storage.models import OwnerSession
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 

@@ -11,6 +11,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.history import revisions
+from blogapi.postgresql.setup import SCHEMA
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
@@ -19,7 +20,7 @@ from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post
-from blogapi.storage.setup import SCHEMAS, VERSION
+from blogapi.storage.setup import VERSION
 from tests.postgresql.programs import PROGRAMS
 from tests.service import eventually
 
@@ -49,8 +50,7 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
 
 
 def test_the_schema_says_its_version():
-    schema = (SCHEMAS / "postgresql/schema.sql").read_text()
-    assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", schema)[1] == str(VERSION)
+    assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", SCHEMA.read_text())[1] == str(VERSION)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from blogapi.storage.models import Event, Post, Schedule
+from blogapi.storage.models import Post, Schedule
+from blogapi.webhooks.models import Event
 from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
 from tests.conftest import message
 

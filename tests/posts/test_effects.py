@@ -4,9 +4,11 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
+from blogapi.history.models import Revision
 from blogapi.posts import storage as posts
 from blogapi.search import index
-from blogapi.storage.models import EVENTS, Event, Post, PostTag, Revision, Schedule
+from blogapi.storage.models import Post, PostTag, Schedule
+from blogapi.webhooks.models import EVENTS, Event
 
 
 @pytest.fixture

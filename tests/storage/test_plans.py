@@ -6,9 +6,9 @@ from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
 from blogapi.search import storage as search
-from blogapi.storage.models import Delivery
 from blogapi.webhooks import outbox
 from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.models import Delivery
 
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())

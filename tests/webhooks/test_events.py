@@ -3,8 +3,8 @@
 import pytest
 
 from blogapi.posts import storage as posts
-from blogapi.storage.models import Event
 from blogapi.tags import storage as tags
+from blogapi.webhooks.models import Event
 from tests.api.fixtures import LATER, NOW, WEBHOOK
 from tests.conftest import NOON
 

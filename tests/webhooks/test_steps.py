@@ -6,9 +6,10 @@ import pytest
 from peewee import SQL
 
 from blogapi.config import Config
+from blogapi.history.models import Revision
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
-from blogapi.storage.models import Post, Revision
+from blogapi.storage.models import Post
 from blogapi.wings import STEPS
 from tests.conftest import Clock
 

@@ -8,8 +8,8 @@ import pytest
 
 from blogapi.server.log import mask
 from blogapi.storage.loop import Loop
-from blogapi.storage.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
 from blogapi.webhooks import storage as webhooks
+from blogapi.webhooks.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
 from tests.conftest import message

@@ -9,8 +9,9 @@ import pytest
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import APPLICATION_ID, SCHEMAS, VERSION
+from blogapi.storage.setup import APPLICATION_ID, SCHEMA, VERSION
 from blogapi.storage.sqlite import Sqlite
+from blogapi.transfer.copy import tables
 
 
 def query(path, sql):
@@ -58,6 +59,10 @@ def test_the_models_mirror_the_schema(engine, model):
     assert [(name, not strict) for _, name, _, strict, *_ in columns] == [(f.column_name, f.null) for f in fields]
     keys = [name for _, name, *_, key in sorted(columns, key=lambda column: column[-1]) if key]
     assert keys == [field.column_name for field in model._meta.get_primary_keys()]
+
+
+def test_a_copy_has_the_tables_of_all_models():
+    assert {model._meta.table_name for model in BaseModel.__subclasses__()} == set(tables())
 
 
 @pytest.mark.parametrize(
@@ -112,6 +117,6 @@ def test_a_database_of_another_version_is_refused_and_left_alone(path, change, m
 
 def test_the_schema_says_its_version():
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript((SCHEMAS / "schema.sql").read_text())
+        connection.executescript(SCHEMA.read_text())
         marks = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     assert marks == (APPLICATION_ID, VERSION)

@@ -1,0 +1,29 @@
+"""The tables of images as Peewee models."""
+
+from peewee import BlobField, CompositeKey, IntegerField, TextField
+
+from blogapi.storage.models import BaseModel
+
+
+class Image(BaseModel):
+    """An image, without its bytes."""
+
+    id = TextField(primary_key=True)
+    upload = TextField()
+    name = TextField()
+    type = TextField()
+    bytes = IntegerField()
+    width = IntegerField()
+    height = IntegerField()
+    created_at = TextField()
+
+
+class ImagePart(BaseModel):
+    """A part of the bytes of an image, or of an upload."""
+
+    upload = TextField()
+    number = IntegerField()
+    content = BlobField()
+
+    class Meta:
+        primary_key = CompositeKey("upload", "number")
