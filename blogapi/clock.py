@@ -1,10 +1,7 @@
-"""Times: formatting and shifting them, and whether the clock can be trusted."""
+"""Times in RFC 3339: formatting and shifting them."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-
-JUMP_SECONDS = 60.0  # by which the clock may drift from the monotonic clock, and be corrected, at once
 
 
 def rfc3339(seconds: float) -> str:
@@ -29,20 +26,3 @@ def earlier(now: str, period: timedelta) -> str:
 
 def _format(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat() + "Z"  # strftime does not write every year with four digits.
-
-
-class ClockWatch:
-    """Knows for how long the clock has run evenly: a clock that was set can be wrong by months, for a while."""
-
-    def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]):
-        self._clock = clock
-        self._monotonic = monotonic
-        self._offset = clock() - monotonic()
-        self._since = monotonic()
-
-    def even_seconds(self) -> float:
-        """Return for how long the clock has agreed with the monotonic clock. Call this regularly."""
-        offset = self._clock() - self._monotonic()
-        if abs(offset - self._offset) > JUMP_SECONDS:
-            self._offset, self._since = offset, self._monotonic()
-        return self._monotonic() - self._since

@@ -10,7 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.posts.fields import SLUG
+from blogapi.posts.documents import SLUG
 
 number = itertools.count()
 

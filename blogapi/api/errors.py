@@ -11,8 +11,7 @@ from werkzeug import exceptions
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
-from blogapi.posts.documents import dump
-from blogapi.posts.fields import is_slug
+from blogapi.posts.documents import dump, is_slug
 from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage import errors
 

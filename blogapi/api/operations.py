@@ -11,7 +11,7 @@ from werkzeug.routing import BaseConverter
 
 from blogapi.api.request import JSON, Request, current_request, load_query
 from blogapi.api.schemas import parameters
-from blogapi.posts.fields import ID
+from blogapi.posts.documents import ID
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 

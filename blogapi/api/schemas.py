@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
-from blogapi.posts.fields import (
+from blogapi.posts.documents import (
     ID,
     MAX_URL,
 )

@@ -19,7 +19,7 @@ from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
 from blogapi.api.schemas import StrictSchema
 from blogapi.markdown.files import render
-from blogapi.posts.fields import LISTED, STATUSES
+from blogapi.posts.documents import LISTED, STATUSES
 from blogapi.posts.schemas import FieldNames, PostSchema
 from blogapi.webhooks.models import EVENTS
 

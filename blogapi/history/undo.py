@@ -15,7 +15,7 @@ from blogapi.history.batches import write_each
 from blogapi.history.models import Purge, Retagging, Revision
 from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction

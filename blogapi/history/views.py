@@ -29,8 +29,7 @@ from blogapi.history import revisions
 from blogapi.history.revisions import KeptPost
 from blogapi.markdown.http import POST_TYPES, post_or_file_response
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import dump
-from blogapi.posts.fields import FIELDS, ID
+from blogapi.posts.documents import FIELDS, ID, dump
 from blogapi.posts.schemas import PostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE

@@ -16,7 +16,7 @@ from blogapi.clock import earlier
 from blogapi.history.models import Revision
 from blogapi.images.formats import EXTENSIONS, ImageFile, read_image
 from blogapi.images.models import Image, ImagePart
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.posts.lists import Cursor, Page
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable

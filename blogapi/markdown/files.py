@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from blogapi.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
-from blogapi.posts.fields import ID
+from blogapi.posts.documents import ID
 from blogapi.text import CONTROL, is_visible
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

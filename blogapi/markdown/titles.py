@@ -3,7 +3,7 @@
 import re
 
 from blogapi.markdown.files import heading
-from blogapi.posts.fields import MAX_TITLE
+from blogapi.posts.documents import MAX_TITLE
 from blogapi.text import CONTROL_OR_BREAK, is_visible
 
 CUT_TITLE = 80  # characters of a title that is the first line of the content

@@ -12,7 +12,7 @@ from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.markdown.html import NOT_IN_ADDRESS, markdown_of
 from blogapi.markdown.titles import title_of
 from blogapi.micropub.message import Message
-from blogapi.posts.fields import MAX_CONTENT, MAX_URL
+from blogapi.posts.documents import MAX_CONTENT, MAX_URL
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import fold

@@ -23,7 +23,7 @@ from blogapi.forms import FORM, Form, Write
 from blogapi.images import uploads
 from blogapi.images.formats import MAX_BYTES
 from blogapi.owner import sessions
-from blogapi.posts.fields import MAX_TITLE
+from blogapi.posts.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import AUTOSAVE
 from blogapi.tags import storage as tags

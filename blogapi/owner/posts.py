@@ -33,9 +33,10 @@ from blogapi.owner.blueprint import (
     paging,
     shows_errors,
 )
+from blogapi.owner.counts import MAX_COUNTED, counts
 from blogapi.owner.diff import changed_lines
 from blogapi.owner.images import add_image
-from blogapi.posts import documents, lists, publication
+from blogapi.posts import documents, publication
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PutPostSchema
@@ -73,11 +74,11 @@ def show_posts() -> str:
     else:  # In both orders, a page begins at a time.
         query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
-    values = {"posts": page.items, "counts": lists.counts(request.database), "now": request.database.now}
+    values = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
     values |= paging(page.next)
     with suppress(Damaged):
         values["late"] = publication.later_than_now(request.database)
-    return render_template("owner/posts.html", most=lists.MAX_COUNTED, **values)
+    return render_template("owner/posts.html", most=MAX_COUNTED, **values)
 
 
 @blueprint.get(POST)

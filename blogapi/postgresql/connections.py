@@ -4,6 +4,7 @@ They use libpq's pipelines, as psycopg's cursors take five times as long. Plans 
 statistics (SETTINGS).
 """
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -21,8 +22,8 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.storage.engine import Statement
-from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable, Unreachable
+from blogapi.storage.engine import NAME, Statement
+from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import Loop, run_in_thread
 
 PREPARED = 500  # statements, after which a connection is replaced
@@ -73,6 +74,23 @@ class Found(NamedTuple):
 
 class NoRow(Unavailable):
     """No row has these values: PostgreSQL's text cannot contain U+0000, or a key was revoked while it was counted."""
+
+
+def numbered(statement: Statement) -> str:
+    """Return the text of a statement with numbers for its parameters, as PostgreSQL has them."""
+    if statement.names is None:
+        numbers = count(1)
+        return re.sub("%s", lambda _: f"${next(numbers)}", statement.text)
+    return NAME.sub(lambda match: f"${statement.names.index(match[1]) + 1}", statement.text)
+
+
+class Unreachable(Unavailable):
+    """The server of the database cannot be reached."""
+
+    reason = "the database cannot be reached"
+
+    def __init__(self, cause: object):
+        super().__init__(cause, RETRY_SECONDS)
 
 
 class PostgresConnection(psycopg.Connection):
@@ -141,7 +159,7 @@ class PostgresConnection(psycopg.Connection):
         name = self.prepared.get((statement.text, types))
         if is_new := name is None:
             name = self.prepared[statement.text, types] = next(self._new_names)
-            self.pgconn.send_prepare(name, statement.numbered().encode(), types)
+            self.pgconn.send_prepare(name, numbered(statement).encode(), types)
         self.pgconn.send_query_prepared(name, values, formats, result_format=Format.BINARY)
         return 1 + is_new
 

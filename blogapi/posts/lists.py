@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 from peewee import SQL, Field, Ordering, Select, Window, fn
 
 from blogapi.posts import documents
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
 PAGE_BYTES = 4 * 1024 * 1024
-MAX_COUNTED = 100_000  # posts of a status: 5 ms
 LATEST = "~"  # sorts after every time
 COLUMNS = (Post.status, DOCUMENT)
 
@@ -237,20 +236,6 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, fou
 
 
 # All posts
-
-
-def counts(reader: Reader) -> dict[str, int]:
-    """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
-    found = {
-        status: reader.row(count_query(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES
-    }
-    is_due = Schedule.published_at <= reader.now  # The database publishes them later.
-    due = min(reader.row(count_query(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
-    return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
-
-
-def count_query(query: Select) -> Select:
-    return Select([query.limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ from blogapi.api.schemas import (
     parsed,
     visible,
 )
-from blogapi.posts.fields import (
+from blogapi.posts.documents import (
     FIELDS,
     ID,
     LISTED,

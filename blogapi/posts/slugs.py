@@ -4,7 +4,7 @@ import re
 
 from slugify import slugify
 
-from blogapi.posts.fields import MAX_TITLE
+from blogapi.posts.documents import MAX_TITLE
 from blogapi.storage.engine import Prepared, Reader, Transaction
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import Post

@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 from blogapi.clock import earlier
 from blogapi.posts import documents, effects, publication, slugs
+from blogapi.posts.documents import FIELDS
 from blogapi.posts.effects import Change, Fields
-from blogapi.posts.fields import FIELDS
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params

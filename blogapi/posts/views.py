@@ -16,7 +16,7 @@ from blogapi.api.schemas import choice, parameters
 from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.fields import is_slug
+from blogapi.posts.documents import is_slug
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.search import storage as search

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from peewee import SQL, Case, Expression, Node, Select, Table, Tuple, fn
 
 from blogapi.posts import lists, publication
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.posts.lists import COLUMNS, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.search.index import START, label, settle
 from blogapi.search.words import sequences

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from blogapi.clock import ClockWatch
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -17,8 +16,26 @@ from blogapi.webhooks.sender import Sender
 POLL_SECONDS = 0.1  # between two turns
 STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
 FAULT_SECONDS = 2.0  # after which a step that failed is taken again
+JUMP_SECONDS = 60.0  # by which the clock may drift from the monotonic clock, and be corrected, at once
 
 log = logging.getLogger(__name__)
+
+
+class ClockWatch:
+    """Knows for how long the clock has run evenly: a clock that was set can be wrong by months, for a while."""
+
+    def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]):
+        self._clock = clock
+        self._monotonic = monotonic
+        self._offset = clock() - monotonic()
+        self._since = monotonic()
+
+    def even_seconds(self) -> float:
+        """Return for how long the clock has agreed with the monotonic clock. Call this regularly."""
+        offset = self._clock() - self._monotonic()
+        if abs(offset - self._offset) > JUMP_SECONDS:
+            self._offset, self._since = offset, self._monotonic()
+        return self._monotonic() - self._since
 
 
 class Background:

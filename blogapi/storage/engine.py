@@ -5,7 +5,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -75,13 +74,6 @@ class Statement(NamedTuple):
     text: str
     names: list[str] | None
     values: list[Any]
-
-    def numbered(self) -> str:
-        """Return the text with numbers for the parameters, as PostgreSQL has them."""
-        if self.names is None:
-            numbers = count(1)
-            return re.sub("%s", lambda _: f"${next(numbers)}", self.text)
-        return NAME.sub(lambda match: f"${self.names.index(match[1]) + 1}", self.text)
 
 
 class Compiler:

@@ -83,15 +83,6 @@ class DiskFull(Unavailable):
         super().__init__(cause, RETRY_SECONDS)
 
 
-class Unreachable(Unavailable):
-    """The server of the database cannot be reached."""
-
-    reason = "the database cannot be reached"
-
-    def __init__(self, cause: object):
-        super().__init__(cause, RETRY_SECONDS)
-
-
 class Damaged(Unavailable):
     """A document cannot be read: SQLite has no checksums."""
 

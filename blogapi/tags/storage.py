@@ -10,13 +10,13 @@ from typing import NamedTuple
 from peewee import SQL, Node, Select, fn
 
 from blogapi.posts import documents, effects, publication
+from blogapi.posts.documents import MAX_TAG, STATUSES
 from blogapi.posts.effects import Change
-from blogapi.posts.fields import MAX_TAG, STATUSES
 from blogapi.posts.lists import Page
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import Post, PostTag, Schedule
+from blogapi.storage.errors import Damaged, NotFound, Rejected
+from blogapi.storage.models import DOCUMENT, Post, PostTag, Schedule
 from blogapi.text import fold
 
 BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # before all characters of tags, and after all tags
@@ -129,24 +129,23 @@ def delete(tx: Transaction, tag: str, author: str) -> None:
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
     """Change the tags in the documents of all posts with a tag; return whether any became another.
 
-    One after another: memory holds one document.
+    One after another: memory holds one document. Damaged posts are skipped.
     """
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
-        document, status = tx.row(DOCUMENT_AND_STATUS, id=post_id) or (None, None)
-        with suppress(AttributeError, ValueError):  # A damaged post is skipped.
-            changed = documents.with_tags(document, change, tx.now)
-            if changed is not document:
-                old, new = ({"status": status, "tags": documents.tags(each)[0]} for each in (document, changed))
+        with suppress(Damaged):
+            old = documents.load(*(tx.row(STORED, id=post_id) or [None]))
+            new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
+            if new["tags"] != old["tags"]:
                 effects.changed(tx, Change("retagged", post_id, old, new, author))
-                tx.execute(SET_DOCUMENT, id=post_id, document=changed, updated_at=tx.now)
-                tags = [{"tag": fold(name), "name": name} for name in new["tags"]]
-                tx.execute_many(RESPELL, [tag | {"status": status, "post_id": post_id} for tag in tags])
+                tx.execute(SET_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
+                copies = {"status": old["status"], "post_id": post_id}
+                tx.execute_many(RESPELL, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])
                 any_changed = True
     return any_changed
 
 
-DOCUMENT_AND_STATUS = Prepared(Post.select(Post.document, Post.status).where(Post.id == Param("id")))
+STORED = Prepared(Post.select(DOCUMENT).where(Post.id == Param("id")))
 RESPELL = Prepared(PostTag.update(params(PostTag, "name")).where(OF_POST, PostTag.name != Param("name")))
 SET_DOCUMENT = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
 

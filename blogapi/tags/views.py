@@ -10,8 +10,7 @@ from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
 from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, about, choice, page_size, parameters, parsed
 from blogapi.posts import lists
-from blogapi.posts.documents import dump
-from blogapi.posts.fields import MAX_TAG, STATUSES
+from blogapi.posts.documents import MAX_TAG, STATUSES, dump
 from blogapi.posts.schemas import parse_tag
 from blogapi.posts.views import PAGE
 from blogapi.storage import errors

@@ -16,7 +16,7 @@ from blogapi.images.formats import EXTENSIONS
 from blogapi.images.storage import IMAGE_ID, StoredImage
 from blogapi.markdown.files import MAX_FILE_BYTES, parse, render
 from blogapi.markdown.front_matter import MarkdownError
-from blogapi.posts.fields import is_slug
+from blogapi.posts.documents import is_slug
 from blogapi.storage.engine import Reader
 
 IMAGES = "images"  # the folder of images, and how their addresses begin

@@ -14,7 +14,7 @@ from blogapi.clock import rfc3339
 from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
 from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.markdown.html import markdown_of
-from blogapi.posts.fields import MAX_TAGS, is_slug
+from blogapi.posts.documents import MAX_TAGS, is_slug
 from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images

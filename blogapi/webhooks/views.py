@@ -14,7 +14,7 @@ from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.api.service import Service
-from blogapi.posts.fields import ID
+from blogapi.posts.documents import ID
 from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks.endpoint import AddressError, addresses_of
 from blogapi.webhooks.models import EVENTS

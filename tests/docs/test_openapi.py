@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.api.schemas import StrictSchema
 from blogapi.docs.openapi import SHAPES
-from blogapi.posts.fields import FIELDS, ID, MAX_SLUG, SLUG
+from blogapi.posts.documents import FIELDS, ID, MAX_SLUG, SLUG
 from blogapi.posts.schemas import PostSchema
 from blogapi.tags.views import TagSchema
 from blogapi.webhooks.models import EVENTS, Event

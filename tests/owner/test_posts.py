@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.posts import lists
+from blogapi.owner.counts import count_query, counts
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
 from blogapi.webhooks import storage as webhooks
@@ -29,18 +29,18 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
         post(status=status)
     client.patch("/v1/posts/2", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     client.patch("/v1/posts/1", json={"status": "archived"})
-    assert lists.counts(database) == {"published": 0, "draft": 1, "scheduled": 1, "archived": 1}
+    assert counts(database) == {"published": 0, "draft": 1, "scheduled": 1, "archived": 1}
     clock.now += 3600
     database.write(posts.publish_due)
-    assert lists.counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
+    assert counts(database) == {"published": 1, "draft": 1, "scheduled": 0, "archived": 1}
     page = view(owner, "/settings/posts?status=published")
     assert page.all(".filter a") == ["All", "Published 1", "Draft 1", "Scheduled 0", "Archived 1", "Trash"]
     assert [each["href"] for each in page.soup.select(".posts a")] == ["/settings/posts/2"]
 
 
 def test_counting_reads_an_index_and_has_a_bound(plan, database):
-    posts = lists.count_query(Post.select(Post.id).where(Post.status == "draft"))
-    due = lists.count_query(Schedule.select(Schedule.post_id).where(Schedule.published_at <= "2026"))
+    posts = count_query(Post.select(Post.id).where(Post.status == "draft"))
+    due = count_query(Schedule.select(Schedule.post_id).where(Schedule.published_at <= "2026"))
     assert any("COVERING INDEX" in step and "(status=?)" in step for step in plan(posts))
     assert any("INDEX schedule_due (published_at<?)" in step for step in plan(due))
     assert all(100_000 in database.engine.statement(each).values for each in (posts, due))

@@ -9,8 +9,8 @@ import pytest
 
 from blogapi import create_app
 from blogapi.owner import sessions
+from blogapi.owner.counts import counts
 from blogapi.owner.sessions import OwnerSession
-from blogapi.posts import lists
 from blogapi.storage import keys
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
@@ -164,9 +164,9 @@ def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
         page = Page(owner, send(owner, "/settings/posts/1/delete", {"form_token": token}))
         assert (page.status, page.said[0]) == (403, "This form belongs to an earlier session. Nothing was changed.")
     assert owner.get("/settings/posts/1/delete").status_code == 404
-    assert lists.counts(database)["draft"] == 1
+    assert counts(database)["draft"] == 1
     view(owner, "/settings/posts/1").press("Yes, delete")
-    assert lists.counts(database)["draft"] == 0
+    assert counts(database)["draft"] == 0
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

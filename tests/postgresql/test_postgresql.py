@@ -14,7 +14,7 @@ from blogapi.history import revisions
 from blogapi.postgresql.setup import SCHEMA
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.search import storage as search
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database

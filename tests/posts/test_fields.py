@@ -3,7 +3,7 @@
 from blogapi.history.revisions import RESTORED
 from blogapi.markdown.files import FIELD_NAMES, IGNORED, WRITTEN
 from blogapi.owner import posts
-from blogapi.posts.fields import FIELDS
+from blogapi.posts.documents import FIELDS
 from blogapi.posts.schemas import PostInputSchema, PostSchema, PutPostSchema
 
 SET_BY_THE_SERVICE = {"id", "created_at", "updated_at"}

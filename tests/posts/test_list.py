@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.posts import lists
-from blogapi.posts.fields import FIELDS, STATUSES
+from blogapi.posts.documents import FIELDS, STATUSES
 from blogapi.storage.models import Post
 from tests.api.fixtures import answers
 from tests.conftest import message

@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.posts import documents, lists
-from blogapi.posts.fields import FIELDS
+from blogapi.posts.documents import FIELDS
 from blogapi.storage.models import Post
 from tests.posts.test_list import walk
 

@@ -7,7 +7,7 @@ import pytest
 
 from blogapi.posts import documents, lists
 from blogapi.posts import storage as posts
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.posts.lists import Cursor
 from blogapi.search import storage as search
 from tests.conftest import NOON

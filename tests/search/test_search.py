@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from tests.conftest import message
 from tests.posts.test_list import walk
 

@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.search import storage as search
 from blogapi.webhooks import outbox
 from blogapi.webhooks import storage as webhooks

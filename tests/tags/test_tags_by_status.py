@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from blogapi.posts import storage as posts
-from blogapi.posts.fields import STATUSES
+from blogapi.posts.documents import STATUSES
 from blogapi.tags import storage as stored_tags
 from blogapi.text import fold
 from tests.api.fixtures import LATER, answers
