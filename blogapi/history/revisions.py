@@ -11,13 +11,15 @@ from blogapi.history import storage as history
 from blogapi.history.models import Retagging, Revision
 from blogapi.posts import documents, slugs
 from blogapi.posts import storage as posts
+from blogapi.posts.documents import INPUT_FIELDS
 from blogapi.posts.lists import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts.storage import Check, Fields, PostRef, accept
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import MAX_ID, Post
 
-RESTORED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # the fields that `restore` restores
+# The fields that `restore` restores
+RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "status", "published_at")]
 
 
 class KeptPost(NamedTuple):

@@ -16,8 +16,9 @@ TIMES = ("published_at", "created_at", "updated_at")
 # All fields, as they are written
 FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params")
 WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
-# The fields of every post
-REQUIRED = frozenset(FIELDS) - {"excerpt", "cover_image", "published_at", "params"}
+OPTIONAL = frozenset(("excerpt", "cover_image", "published_at", "params"))  # the fields that a post can lack
+REQUIRED = frozenset(FIELDS) - OPTIONAL
+INPUT_FIELDS = tuple(name for name in FIELDS if name not in ("id", "created_at", "updated_at"))  # that clients set
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 DECODER = json.JSONDecoder()

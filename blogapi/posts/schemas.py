@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from marshmallow import ValidationError, fields, missing, validates_schema
@@ -40,6 +41,7 @@ from blogapi.posts.documents import (
     MAX_TAG,
     MAX_TAGS,
     MAX_TITLE,
+    OPTIONAL,
     REQUIRED,
     SLUG,
     STATUSES,
@@ -121,15 +123,19 @@ class PostInputSchema(StrictSchema):
     cover_image = Url("The address of an image.", minimum=0)
     params = Params()
 
+    @cached_property
+    def optional_texts(self) -> set[str]:
+        """The names of the fields whose text can be left out."""
+        return {name for name, field in self.load_fields.items() if isinstance(field, Text) and not field.required}
+
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a post. "" in an optional field counts as left out: it is what an unset shell variable gives.
+        """Load a post. "" in an optional text counts as left out: it is what an unset shell variable gives.
 
         So does {} for params. marshmallow's own load, which takes twice as long, is for what is invalid: it collects
         all errors.
         """
-        optional = ("excerpt", "slug", "cover_image")
         if isinstance(data, dict):  # and not a list of posts
-            data = {name: value for name, value in data.items() if value != "" or name not in optional}
+            data = {name: value for name, value in data.items() if value != "" or name not in self.optional_texts}
             if "params" in data and data["params"] == {}:
                 del data["params"]
             content = data.get("content")
@@ -158,7 +164,7 @@ class PostChangeSchema(PostInputSchema):
     params = Params(merges=True)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.allow_none = field_name in ("excerpt", "tags", "cover_image", "params")
+        field_obj.allow_none = field_name in OPTIONAL - {"published_at"} | {"tags"}
 
 
 class PutPostSchema(PostInputSchema):

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from blogapi.clock import earlier
 from blogapi.posts import documents, effects, publication, slugs
-from blogapi.posts.documents import FIELDS
+from blogapi.posts.documents import INPUT_FIELDS
 from blogapi.posts.effects import Change, Fields
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
@@ -22,7 +22,6 @@ PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
 AUTOSAVE_PERIOD = timedelta(minutes=10)
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
-PUT_FIELDS = frozenset(FIELDS) - {"id", "created_at", "updated_at"}
 
 PostRef = int | str  # the id of a post, or its slug
 Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
@@ -215,7 +214,7 @@ def find_same(reader: Reader, slug: str, fields: Fields) -> bytes | None:
         document = find(reader, slug)
     except NotFound:
         return None
-    post = {name: value for name, value in documents.load(document).items() if name in PUT_FIELDS}
+    post = {name: value for name, value in documents.load(document).items() if name in INPUT_FIELDS}
     kept = {name: post[name] for name in ("slug", "status", "published_at") if name in post}
     return document if is_same({"tags": []} | kept | fields, post) else None
 

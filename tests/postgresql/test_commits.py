@@ -56,7 +56,7 @@ def test_running_out_of_memory_in_a_shared_transaction_fails_all_of_it(postgresq
 
     def fail(tx):
         with monkeypatch.context() as context:
-            context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
+            context.setattr("blogapi.postgresql.connections.numbered", no_memory)
             tx.row(Post.select(Post.slug))
 
     outcomes = write_together(postgresql, locked(postgresql), add, fail)
@@ -68,7 +68,7 @@ def test_running_out_of_memory_in_a_shared_transaction_fails_all_of_it(postgresq
 def test_running_out_of_memory_in_a_query_leaves_no_trace(postgresql, monkeypatch):
     query = Prepared(Post.select(Post.slug))
     with monkeypatch.context() as context:
-        context.setattr("blogapi.storage.engine.Statement.numbered", no_memory)
+        context.setattr("blogapi.postgresql.connections.numbered", no_memory)
         with pytest.raises(MemoryError):
             postgresql.row(query)
     assert postgresql.row(query) is None
