@@ -9,7 +9,7 @@ from blogapi.storage.keys import WINDOW_SECONDS, Hits
 
 
 class Quota(NamedTuple):
-    """What is left to a key after a request."""
+    """The rest of a key's limit after a request."""
 
     limit: int
     remaining: int

@@ -1,4 +1,4 @@
-"""What a view reads from its request: the query, the body and preconditions, read strictly."""
+"""Request parsing: the query, the body and preconditions, read strictly."""
 
 import json
 import re
@@ -33,7 +33,7 @@ STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 class RequestInfo:
-    """What the application tells the server of a request, for its log, its metrics and its bounds.
+    """Facts about a request for the server: for its log, its metrics and its bounds.
 
     Our server puts one into the WSGI environment; with others, nobody reads it.
     """
@@ -64,7 +64,7 @@ class Request(flask.Request):
 
     @cached_property
     def info(self) -> RequestInfo:
-        """What the server learns of the request."""
+        """Facts about it for the server."""
         return self.environ.get(INFO) or RequestInfo()
 
     @property

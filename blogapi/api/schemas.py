@@ -8,10 +8,7 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
-from blogapi.posts.documents import (
-    ID,
-    MAX_URL,
-)
+from blogapi.posts.documents import ID, MAX_URL
 from blogapi.posts.lists import Cursor
 from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, WHITE_SPACE, in_ascii, is_visible

@@ -1,4 +1,4 @@
-"""What follows a change of a post: its history, its schedule, its tags, the search and events.
+"""The effects of a change of a post: on its history, its schedule, its tags, the search and events.
 
 Every write of a post passes here once, before its row is written: the history copies the old row.
 """
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 
 def changed(tx: Transaction, change: Change) -> None:
-    """Let everything else follow a change of a post."""
+    """Pass a change of a post to all that follows it."""
     kind, post_id, old, new = change[:4]
     if kind in ("purged", "lost"):
         history.forget(tx, post_id)
@@ -59,7 +59,7 @@ def changed(tx: Transaction, change: Change) -> None:
 
 
 def happened(tx: Transaction, event: str, data: Fields) -> None:
-    """Let everything else follow an event that is no change of one post."""
+    """Pass on an event that is no change of one post."""
     webhooks.record(tx, data, event)
 
 

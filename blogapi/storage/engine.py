@@ -1,4 +1,4 @@
-"""What the storage asks of an engine: to run queries, built by Peewee or prepared, and transactions."""
+"""The interface to an engine: queries, built by Peewee or prepared, and transactions."""
 
 import re
 import time

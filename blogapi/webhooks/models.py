@@ -20,7 +20,7 @@ class Webhook(BaseModel):
 
 
 class WebhookOptions(BaseModel):
-    """What differs from a webhook that sends each event at once, without headers of its own."""
+    """The options of a webhook, unless it sends each event at once, without headers of its own."""
 
     webhook_id = IntegerField(primary_key=True)
     headers = TextField()
