@@ -34,7 +34,7 @@ ON_SQLITE = {
 # The words of all posts are indexed again, while the service runs.
 NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
-TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
@@ -80,23 +80,12 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """
-    application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
-    schema, tables = SCHEMA.read_text(), "SELECT 1 FROM sqlite_master"
-    if application_id == APPLICATION_ID and version:
-        query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
-        check_version(version, is_released=connection.execute(query).fetchone() is not None)
-        check_tables(schema, {name for (name,) in connection.execute(TABLES)}, version)
-        if version == VERSION and is_indexed(connection):
-            return False
-        if not create:
-            raise Unavailable(OTHER_PYTHON if version == VERSION else OLDER)
-    elif application_id or version or connection.execute(tables).fetchone():
-        raise Unavailable("it belongs to another program")
-    elif not create:
-        raise Unavailable(EMPTY)
+    schema = SCHEMA.read_text()
+    if is_current(connection, schema, create):
+        return False
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        is_empty = not connection.execute(tables).fetchone()  # checked again: another process may have been faster
+        is_empty = not connection.execute(TABLES).fetchone()  # checked again: another process may have been faster
         ((version,),) = connection.execute("PRAGMA user_version")  # likewise
         statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(version)]
         for statement in statements:
@@ -107,6 +96,25 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
             connection.execute("DELETE FROM search_made")
             connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))
     return is_empty
+
+
+def is_current(connection: sqlite3.Connection, schema: str, create: bool) -> bool:
+    """Return whether a SQLite database needs no change. Raises Unavailable as `set_up` does."""
+    application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+    tables = {name for (name,) in connection.execute(TABLES)}
+    if application_id == APPLICATION_ID and version:
+        query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
+        check_version(version, is_released=connection.execute(query).fetchone() is not None)
+        check_tables(schema, tables, version)
+        if version == VERSION and is_indexed(connection):
+            return True
+        if not create:
+            raise Unavailable(OTHER_PYTHON if version == VERSION else OLDER)
+    elif application_id or version or tables:
+        raise Unavailable("it belongs to another program")
+    elif not create:
+        raise Unavailable(EMPTY)
+    return False
 
 
 def is_indexed(connection: sqlite3.Connection) -> bool:
