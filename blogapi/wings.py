@@ -1,17 +1,12 @@
-"""The wings around the core, and where it meets them: their views, and their steps of background work."""
-
-import logging
-import time
+"""The wings around the core: their views are registered in the application here."""
 
 from flask import Flask
 
-from blogapi import cors, idempotency, pages
+from blogapi import cors, pages
 from blogapi.api.operations import blueprint
 from blogapi.config import Config
 from blogapi.docs import views as docs_views
-from blogapi.history import storage as history
 from blogapi.history import views as history_views
-from blogapi.images import storage as images
 from blogapi.images import views as image_views
 from blogapi.micropub import views as micropub_views
 from blogapi.owner import images as owner_images
@@ -20,22 +15,11 @@ from blogapi.owner import preview as owner_preview
 from blogapi.owner import tags as owner_tags
 from blogapi.owner import views as owner_views
 from blogapi.owner import webhooks as owner_webhooks
-from blogapi.posts import publication
-from blogapi.posts import storage as posts
 from blogapi.posts import views as post_views
-from blogapi.search import index as search
-from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.tags import views as tag_views
-from blogapi.webhooks import storage as webhooks
 from blogapi.webhooks import views as webhook_views
 
-MINUTE, HOUR = 60, 3600  # seconds
-SETTLE_SECONDS = 0.2  # after which words are in the search index, unless a search was faster
-EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
-
-log = logging.getLogger(__name__)
-
-# Views register themselves when they are imported.
+# These modules register their views when they are imported.
 VIEWS = (
     pages,
     post_views,
@@ -56,43 +40,3 @@ def install(app: Flask, config: Config) -> None:
     if config.cors_origins:
         cors.install(app)
     app.register_blueprint(blueprint)
-
-
-def publish(work: Background) -> None:
-    """Publish the posts that are due, some at a time: others write in between."""
-    while publication.next_due(work.database) is not None:
-        for post_id, published in work.database.write(posts.publish_due).items():
-            if published:
-                log.info("post %s is published as scheduled", post_id)
-            else:
-                log.error("post %s is damaged, and cannot be published", post_id)
-        if work.is_over():
-            break
-        time.sleep(0)
-
-
-def prune(work: Background) -> None:
-    """Delete the expired rows of each wing."""
-    for each in webhooks.listing(work.database):
-        if dropped := work.repeat(webhooks.drop, each.id):
-            log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
-        work.repeat(webhooks.prune, each.id)
-    work.database.write(idempotency.forget_old)
-    work.repeat(images.prune)
-    if not work.config.keep_days or work.watch.even_seconds() >= EVEN_SECONDS:
-        work.repeat(history.prune, work.config.keep_days)
-
-
-def deliver(work: Background) -> None:
-    """Send webhooks."""
-    work.sender.deliver()
-
-
-def settle(work: Background) -> None:
-    """Index new words for the search."""
-    if left := search.settle(work.database, seconds=STEP_SECONDS):
-        log.info("%s posts wait for the search index", left)
-
-
-# Each step, and the seconds between two of the same
-STEPS = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}

@@ -23,9 +23,9 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
+from blogapi.server.steps import STEPS
 from blogapi.storage.database import Database
 from blogapi.webhooks import storage as webhooks
-from blogapi.wings import STEPS
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.receiver import Receiver

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from flask import current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
-from blogapi.api.request import READS, Request, current_request
+from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
@@ -34,7 +34,7 @@ PUBLIC = {
 }
 PUBLIC_IMAGES = "/images/"  # the beginning of their paths
 # The blueprints that demand a session instead of a key, or a key that can be in the body
-GUARDED = ("api.owner", "api.micropub")
+GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
@@ -52,27 +52,27 @@ def guard() -> None:
     request.info.endpoint = request.endpoint
     # This is the path that the router sees, without repeated slashes at its beginning.
     path = request.path
-    if path not in PUBLIC and request.blueprint not in GUARDED and not path.startswith(PUBLIC_IMAGES):
-        check_key(request)
+    if path not in PUBLIC and request.blueprint not in GUARD_THEMSELVES and not path.startswith(PUBLIC_IMAGES):
+        check_access(request)
 
 
-def key_required(check: Callable) -> Callable:
+def key_required(check: Callable[[Request], None]) -> Callable[[Request], None]:
     """Let `check` run only if the request has a valid key. Raises Unauthorized."""
 
     @wraps(check)
-    def authenticated(request: Request) -> Any:
+    def authenticated(request: Request) -> None:
         database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
         match = AUTHORIZATION.fullmatch(header)
         digest = keys.digest_of(match[1]) if match else None
         found = digest and keys.authenticate(database, digest)
         if found is None:
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
-        request.key, hits = found
+        request.key, request.hits = found
         request.info.key_name, request.info.is_known = request.key.name, True
         if request.key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)
-        return check(request, hits)
+        check(request)
 
     return authenticated
 
@@ -91,34 +91,36 @@ def why_refused(authorization: str) -> str:
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 
-def rate_limited(check: Callable) -> Callable:
-    """Count the request against its key; let `check` run within the limit. Raises TooManyRequests.
-
-    The `hits` are those that PostgreSQL has counted with the look-up of the key, for all processes.
-    """
+def rate_limited(check: Callable[[Request], None]) -> Callable[[Request], None]:
+    """Count the request against its key; let `check` run within the limit. Raises TooManyRequests."""
 
     @wraps(check)
-    def limited(request: Request, hits: keys.Hits | None) -> Any:
-        request.quota = quota = request.service.limiter.count(request.digest, hits)
+    def limited(request: Request) -> None:
+        request.quota = quota = request.service.limiter.count(request.digest, request.hits)
         if quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",
                 retry_after=quota.retry_after,
             )
-        return check(request)
+        check(request)
 
     return limited
 
 
 @key_required
 @rate_limited
-def check_key(request: Request) -> None:
-    """Refuse what the key may not do, and a path that the router would take for another one.
-
-    The router would see U+FFFD if a path is not UTF-8, and a slash if it is percent-encoded. Only a tag can have these.
-    """
+def check_access(request: Request) -> None:
+    """Refuse what the key may not do, and a path that the router would take for another one."""
     if request.key.scope != FULL:
         check_scope(request)
+    check_path(request)
+
+
+def check_path(request: Request) -> None:
+    """Raise NotFound for a path that is not UTF-8, or has a percent-encoded slash: the router would read another one.
+
+    Tags may have slashes.
+    """
     try:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -135,13 +137,14 @@ def check_scope(request: Request) -> None:
 
     GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
     """
-    scope, reads = request.key.scope, request.method in READS
-    operation = getattr(current_app.view_functions.get(request.endpoint), "operation", None)
-    hidden = operation.scopes == READERS if operation else isinstance(request.routing_exception, MethodNotAllowed)
-    if reads and hidden and scope == PUBLISHED_ONLY:
-        raise NotFound  # as for an unknown path: this key must not learn that a history exists
-    if not reads or (request.endpoint and not (operation and scope in operation.scopes)):
-        raise Forbidden(FORBIDDEN[scope])
+    scope, operation = request.key.scope, getattr(current_app.view_functions.get(request.endpoint), "operation", None)
+    if request.method in READ_METHODS:
+        is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
+        if scope == PUBLISHED_ONLY and (is_unknown or (operation and operation.scopes == READERS)):
+            raise NotFound  # as for an unknown path: this key must not learn that a history exists
+        if not request.endpoint or (operation and scope in operation.scopes):
+            return
+    raise Forbidden(FORBIDDEN[scope])
 
 
 def in_scope(request: Request) -> Mapping[str, Any] | None:

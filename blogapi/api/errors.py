@@ -12,7 +12,6 @@ from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
 from blogapi.posts.documents import dump, is_slug
-from blogapi.posts.schemas import SCHEDULING
 from blogapi.storage import errors
 
 MAX_MESSAGE = 500
@@ -94,8 +93,7 @@ def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -
     """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
     if isinstance(error, errors.NotFound):
         return error_response(exceptions.NotFound(str(error)))
-    hint = f"; {SCHEDULING}" if isinstance(error, errors.InFuture) and current_request().method == "POST" else ""
-    return error_response(exceptions.BadRequest(f"{error}{hint}{line_of(getattr(error, 'field', ''))}"))
+    return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 
 def line_of(field: str) -> str:

@@ -17,12 +17,12 @@ from xxhash import xxh3_128_hexdigest
 from blogapi.api.limiter import Quota
 from blogapi.api.service import EXTENSION, Service
 from blogapi.storage.database import Database
-from blogapi.storage.keys import KnownKey
+from blogapi.storage.keys import Hits, KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 
 JSON, MARKDOWN = "application/json", "text/markdown"
 JSON_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
-READS = ("GET", "HEAD")
+READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
@@ -50,7 +50,8 @@ class Request(flask.Request):
     """A request, with its key, its loaded query and other state that later stages need."""
 
     key: KnownKey | None = None  # its valid API key
-    quota: Quota | None = None  # the rest of that key's limit
+    hits: Hits | None = None  # of that key, if the database counts them
+    quota: Quota | None = None  # the rest of its limit
     session = ""  # the token of its valid session of the owner's page
     error_page: Callable[[int, str], str] | None = None  # shows an error to a browser, by its status and message
     query: Mapping[str, Any]  # loaded as the operation declares
@@ -253,7 +254,7 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
     None stands for a missing post. An entity tag may be that of the post as JSON or as Markdown.
     """
     environ = request.environ
-    writes = request.method not in READS  # Reads answer 304 instead.
+    writes = request.method not in READ_METHODS  # Reads answer 304 instead.
     match = request.if_match if "HTTP_IF_MATCH" in environ else None
     none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
 

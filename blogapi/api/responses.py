@@ -9,7 +9,7 @@ import flask
 from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
-from blogapi.api.request import JSON, READS, Request, etag_of
+from blogapi.api.request import JSON, READ_METHODS, Request, etag_of
 from blogapi.posts.documents import dump
 
 POSTS = "/v1/posts/"
@@ -69,7 +69,7 @@ def tagged_response(
     request: Request, content: bytes, tag: str, content_type: str = JSON, headers: Pairs = (), **options: Any
 ) -> Response:
     """Answer with an entity tag; with 304 if the client has this version already (RFC 9110, section 13.1.2)."""
-    reads = "HTTP_IF_NONE_MATCH" in request.environ and request.method in READS
+    reads = "HTTP_IF_NONE_MATCH" in request.environ and request.method in READ_METHODS
     if reads and request.if_none_match.contains_weak(tag):
         content, options["status"] = b"", 304
     return respond(request, content, content_type, headers=[("ETag", f'"{tag}"'), *headers], **options)

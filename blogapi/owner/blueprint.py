@@ -17,7 +17,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, Request, check_content_type, cookie
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, Request, check_content_type, cookie
 from blogapi.clock import earlier
 from blogapi.forms import FORM, Form, Write
 from blogapi.images import uploads
@@ -58,7 +58,7 @@ def check_session() -> None:
     A form is read even if there is no session, so that the page of the error can keep what was typed.
     """
     g.form, request.error_page = MultiDict(), error_page
-    is_public, is_change = request.path in PUBLIC, request.method not in READS
+    is_public, is_change = request.path in PUBLIC, request.method not in READ_METHODS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:

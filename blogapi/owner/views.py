@@ -85,7 +85,7 @@ def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
     found = keys.listing(request.database, KEYS + 1, request.args.get("after", ""))
     peek = request.service.limiter.peek
-    rows = [(key, peek(key.digest, keys.counted(request.database, key.digest))) for key in found[:KEYS]]
+    rows = [(key, peek(key.digest, request.database.engine.hits(key.digest))) for key in found[:KEYS]]
     last = rows[-1][0].name if len(found) > KEYS else None
     return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 

@@ -24,7 +24,7 @@ from psycopg.waiting import Wait
 
 from blogapi.storage.engine import NAME, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
-from blogapi.storage.loop import Loop, run_in_thread
+from blogapi.storage.loop import Loop
 
 PREPARED = 500  # statements, after which a connection is replaced
 CONNECTION_SECONDS = 2.0  # for a connection, while all are in use
@@ -232,7 +232,7 @@ class Connections:
     def connect(self) -> PostgresConnection:
         """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
         try:
-            connection = run_in_thread(self._loop, self._open)
+            connection = self._loop.run_in_thread(self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:
             raise Unreachable(reason(error)) from error
         connection.wait_for_socket = self._loop.wait_for_socket

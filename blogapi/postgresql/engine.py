@@ -21,9 +21,11 @@ from blogapi.postgresql.connections import (
     PostgresConnection,
     reason,
 )
+from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
 from blogapi.postgresql.setup import derive, set_up
 from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.keys import Hits
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.webhooks.models import ACTIVE_WEBHOOKS
@@ -56,6 +58,7 @@ class Postgresql(Engine):
     dialect = "postgresql"
     readers = 3  # searches at a time: other requests need connections, too
     waits_cooperatively = True
+    key_query = KEY_WITH_HITS
     folder = None  # where an upload is kept while it arrives: in that for temporary files
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = BLOCKING):
@@ -95,6 +98,9 @@ class Postgresql(Engine):
             return iter(())
         self.connections.give(connection)
         return iter(result.rows)
+
+    def hits(self, digest: bytes) -> Hits:
+        return Hits._make(self.row(HITS_IN_WINDOW, {"digest": digest}))
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
         seconds = max(wait_seconds, self._wait_seconds)

@@ -10,8 +10,10 @@ from peewee import fn
 
 from blogapi.posts import documents
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import InFuture, Rejected
+from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
+
+SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
 
 
 def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str | None:
@@ -28,7 +30,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str 
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
     if given and given > now:
-        raise InFuture
+        raise Rejected("published_at", f"must not be in the future unless the status is scheduled; {SCHEDULING}")
     if given:
         return given
     # The clock may have been set back since a post was published.

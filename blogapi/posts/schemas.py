@@ -49,10 +49,10 @@ from blogapi.posts.documents import (
 )
 from blogapi.posts.lists import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
+from blogapi.posts.publication import SCHEDULING
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 LONG = 10_000  # characters of a content
-SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 

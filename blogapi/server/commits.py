@@ -16,7 +16,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
-from blogapi.storage.loop import run_in_thread
 
 GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
 SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
@@ -101,7 +100,7 @@ class SharedDatabase(Database):
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turns[client], until), locked(self._computing, until):
-            return run_in_thread(self.engine.loop, function, in_background=True)
+            return self.engine.loop.run_in_thread(function, in_background=True)
 
     def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
         """Use another connection, in a thread."""
@@ -110,7 +109,7 @@ class SharedDatabase(Database):
             with closing(self.engine.another(BUSY_SECONDS)) as engine:
                 return use(engine)
 
-        return run_in_thread(self.engine.loop, use_another, in_background=in_background)
+        return self.engine.loop.run_in_thread(use_another, in_background=in_background)
 
 
 class PartlyApplied(Exception):

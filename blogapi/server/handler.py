@@ -16,7 +16,7 @@ from gunicorn.http.unreader import SocketUnreader
 from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.api.errors import error_body, with_id
-from blogapi.api.request import INFO, JSON, READS, RequestInfo
+from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
 from blogapi.cors import cors_headers, is_covered
@@ -149,7 +149,7 @@ class Handler:
         if not isinstance(content, bytes):
             return self.shared.streams.reserve(request.connection, [content])
         # A client must learn that its change was committed.
-        needed = request.info.is_known and request.method not in READS
+        needed = request.info.is_known and request.method not in READ_METHODS
         return self.shared.sending.reserve(request.connection, content, needed)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.log import LogWriter
-from blogapi.storage.errors import Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.storage.loop import Loop
 
 SHUTDOWN_SECONDS = 4.0
@@ -239,9 +239,24 @@ class EventLoop(Loop):
         threadpool.maxsize = THREADS
         self.threads, self.background = threadpool, ThreadPool(BACKGROUND_THREADS)
 
-    def run_in_thread(self, function: Callable[[], Any], in_background: bool) -> Any:
+    def run_in_thread(self, function: Callable[[], Any], *, in_background: bool = False) -> Any:
         """Return the result of a function, while others run."""
-        return self.background.apply(_at_low_priority, [function]) if in_background else self.threads.apply(function)
+
+        def outcome() -> tuple[Any, Exception | None]:
+            try:
+                return function(), None
+            except Exception as error:  # gevent would log what is raised in a thread as unexpected.
+                return None, error
+
+        try:
+            result, error = (
+                self.background.apply(_at_low_priority, [outcome]) if in_background else self.threads.apply(outcome)
+            )
+        except RuntimeError as failure:  # No thread can be started: memory or processes have run out.
+            raise Unavailable(failure, RETRY_SECONDS) from failure
+        if error is not None:
+            raise error
+        return result
 
     def wait_for_socket(self, file: int, events: int) -> int:
         """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""

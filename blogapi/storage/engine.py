@@ -113,6 +113,7 @@ class Engine(ABC):
     name: str  # the path of the file, or the URL without a password
     loop: Loop
     peewee: peewee.Database
+    key_query: Prepared | None = None  # finds a key, and counts the request, if several processes share the rate limit
     statement: Callable[[Query], Statement]  # compiles a query
 
     @abstractmethod
@@ -134,6 +135,10 @@ class Engine(ABC):
     @abstractmethod
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         """Run a query; yield its rows. It can fail halfway."""
+
+    def hits(self, digest: bytes) -> tuple[int, int, int] | None:
+        """Return the `keys.Hits` of a key without counting, if the engine counts them."""
+        return None
 
     @abstractmethod
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":

@@ -26,13 +26,6 @@ class Rejected(Exception):
         self.field = field
 
 
-class InFuture(Rejected):
-    """A post that is not scheduled cannot have a date in the future."""
-
-    def __init__(self) -> None:
-        super().__init__("published_at", "must not be in the future unless the status is scheduled")
-
-
 class SlugTaken(Rejected):
     """Another post has the slug."""
 

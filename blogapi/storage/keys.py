@@ -27,7 +27,7 @@ class KnownKey(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """The number of requests of a key in a window of the rate limit."""
+    """The number of requests of a key in a window of the rate limit, if the engine counts them for all processes."""
 
     hits: int
     window: int  # its number
@@ -45,40 +45,14 @@ def digest_of(key: str) -> bytes:
 
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
-    """Return the key with this SHA-256, if it is valid. On PostgreSQL, this counts the request of all processes."""
-    found = reader.row(KEY_WITH_DIGEST, digest=digest)
-    count = len(_columns)
+    """Return the key with this SHA-256, if it is valid, and its hits if the engine counts them."""
+    found = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
+    count = len(COLUMNS)
     return found and (KnownKey._make(found[:count]), Hits._make(found[count:]) if found[count:] else None)
 
 
-_columns = [getattr(ApiKey, name) for name in KnownKey._fields]
-_names = ", ".join(KnownKey._fields)
-_now = "floor(extract(epoch FROM clock_timestamp()))::bigint"
-_window = f"{_now} / {WINDOW_SECONDS}"
-# The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
-KEY_WITH_DIGEST = Prepared(
-    sqlite=ApiKey.select(*_columns).where(ApiKey.digest == Param("digest")),
-    postgresql=f"""
-    WITH key AS (SELECT {_names} FROM api_key WHERE digest = :digest), hit AS (
-        INSERT INTO hits AS old
-        SELECT digest, {_window}, 1 FROM key
-        ON CONFLICT (digest) DO UPDATE SET
-            hits = CASE WHEN excluded.number IN (old.number, old.number - 1) THEN old.hits + 1 ELSE 1 END,
-            number = CASE WHEN excluded.number = old.number - 1 THEN old.number ELSE excluded.number END
-        RETURNING hits, number
-    )
-    SELECT {_names}, hits, number, {_now} FROM key, hit
-    """,
-)
-
-
-def counted(reader: Reader, digest: bytes) -> Hits | None:
-    """Return the number of requests of a key in this window, if the database counts them."""
-    return Hits._make(reader.row(HITS_IN_WINDOW, digest=digest)) if reader.dialect == "postgresql" else None
-
-
-_hits = f"SELECT hits FROM hits WHERE digest = :digest AND number = {_window}"
-HITS_IN_WINDOW = Prepared(f"SELECT coalesce(({_hits}), 0), {_window}, {_now}")
+COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]
+KEY_WITH_DIGEST = Prepared(ApiKey.select(*COLUMNS).where(ApiKey.digest == Param("digest")))
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
@@ -88,7 +62,7 @@ def record_use(tx: Transaction, digest: bytes) -> None:
 
 def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[KnownKey]:
     """Return at most `limit` keys by name, those that follow `after`."""
-    query = ApiKey.select(*_columns).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
+    query = ApiKey.select(*COLUMNS).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
     return list(map(KnownKey._make, reader.rows(query)))
 
 

@@ -9,8 +9,8 @@ import pytest
 from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.models import ImagePart
+from blogapi.server.steps import prune
 from blogapi.storage.errors import Rejected
-from blogapi.wings import prune
 from tests.api.fixtures import NOW, with_key
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp

@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.markdown.files import render
-from blogapi.posts.schemas import SCHEDULING
+from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
 from tests.api.fixtures import NOW
 from tests.conftest import message

@@ -83,7 +83,7 @@ def test_a_tag_is_changed_in_a_thread(owner, tagged, client, database):
     class Threads(Loop):
         """As in a server: a thread knows nothing of the request."""
 
-        def run_in_thread(self, function, in_background):
+        def run_in_thread(self, function, *, in_background=False):
             with ThreadPoolExecutor(1) as pool:
                 return pool.submit(function).result()
 

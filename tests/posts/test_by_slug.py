@@ -2,6 +2,7 @@
 
 import pytest
 
+from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post, Schedule
 from blogapi.webhooks.models import Event
 from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
@@ -9,7 +10,7 @@ from tests.conftest import message
 
 MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": []}
 MADE |= {"created_at": NOW, "updated_at": NOW}
-FUTURE = "published_at: must not be in the future unless the status is scheduled"
+FUTURE = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 
 

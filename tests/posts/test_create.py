@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from blogapi.posts.schemas import SCHEDULING
+from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
 from tests.api.fixtures import FIELDS_ARE, NOW
 from tests.conftest import message, without_id

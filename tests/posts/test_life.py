@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blogapi.posts import storage as posts
+from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post, Schedule
 from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
 from tests.conftest import NOON, message
@@ -107,7 +108,7 @@ def test_a_time_is_kept_in_utc_and_whole_seconds(patch, post, moment):
 
 
 SOON = "published_at: must be given, and in the future, for a scheduled post"
-PAST = "published_at: must not be in the future unless the status is scheduled"
+PAST = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
 
 
 @pytest.mark.parametrize(

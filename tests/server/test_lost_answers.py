@@ -15,7 +15,6 @@ from blogapi.postgresql.engine import LEADER, WRITER
 from blogapi.server.commits import SharedDatabase
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from tests.postgresql.programs import PROGRAMS
 from tests.service import Server, add_key, free_port
@@ -110,16 +109,6 @@ def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, 
         for pid in hanging:
             os.kill(pid, signal.SIGCONT)
         another.close()
-
-
-def test_without_a_thread_that_connects_it_is_unavailable_for_a_while(url):
-    class Full(Loop):
-        def run_in_thread(self, function, in_background):
-            raise RuntimeError("can't start new thread")
-
-    with pytest.raises(Unavailable, match="can't start new thread") as caught:
-        SharedDatabase(engine_for(url, loop=Full())).check()
-    assert caught.value.retry_after == 1
 
 
 def test_too_many_connections_make_it_unavailable_for_a_while(url):

@@ -12,6 +12,7 @@ from blogapi.server.handler import Handler
 from blogapi.server.requests import network
 from blogapi.server.worker import CLIENT, SERVICE, EventLoop, Places, Turns
 from blogapi.storage import keys
+from blogapi.storage.errors import Unavailable
 from tests.service import add_key
 
 
@@ -211,3 +212,16 @@ def test_a_client_with_most_of_the_places_for_large_bodies_gives_one_to_another(
     for connection in slow + others:
         budget.release(connection)
     assert budget.left == 60
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_without_a_thread_a_request_is_refused_for_a_while(in_background):
+    class Full:
+        def apply(self, *arguments):
+            raise RuntimeError("can't start new thread")
+
+    loop = EventLoop()
+    loop.threads = loop.background = Full()
+    with pytest.raises(Unavailable, match="can't start new thread") as caught:
+        loop.run_in_thread(print, in_background=in_background)
+    assert caught.value.retry_after == 1

@@ -40,7 +40,7 @@ def in_thread(database):
     """The functions that would have run in another thread; they run at once, in this one."""
     functions = []
 
-    def run_in_thread(function, in_background):
+    def run_in_thread(function, *, in_background=False):
         functions.append(function)
         return function()
 

@@ -9,8 +9,8 @@ from blogapi.config import Config
 from blogapi.history.models import Revision
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
+from blogapi.server.steps import STEPS
 from blogapi.storage.models import Post
-from blogapi.wings import STEPS
 from tests.conftest import Clock
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600

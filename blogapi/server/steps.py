@@ -1,0 +1,59 @@
+"""The steps of background work: what each wing has to do again and again."""
+
+import logging
+import time
+
+from blogapi import idempotency
+from blogapi.history import storage as history
+from blogapi.images import storage as images
+from blogapi.posts import publication
+from blogapi.posts import storage as posts
+from blogapi.search import index as search
+from blogapi.server.background import STEP_SECONDS, Background
+from blogapi.webhooks import storage as webhooks
+
+MINUTE, HOUR = 60, 3600  # seconds
+SETTLE_SECONDS = 0.2  # after which words are in the search index, unless a search was faster
+EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
+
+log = logging.getLogger(__name__)
+
+
+def publish(work: Background) -> None:
+    """Publish the posts that are due, some at a time: others write in between."""
+    while publication.next_due(work.database) is not None:
+        for post_id, published in work.database.write(posts.publish_due).items():
+            if published:
+                log.info("post %s is published as scheduled", post_id)
+            else:
+                log.error("post %s is damaged, and cannot be published", post_id)
+        if work.is_over():
+            break
+        time.sleep(0)
+
+
+def prune(work: Background) -> None:
+    """Delete the expired rows of each wing."""
+    for each in webhooks.listing(work.database):
+        if dropped := work.repeat(webhooks.drop, each.id):
+            log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
+        work.repeat(webhooks.prune, each.id)
+    work.database.write(idempotency.forget_old)
+    work.repeat(images.prune)
+    if not work.config.keep_days or work.watch.even_seconds() >= EVEN_SECONDS:
+        work.repeat(history.prune, work.config.keep_days)
+
+
+def deliver(work: Background) -> None:
+    """Send webhooks."""
+    work.sender.deliver()
+
+
+def settle(work: Background) -> None:
+    """Index new words for the search."""
+    if left := search.settle(work.database, seconds=STEP_SECONDS):
+        log.info("%s posts wait for the search index", left)
+
+
+# Each step, and the seconds between two of the same
+STEPS = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}
