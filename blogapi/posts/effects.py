@@ -14,9 +14,8 @@ from blogapi.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
 # amended: a draft that saved itself does so again; repeated: a change that changes nothing; published: at its
-# scheduled time; purged: deleted with its history; lost: purged without being read, as it is damaged; retagged: a tag
-# is changed in every post
-Kind = Literal["created", "updated", "amended", "repeated", "published", "retagged", "deleted", "purged", "lost"]
+# scheduled time; purged: deleted with its history
+Kind = Literal["created", "updated", "amended", "repeated", "published", "deleted", "purged"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
 KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # how the history calls what it keeps
@@ -37,25 +36,30 @@ class Change(NamedTuple):
 def changed(tx: Transaction, change: Change) -> None:
     """Pass a change of a post to all that follows it."""
     kind, post_id, old, new = change[:4]
-    if kind in ("purged", "lost"):
+    if kind == "purged":
         history.forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
         history.keep(tx, post_id, change.version, change.author, KEPT[kind])
-    if kind == "retagged":
-        if tx.keeps_history:
-            history.keep_tags(tx, post_id, change.author, old["tags"])
-        search.note(tx, post_id, old, new)
-        return
-    if kind == "lost":
-        publication.unschedule(tx, post_id)
-        tags.detach_all(tx, post_id)
-        search.note(tx, post_id, {"status": "published"}, {})
-    else:
-        publication.reschedule(tx, post_id, old, new)
-        tags.change(tx, old, new)
-        search.note(tx, post_id, old, new)
+    publication.reschedule(tx, post_id, old, new)
+    tags.change(tx, old, new)
+    search.note(tx, post_id, old, new)
     if not change.is_silent and change.author != AUTOSAVE:
         webhooks.record(tx, {"post": new or old}, *_events(change))
+
+
+def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
+    """Pass on that a tag, which is changed in every post, changes in this one: the event is that of the tag."""
+    if tx.keeps_history:
+        history.keep_tags(tx, post_id, author, old["tags"])
+    search.note(tx, post_id, old, new)
+
+
+def lost(tx: Transaction, post_id: int) -> None:
+    """Pass on that a post is deleted whose document is damaged: nobody knows what it had."""
+    history.forget(tx, post_id)
+    publication.unschedule(tx, post_id)
+    tags.detach_all(tx, post_id)
+    search.note(tx, post_id, {"status": "published"}, {})
 
 
 def happened(tx: Transaction, event: str, data: Fields) -> None:

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 from blogapi.clock import earlier
 from blogapi.posts import documents, effects, publication, slugs
-from blogapi.posts.documents import INPUT_FIELDS
 from blogapi.posts.effects import Change, Fields
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
@@ -205,20 +204,6 @@ def would_put(reader: Reader, slug: str, fields: Fields) -> Outcome:
     return "unchanged" if is_same(old, _as_put(old, fields, reader.now)) else "updated"
 
 
-def find_same(reader: Reader, slug: str, fields: Fields) -> bytes | None:
-    """Return the document of the post with this slug if these fields would not change it at all.
-
-    The fields need not be validated: those of a post are valid.
-    """
-    try:
-        document = find(reader, slug)
-    except NotFound:
-        return None
-    post = {name: value for name, value in documents.load(document).items() if name in INPUT_FIELDS}
-    kept = {name: post[name] for name in ("slug", "status", "published_at") if name in post}
-    return document if is_same({"tags": []} | kept | fields, post) else None
-
-
 def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
     """Return a post after `put`.
 
@@ -285,7 +270,7 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
         old = documents.load(post.document)
     except Damaged:
         post_id = _find(tx, ref)[0]
-        effects.changed(tx, Change("lost", post_id, {}, {}))
+        effects.lost(tx, post_id)
         tx.defer(DELETE, id=post_id)
         return
     kind = "purged" if permanent else "deleted"

@@ -10,7 +10,7 @@ from werkzeug import exceptions
 from blogapi import idempotency
 from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer, operation
-from blogapi.api.request import JSON_TYPES, Request, load_body, parse_body, precondition
+from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import created, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
 from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
@@ -124,15 +124,10 @@ def put_post(request: Request, post: str) -> Response:
     """
     if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
-    body, check = parse_body(request), precondition(request)
-    # What equals a stored post is valid. Most files of a folder that is sent again do.
-    same = posts.find_same(request.database, post, body)
-    if same:
-        check(same)
-        return post_response(request, same)
-    fields = request.operation.body.load(body)
+    fields = load_body(request)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
+    check = precondition(request)
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, request.author, check)
     return created(request, post_id, document) if outcome == "created" else post_response(request, document)
 

@@ -11,7 +11,6 @@ from peewee import SQL, Node, Select, fn
 
 from blogapi.posts import documents, effects, publication
 from blogapi.posts.documents import MAX_TAG, STATUSES
-from blogapi.posts.effects import Change
 from blogapi.posts.lists import Page
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
@@ -137,7 +136,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             old = documents.load(*(tx.row(STORED, id=post_id) or [None]))
             new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
             if new["tags"] != old["tags"]:
-                effects.changed(tx, Change("retagged", post_id, old, new, author))
+                effects.retagged(tx, post_id, old, new, author)
                 tx.execute(SET_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
                 copies = {"status": old["status"], "post_id": post_id}
                 tx.execute_many(RESPELL, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])
