@@ -146,7 +146,7 @@ CREATE TABLE webhook (
     created_at TEXT NOT NULL
 ) STRICT;
 
--- What differs from a webhook that sends each event at once; most webhooks have no row.
+-- The options of webhooks that do not send each event at once, or add headers. Most webhooks have no row.
 CREATE TABLE webhook_options (
     webhook_id INTEGER NOT NULL PRIMARY KEY,
     headers TEXT NOT NULL,  -- a JSON object; its values are secrets of the receiver
@@ -154,7 +154,7 @@ CREATE TABLE webhook_options (
     body TEXT NOT NULL  -- the form of the body: event or dispatch
 ) STRICT;
 
--- The greatest ids that there ever were.
+-- The greatest ids ever used
 INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
 
 -- The events, each once for all webhooks; kept while they have deliveries.
@@ -209,7 +209,7 @@ CREATE TABLE upload (
 
 INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image);
 
--- The bytes of all images, in one row, or in none.
+-- The bytes of all images, in one row; there is none before the first image.
 CREATE TABLE image_total (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     bytes INTEGER NOT NULL
@@ -217,7 +217,8 @@ CREATE TABLE image_total (
 
 INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
--- The words of posts, in a table for published posts and one for all others, as time must tell nothing of these.
+-- The words of posts, in a table for published posts and one for all others: the time of a search must reveal
+-- nothing about those.
 CREATE VIRTUAL TABLE search_published USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
 
 CREATE VIRTUAL TABLE search_others USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');

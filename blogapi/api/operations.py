@@ -24,7 +24,7 @@ class IdConverter(BaseConverter):
     regex = ID
 
     def to_python(self, value: str) -> int:
-        return int(value) if int(value) <= MAX_ID else 0  # which nothing has
+        return int(value) if int(value) <= MAX_ID else 0  # no row has it
 
 
 class TagConverter(BaseConverter):
@@ -37,7 +37,7 @@ class TagConverter(BaseConverter):
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
-# What has another form than a slug or an id of a delivery is not found.
+# `slug` and `delivery_id` match any text; their names choose the parameters of the description.
 CONVERTERS = {
     "id": IdConverter,
     "tag": TagConverter,
@@ -60,7 +60,7 @@ class Answer:
     status: int
     description: str
     schema: Schema | None = None
-    headers: tuple[str, ...] = ()  # names of components
+    headers: tuple[str, ...] = ()  # keys of components.headers in docs/static/openapi.yaml
     content_types: tuple[str, ...] = (JSON,)
 
 
@@ -75,7 +75,7 @@ class Operation:
     body: Schema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
     parse_file: Callable[[Request], dict[str, Any]] | None = None  # of a body that is not JSON
-    request_headers: tuple[str, ...] = ()  # names of components, besides If-None-Match for a GET whose answer has ETag
+    request_headers: tuple[str, ...] = ()  # keys of components.parameters, besides If-None-Match
     scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
 
 

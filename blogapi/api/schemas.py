@@ -159,13 +159,18 @@ class Time(fields.AwareDateTime):
     }
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        if not isinstance(value, str) or not TIME.fullmatch(value):
-            raise self.make_error("invalid")
         try:
-            time = datetime.fromisoformat(value.upper()).astimezone(UTC)
-        except (ValueError, OverflowError):
+            return parse_time(value)
+        except (TypeError, ValueError, OverflowError):
             raise self.make_error("invalid") from None
-        return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def parse_time(text: str) -> str:
+    """Return a time in UTC, in whole seconds. Raises TypeError, ValueError or OverflowError."""
+    if not TIME.fullmatch(text):
+        raise ValueError(text)
+    time = datetime.fromisoformat(text.upper()).astimezone(UTC)
+    return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
@@ -237,11 +242,12 @@ def parse_cursor(text: str, order: str) -> Cursor:
     """Return the start of a page in an order, as Link has it."""
     key, _, post_id = text.rpartition("_")
     try:
-        if key not in ("title", "text") if order == "sort=relevance" else Time().deserialize(key) != key:
-            raise ValidationError(key)
-        return Cursor(key, parse_id(post_id))
-    except ValidationError:
-        raise ValidationError(f"must be the value that Link gave for {order}") from None
+        is_valid = key in ("title", "text") if order == "sort=relevance" else parse_time(key) == key
+        if is_valid:
+            return Cursor(key, parse_id(post_id))
+    except (ValidationError, ValueError, OverflowError):
+        pass
+    raise ValidationError(f"must be the value that Link gave for {order}")
 
 
 class QuerySchema(StrictSchema):

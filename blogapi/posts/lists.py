@@ -195,12 +195,13 @@ def latest(
 ) -> Iterator[tuple]:
     """Return the rows of the latest posts before a cursor, by `sort`; only of those whose ids `found` selects.
 
-    `values` has now, tag (folded or None), after and limit. Posts with the cursor's second come first, then earlier
-    ones: a single query could not seek, and would read all posts of that second for each page.
+    `values` has now, tag (folded or None), after and limit. There are two queries: for the rest of the cursor's second,
+    then for everything earlier. One query would read that whole second for every page.
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
-    if values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now):
+    has_rest = values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now)
+    if has_rest:
         yield from reader.rows(time_query(sort, status, by_tag, True, found), id=before.id, **values)
     yield from reader.rows(time_query(sort, status, by_tag, False, found), **values)
 

@@ -29,7 +29,7 @@ class MergePatch(dict):
 
 def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
     """Raise ParamsError unless these are valid params. With `allow_null`, the value of a name may be None."""
-    count, most = 0, 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can remove all, and add as many.
+    count, max_values = 0, 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can remove all, and add as many.
     waiting: list[tuple[Any, str, int, bool]] = [(values, "", 0, False)]
     while waiting:
         value, place, depth, is_nullable = waiting.pop()
@@ -38,8 +38,8 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
                 _check_scalar(value, place)
             continue
         count += len(value)
-        if count > most:
-            raise ParamsError("", f"must have at most {most:,} values")
+        if count > max_values:
+            raise ParamsError("", f"must have at most {max_values:,} values")
         if value and depth >= MAX_DEPTH:
             raise ParamsError(place, f"must be nested at most {MAX_DEPTH} deep")
         if isinstance(value, dict):

@@ -33,7 +33,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str 
         raise Rejected("published_at", f"must not be in the future unless the status is scheduled; {SCHEDULING}")
     if given:
         return given
-    # The clock may have been set back since a post was published.
+    # Keep a date that is now in the future if the clock was set back since.
     kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
     return kept or (now if status == "published" else None)
 

@@ -31,22 +31,7 @@ from blogapi.api.schemas import (
     parsed,
     visible,
 )
-from blogapi.posts.documents import (
-    FIELDS,
-    ID,
-    LISTED,
-    MAX_CONTENT,
-    MAX_EXCERPT,
-    MAX_SLUG,
-    MAX_TAG,
-    MAX_TAGS,
-    MAX_TITLE,
-    OPTIONAL,
-    REQUIRED,
-    SLUG,
-    STATUSES,
-    TIMES,
-)
+from blogapi.posts import documents
 from blogapi.posts.lists import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.posts.publication import SCHEDULING
@@ -88,19 +73,21 @@ class PostInputSchema(StrictSchema):
         "content": "**Friday.** Fog, and somewhere in it a lake.\n",
         "tags": ["Travel", "Lake Constance"],
     }
-    title = Line(MAX_TITLE)
+    title = Line(documents.MAX_TITLE)
     content = Text(
-        length(0, MAX_CONTENT),
+        length(0, documents.MAX_CONTENT),
         visible,
         required=True,
         **about(
             "Markdown, kept byte for byte: 1 to 1,000,000 characters, at least one visible.", minLength=1, pattern=TEXT
         ),
     )
-    excerpt = Text(length(0, MAX_EXCERPT), **about("A summary, at most 1,000 characters.", pattern=TEXT))
+    excerpt = Text(length(0, documents.MAX_EXCERPT), **about("A summary, at most 1,000 characters.", pattern=TEXT))
     slug = Text(
-        length(0, MAX_SLUG),
-        Pattern(f"^({SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"),
+        length(0, documents.MAX_SLUG),
+        Pattern(
+            f"^({documents.SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"
+        ),
         **about(
             "At most 100 characters a-z, 0-9 and single hyphens between them, unique over all posts. "
             "If it is left out, a new post gets one from its title."
@@ -108,8 +95,8 @@ class PostInputSchema(StrictSchema):
     )
     status = choice(("published", "draft"), "`draft` if left out.", f"; {SCHEDULING}", load_default="draft")
     tags = Distinct(
-        Line(MAX_TAG),
-        length(0, MAX_TAGS, "tags"),
+        Line(documents.MAX_TAG),
+        length(0, documents.MAX_TAGS, "tags"),
         fold,
         load_default=list,
         **about("At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."),
@@ -160,24 +147,24 @@ class PostChangeSchema(PostInputSchema):
     """A change of a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params."""
 
     example = {"status": "archived"}
-    status = choice(STATUSES, "Any status may follow any other.")
+    status = choice(documents.STATUSES, "Any status may follow any other.")
     params = Params(merges=True)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.allow_none = field_name in OPTIONAL - {"published_at"} | {"tags"}
+        field_obj.allow_none = field_name in documents.OPTIONAL - {"published_at"} | {"tags"}
 
 
 class PutPostSchema(PostInputSchema):
     """A whole post: what is left out is cleared, except status and published_at."""
 
-    status = choice(STATUSES, "If left out, it stays; a new post is a `draft`.")
+    status = choice(documents.STATUSES, "If left out, it stays; a new post is a `draft`.")
 
 
 class PostSchema(PostInputSchema):
     """A post. A field without a value is left out, never null."""
 
     class Meta:
-        fields = FIELDS
+        fields = documents.FIELDS
 
     example = {
         "id": "1",
@@ -186,19 +173,22 @@ class PostSchema(PostInputSchema):
         "slug": "three-days-at-the-lake",
         "excerpt": "Fog, wind, and then the sun.",
         "cover_image": "https://example.org/lake.jpg",
-        **dict.fromkeys(TIMES, "2026-11-20T10:10:00Z"),
+        **dict.fromkeys(documents.TIMES, "2026-11-20T10:10:00Z"),
         "params": {"author": "Ada", "math": True},
     }
-    id = matching(ID, 1, 19, "The id, a number as text. It is never used again.")
-    status = choice(STATUSES, "Whether it is published.")
+    id = matching(documents.ID, 1, 19, "The id, a number as text. It is never used again.")
+    status = choice(documents.STATUSES, "Whether it is published.")
     slug = matching(
-        SLUG, 1, MAX_SLUG, "The name of the post in addresses: at most 100 characters, unique over all posts."
+        documents.SLUG,
+        1,
+        documents.MAX_SLUG,
+        "The name of the post in addresses: at most 100 characters, unique over all posts.",
     )
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
     updated_at = Time(**about("When it last became different; at first created_at."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required = field_name in REQUIRED
+        field_obj.required = field_name in documents.REQUIRED
 
 
 def parse_tag(text: str) -> str:
@@ -212,9 +202,9 @@ def parse_tag(text: str) -> str:
 def parse_names(text: str) -> str:
     """Return names of fields, separated by commas, in order and with those that every post of a list has."""
     names = text.split(",")
-    if len({*names} & {*FIELDS}) != len(names):
-        raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(FIELDS)}")
-    return ",".join(name for name in FIELDS if name in names or name in LISTED)
+    if len({*names} & {*documents.FIELDS}) != len(names):
+        raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(documents.FIELDS)}")
+    return ",".join(name for name in documents.FIELDS if name in names or name in documents.LISTED)
 
 
 class Before(fields.String):
@@ -252,14 +242,14 @@ class ListQuerySchema(QuerySchema):
     """The query of GET /posts."""
 
     limit = page_size("posts")
-    status = choice(STATUSES, "Only posts of this status.")
+    status = choice(documents.STATUSES, "Only posts of this status.")
     tag = parsed(
         parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S", example="Travel"
     )
     before = Before(
         **about(
             "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
-            pattern=f"^(({CURSOR_TIME}|title|text)_)?{ID}$",
+            pattern=f"^(({CURSOR_TIME}|title|text)_)?{documents.ID}$",
             example="7",
         )
     )
@@ -275,7 +265,7 @@ class ListQuerySchema(QuerySchema):
         parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
     )
     fields = FieldNames(
-        choice(FIELDS, "A field."),
+        choice(documents.FIELDS, "A field."),
         **about(
             "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
             minItems=1,

@@ -30,7 +30,7 @@ ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code i
 def new(tx: Transaction, fields: dict[str, str]) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
-    post_id, is_taken = tx.row(NEXT_ID_AND_IS_TAKEN, slug=slug, needed=bool(fields.get("slug")))
+    post_id, is_taken = tx.row(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
     if is_taken and fields.get("slug"):
         raise SlugTaken
     return post_id, find_free(tx, slug) if is_taken else slug
@@ -41,7 +41,7 @@ _slug_is_taken = "EXISTS (SELECT 1 FROM post WHERE slug = :slug)"
 _last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT greatest_id FROM deleted_post))"
 NEXT_ID_AND_IS_TAKEN = Prepared(
     sqlite=f"SELECT {_last_id} + 1, {_slug_is_taken}",
-    postgresql=f"SELECT CASE WHEN {_slug_is_taken} AND :needed THEN 0 ELSE next_id('post') END, {_slug_is_taken}",
+    postgresql=f"SELECT CASE WHEN {_slug_is_taken} AND :is_given THEN 0 ELSE next_id('post') END, {_slug_is_taken}",
 )
 
 

@@ -112,7 +112,7 @@ def add(
 
     It is created now unless `created_at` is given. Raises Rejected.
     """
-    published = publication.published_at({}, fields, tx.now)  # first: an id that was asked for is used up
+    published = publication.published_at({}, fields, tx.now)  # first: on PostgreSQL, `slugs.new` uses up an id
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -207,7 +207,7 @@ def would_put(reader: Reader, slug: str, fields: Fields) -> Outcome:
 def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
     """Return a post after `put`.
 
-    A file that schedules a post still says so after the publication: the post matches it then.
+    A file may still say `scheduled` after its post was published: that is no change.
     """
     has_come = fields.get("status") == "scheduled" and old["status"] == "published"
     if has_come and fields.get("published_at") == old["published_at"]:

@@ -180,7 +180,7 @@ class Reader:
 
     @property
     def now(self) -> str:
-        """The time, in RFC 3339. What is due by then is published for all reads."""
+        """The time, in RFC 3339. Posts that are due by then are read as published."""
         return rfc3339(self._clock())
 
     @property

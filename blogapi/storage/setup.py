@@ -1,4 +1,4 @@
-"""Setting up and upgrading a database: SQLite's here, and what PostgreSQL's shares with it."""
+"""Set up and upgrade SQLite databases; some of it is shared with PostgreSQL."""
 
 import re
 import sqlite3

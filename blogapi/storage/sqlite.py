@@ -102,25 +102,19 @@ class Sqlite(Engine):
             self.peewee.connect()
             self.peewee.bind(BaseModel.__subclasses__())
         except FileNotFoundError as error:
-            if create:
-                reason = f"the folder {self.path.parent} is missing"
-                raise Unavailable(f"cannot set up the database {self.path}: {reason}") from error
-            raise Unavailable(MISSING.format(self.path)) from error
-        except OSError as error:
-            raise Unavailable(
-                f"cannot open the database {self.path}: {self._why_not_writable() or error.strerror}"
-            ) from error
-        except (sqlite3.Error, Unavailable) as error:
-            raise Unavailable(f"cannot use the database {self.path}: {self._why_not_writable() or error}") from error
+            missing = f"cannot set up the database {self.path}: the folder {self.path.parent} is missing"
+            raise Unavailable(missing if create else MISSING.format(self.path)) from error
+        except (OSError, sqlite3.Error, Unavailable) as error:
+            raise Unavailable(f"cannot use the database {self.path}: {self._reason(error)}") from error
         return created
 
-    def _why_not_writable(self) -> str:
-        """Return which of the file and its folder this user cannot write, if any."""
+    def _reason(self, error: Exception) -> str:
+        """Return why the database cannot be used: the rights of this user, or the error itself."""
         if self.path.exists() and not os.access(self.path, os.R_OK | os.W_OK):
             return "this user cannot read and write the file"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
             return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
-        return ""
+        return getattr(error, "strerror", None) or str(error)
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own to the same database, for another thread.
