@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
-from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -16,7 +15,7 @@ from blogapi.api.access import FORBIDDEN, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.forms import FORM, Form, Write, text_of
 from blogapi.images.formats import MAX_BYTES
-from blogapi.images.uploads import TOO_LARGE, places, save
+from blogapi.images.uploads import TOO_LARGE, new_file, places, save
 from blogapi.storage.models import FULL
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -149,7 +148,6 @@ class MessageForm(Form):
     def __init__(self, request: Request, opened: ExitStack):
         super().__init__(request, MAX_FILES * MAX_BYTES + MAX_FORM_BYTES, MAX_STRANGER_BYTES, MAX_FIELDS)
         self.opened = opened
-        self.new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
         self.files: list[Upload] = []
 
     def authorize(self) -> None:
@@ -166,6 +164,6 @@ class MessageForm(Form):
             raise BadRequest(f"body: must have at most {MAX_FILES} files")
         if not self.files:
             self.opened.enter_context(places.hold(self.request.digest))
-        file = self.opened.enter_context(self.new_file())
+        file = self.opened.enter_context(new_file(self.request))
         self.files.append(Upload(part.name.removesuffix("[]"), part.filename, file))
         return partial(save, target=file)
