@@ -103,8 +103,10 @@ def _of_json(body: dict[str, Any]) -> Message:
     texts = [body.get(name, "") for name in ("action", "url")]
     if not isinstance(properties, dict) or not all(isinstance(text, str) for text in (*texts, kind)):
         raise BadRequest("body: must have `properties`, an object; and `type`, `action` and `url`, if any, as text")
-    lists = {name.removesuffix("[]"): each if isinstance(each, list) else [each] for name, each in properties.items()}
-    return Message(*texts, kind, lists, body, [])
+    lists: dict[str, list[Any]] = defaultdict(list)
+    for name, each in properties.items():
+        lists[name.removesuffix("[]")] += each if isinstance(each, list) else [each]
+    return Message(*texts, kind, {**lists}, body, [])
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
