@@ -155,10 +155,11 @@ def _base_url(url: str) -> str:
 
 
 def _post_url(variable: str, text: str) -> str:
-    url = re.fullmatch(r"https?://[^\s/?#{}]+(/[^\s?#]*)", text)
+    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # It is in the header Location.
     if not url or url[1].count("{slug}") + url[1].count("{id}") != 1:
         example = "such as https://blog.example.org/posts/{slug}/"
-        raise ValueError(f"{variable}: must be a URL with {{slug}} or {{id}} in its path, {example}, not {text[:80]!r}")
+        must = f"must be an ASCII URL with {{slug}} or {{id}} in its path, {example}, with other characters as %C3%A4"
+        raise ValueError(f"{variable}: {must}; not {text[:80]!r}")
     return text
 
 

@@ -53,7 +53,7 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
         for image in images.every(database):
             if unused and (image.id in used or image.created_at > a_day_ago):
                 continue
-            click.echo(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}")
+            click.echo(shown(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}"))
             since = database.now
             if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
                 with suppress(Rejected):

@@ -159,7 +159,9 @@ def export_posts(folder: Path, **options: bool) -> None:
 @click.command("undo")
 @click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
 @click.option(
-    "--key", metavar="NAME", help="Undo only changes by this key, or by `import`, `settings`, `autosave` or `undo`."
+    "--key",
+    metavar="NAME",
+    help="Undo only changes by this key, or by `import`, `settings`, `autosave`, `rebase` or `undo`.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal, as it does without --key.")

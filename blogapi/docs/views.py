@@ -20,7 +20,9 @@ from blogapi.pages import page
 ADDRESSES = {
     "posts": "/v1/posts",
     "tags": "/v1/tags",
+    "images": "/v1/images",
     "webhooks": "/v1/webhooks",
+    "micropub": "/micropub",
     "description": "/openapi.json",
     "documentation": "/docs",
     "health": "/healthz",

@@ -48,8 +48,9 @@ def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, 
         new = documents.in_order(old | schema.load(changed))
     except ValidationError as error:
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
-    if not posts.is_same(old, new):
-        posts.replace(tx, post, old, new, BY, with_events=False)
+    if posts.is_same(old, new):  # The address is in its title, or does not change.
+        return None
+    posts.replace(tx, post, old, new, BY, with_events=False)
     return old["slug"], ""
 
 

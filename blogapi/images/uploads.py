@@ -63,10 +63,8 @@ def store_body(
     """
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
-    folder = request.database.engine.folder
-    with places.hold(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
-        with disk_errors():
-            sent_name, others = receive(request, file, has_fields=check is not None)
+    with places.hold(request.digest), new_file(request) as file:
+        sent_name, others = receive(request, file, has_fields=check is not None)
         if check:
             check(others)
         return keep(request, file, *identified(request, file, sent_name or name))
@@ -80,6 +78,12 @@ def disk_errors() -> Iterator[None]:
     except OSError as error:
         cause = f"cannot write an upload: {error.strerror}"
         raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
+
+
+@disk_errors()
+def new_file(request: Request) -> BinaryIO:
+    """Open a file for an upload, which is deleted when it is closed. Raises Unavailable."""
+    return TemporaryFile(buffering=0, dir=request.database.engine.folder)
 
 
 def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
@@ -147,8 +151,9 @@ class UploadForm(Form):
         return super().begin(part)
 
 
+@disk_errors()
 def save(piece: bytes, target: BinaryIO) -> None:
-    """Write a piece of a file. Raises RequestEntityTooLarge, OSError."""
+    """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
     if target.tell() + len(piece) > MAX_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
     if target.write(piece) != len(piece):

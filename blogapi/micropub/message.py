@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
-from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -16,7 +15,7 @@ from blogapi.api.access import FORBIDDEN, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.forms import FORM, Form, Write, text_of
 from blogapi.images.formats import MAX_BYTES
-from blogapi.images.uploads import TOO_LARGE, places, save
+from blogapi.images.uploads import TOO_LARGE, new_file, places, save
 from blogapi.storage.models import FULL
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -104,8 +103,10 @@ def _of_json(body: dict[str, Any]) -> Message:
     texts = [body.get(name, "") for name in ("action", "url")]
     if not isinstance(properties, dict) or not all(isinstance(text, str) for text in (*texts, kind)):
         raise BadRequest("body: must have `properties`, an object; and `type`, `action` and `url`, if any, as text")
-    lists = {name.removesuffix("[]"): each if isinstance(each, list) else [each] for name, each in properties.items()}
-    return Message(*texts, kind, lists, body, [])
+    lists: dict[str, list[Any]] = defaultdict(list)
+    for name, each in properties.items():
+        lists[name.removesuffix("[]")] += each if isinstance(each, list) else [each]
+    return Message(*texts, kind, {**lists}, body, [])
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
@@ -149,7 +150,6 @@ class MessageForm(Form):
     def __init__(self, request: Request, opened: ExitStack):
         super().__init__(request, MAX_FILES * MAX_BYTES + MAX_FORM_BYTES, MAX_STRANGER_BYTES, MAX_FIELDS)
         self.opened = opened
-        self.new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
         self.files: list[Upload] = []
 
     def authorize(self) -> None:
@@ -166,6 +166,6 @@ class MessageForm(Form):
             raise BadRequest(f"body: must have at most {MAX_FILES} files")
         if not self.files:
             self.opened.enter_context(places.hold(self.request.digest))
-        file = self.opened.enter_context(self.new_file())
+        file = self.opened.enter_context(new_file(self.request))
         self.files.append(Upload(part.name.removesuffix("[]"), part.filename, file))
         return partial(save, target=file)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial, wraps
-from tempfile import TemporaryFile
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
@@ -99,8 +98,7 @@ def load_form() -> MultiDict[str, str]:
     has_post = request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW))
     form = PostForm(request) if has_post else Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
     try:
-        with uploads.disk_errors():
-            form.read()
+        form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
     except BadRequest:
         raise BadRequest("The form cannot be read.") from None
@@ -119,8 +117,7 @@ class PostForm(Form):
             raise BadRequest
         g.opened = ExitStack()
         g.opened.enter_context(uploads.places.hold(request.digest))
-        new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
-        file = g.opened.enter_context(new_file())
+        file = g.opened.enter_context(uploads.new_file(request))
         g.image = file, part.filename
         return partial(uploads.save, target=file)
 

@@ -109,17 +109,20 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 @blueprint.post("/posts/new")
 @shows_errors(show_form)
 def create_post() -> Response:
-    """Create a post. A draft that saves itself has a content as soon as it has a title."""
+    """Create a post.
+
+    If the answer to a draft that saves itself was lost, it sends this form again: what was typed since is saved, too.
+    """
     if added := add_image():
         return show_form(added=added)
-    typed, wrong = typed_fields()
-    if AUTOSAVE in g.form and not typed["content"].strip():
-        typed["content"] = typed["title"]
-    fields = load(new_post, typed, wrong)
+    fields = load(new_post, *typed_fields())
     key = IdempotencyKey(form_secret(), "form", b"")
     post = request.database.write(idempotency.add_once, fields, author(), key)
-    if AUTOSAVE in g.form:
-        return autosaved(post.id, post.document)
+    if author() == AUTOSAVE:
+        created = documents.load(post.document)
+        is_unchanged = created["updated_at"] == created["created_at"]
+        g.form["etag"] = etag_of(post.document) if is_unchanged else ""
+        return save_post(post_id=post.id)
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
@@ -263,6 +266,8 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             typed[name] = typed[name].replace("\n", "\r\n")
     if AUTOSAVE in g.form and not typed["title"].strip():
         typed["title"] = title_of(typed["content"])
+    elif AUTOSAVE in g.form and not typed["content"].strip() and old.get("content") == old.get("title"):
+        typed["content"] = typed["title"]  # until a draft has one
     wrong: dict[str, list[str]] = {}
     for name, read in (("tags", from_line), ("params", read_block)):
         try:

@@ -74,7 +74,7 @@ def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
 def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
     text = {name: row.get(name) or "" for name in names}
-    for name, value in text.items():
+    for name, value in (*text.items(), *(("tags", tag) for tag in tags.get(row["id"], []))):
         if not isinstance(value, str):
             raise MarkdownError(f"`{name}` must be text")
     html = text["html"].replace(SITE, "")

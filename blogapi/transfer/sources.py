@@ -194,7 +194,7 @@ class Sources:
                 if file.name.partition(".")[0] == SECTION:
                     self.left_out["page of a section"] += 1
                 elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
-                    self.left_out["symbolic link that leads elsewhere"] += 1
+                    self.left_out["link out of the folders"] += 1
                 else:
                     yield from self._read(file, path, self.roots)
 

@@ -101,9 +101,15 @@ def test_a_number_is_whole_and_at_least_1(variable, text):
         (
             "BLOGAPI_POST_URL",
             "https://a.example/{slug}/{slug}",
-            "BLOGAPI_POST_URL: must be a URL with {slug} or {id} in",
+            "BLOGAPI_POST_URL: must be an ASCII URL with {slug} or {id} in",
         ),
-        ("BLOGAPI_POST_URL", "https://{slug}/", "BLOGAPI_POST_URL: must be a URL with {slug} or {id} in its path"),
+        (
+            "BLOGAPI_POST_URL",
+            "https://{slug}/",
+            "BLOGAPI_POST_URL: must be an ASCII URL with {slug} or {id} in its path",
+        ),
+        ("BLOGAPI_POST_URL", "https://a.example/日記/{slug}", "with other characters as %C3%A4; not"),
+        ("BLOGAPI_POST_URL", "https://a.example/\x01/{slug}", "BLOGAPI_POST_URL: must be an ASCII URL"),
         ("BLOGAPI_CORS_ORIGINS", "", "BLOGAPI_CORS_ORIGINS: must not be empty"),
         ("BLOGAPI_TRUSTED_PROXIES", "caddy", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not 'caddy'"),
         ("BLOGAPI_TRUSTED_PROXIES", "10.0.0.1/8", f"BLOGAPI_TRUSTED_PROXIES: {PROXIES}, not '10.0.0.1/8'"),

@@ -21,7 +21,7 @@ def add(storage):
     """Write an image that was uploaded some days ago."""
 
     def add(number, days=2):
-        upload, name = f"{storage.now}_{number}", f"{number}.jpg"
+        upload, name = f"{storage.now}_{number}", f"{number}\u202e.jpg"
         image = StoredImage(f"{number:032x}", upload, name, "image/jpeg", len(CONTENT), 1, 1, "")
         for part in range(2):
             begin = part * images.PART_BYTES
@@ -30,7 +30,7 @@ def add(storage):
         created_at = earlier(storage.now, timedelta(days=days))
         made_older = images.Image.update(created_at=created_at).where(images.Image.id == image.id)
         storage.write(lambda tx: tx.execute(made_older))
-        return f"{image.id}     262,145  {created_at}  {name}"
+        return f"{image.id}     262,145  {created_at}  {number}\ufffd.jpg"  # A terminal obeys the direction of writing.
 
     return add
 

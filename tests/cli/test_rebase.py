@@ -44,6 +44,12 @@ def test_the_addresses_of_images_in_each_field_change_and_others_stay(add, run, 
     assert run("images", "--rebase", OLD)[1] == ["changed 0, left 0"]
 
 
+def test_a_post_that_stays_as_it_is_is_not_said_to_be_changed(add, run):
+    add(title=f"{OLD}{IMAGE}", content=f"![]({NEW}{IMAGE})")
+    for former in (OLD, NEW):
+        assert run("images", "--rebase", former) == (0, ["changed 0, left 0"], [])
+
+
 def test_one_undo_reverts_it(add, run, storage):
     for _ in range(3):
         add(content=f"![]({OLD}{IMAGE})")

@@ -9,6 +9,7 @@ from blogapi.forms import READ_BYTES
 from blogapi.images.models import Image
 from blogapi.storage.models import PostTag
 from tests.api.fixtures import with_key
+from tests.conftest import without_id
 from tests.images.pictures import jpeg
 from tests.micropub.requests import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form
 from tests.service import add_key
@@ -247,6 +248,16 @@ def test_the_title_of_a_hostile_content_is_found_quickly(create, content):
     began = time.process_time()
     create(json=entry(content=content + "x"))
     assert time.process_time() - began < 2
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("path", [PATH, MEDIA])
+def test_on_a_full_disk_an_upload_is_503(own_app, small_disk, path):
+    client = with_key(own_app(database=small_disk / "blog.db"))
+    answer = client.post(path, **form(content="A", photo=("a.jpg", b"x" * 3_000_000)))
+    said = error(answer, 503, "temporarily_unavailable")
+    assert without_id(said) == "the disk is full; nothing was changed"
+    assert answer.headers["Retry-After"] == "1"
 
 
 # BLOGAPI_POST_URL

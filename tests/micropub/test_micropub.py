@@ -42,6 +42,7 @@ def test_a_form_creates_a_post(create, number, data, expected, ignored):
     [
         (200, {"content": ["Micropub test"]}, {"content": "Micropub test"}, []),
         (201, {"content": ["A"], "category": ["test1", "test2"]}, {"tags": ["test1", "test2"]}, []),
+        ("both names", {"content": "A", "category": ["a"], "category[]": "b"}, {"tags": ["a", "b"]}, []),
         (202, {"content": [{"html": HTML}]}, {"content": "This post has **bold** and *italic* text.\n"}, []),
         (203, {"content": ["A"], "photo": [SUNSET]}, {"content": f"A\n\n![]({SUNSET})\n"}, []),
         (204, {"content": ["A"], "checkin": [CHECKIN]}, {}, ["checkin"]),

@@ -51,6 +51,15 @@ def test_a_title_or_a_line_is_enough_for_a_draft_to_save_itself(save, client, ti
     assert answer.status_code == (200 if saved else 400)
 
 
+def test_a_draft_without_content_goes_on_saving_itself(save, client):
+    answer = save(title="Br", content="").json
+    answer = save(answer, title="Bread", content="").json
+    assert client.get("/v1/posts/1").json["content"] == "Bread"
+    answer = save(answer, title="Bread", content="Flour.").json
+    assert save(answer, title="Rolls", content="").status_code == 400  # A text is not lost for want of another.
+    assert client.get("/v1/posts/1").json["content"] == "Flour."
+
+
 def test_the_first_line_is_the_title_of_a_draft_until_it_has_one(save, client):
     answer = save(content="Br").json
     answer = save(answer, content="Bread").json
@@ -72,9 +81,21 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(sa
     assert client.get("/v1/posts/2").json["slug"] == "mine"
 
 
-def test_a_draft_whose_answer_was_lost_is_not_created_twice(save, count):
-    assert save(title="Ev", content="A").json == save(title="Evening", content="B").json
+def test_a_draft_whose_answer_was_lost_is_not_created_twice_and_what_was_typed_since_is_saved(save, client, count):
+    save(title="Ev", content="A", excerpt="C")
+    answer = save(title="Evening", content="B").json
     assert count(Post) == 1
+    post = client.get("/v1/posts/1")
+    assert (post.json["title"], post.json["content"], "excerpt" in post.json) == ("Evening", "B", False)
+    assert answer["etag"] == post.headers["ETag"].strip('"')
+
+
+def test_a_draft_whose_answer_was_lost_does_not_overwrite_a_later_change(save, client, clock):
+    save(title="Ev", content="A")
+    clock.now += MINUTE
+    client.patch("/v1/posts/1", json={"content": "From the phone."})
+    assert save(title="Evening", content="B").status_code == 412
+    assert client.get("/v1/posts/1").json["content"] == "From the phone."
 
 
 def test_the_history_gets_one_version_in_ten_minutes(save, client, owner, clock):

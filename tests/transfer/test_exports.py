@@ -205,6 +205,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
         ({"slug": 5, "html": "a"}, "`slug` must be text"),
         ({"markdown": 5}, "`markdown` must be text"),
         ({"html": 5}, "`html` must be text"),
+        ({"html": "a", "id": 9}, "`tags` must be text"),
         ({"html": "<![<!["}, "its HTML is malformed"),
         ({"slug": "", "html": "<b>" * 5000}, "its HTML is nested too deeply"),
         ({"html": f"&#{'1' * 5000};"}, "its HTML is malformed"),
@@ -220,7 +221,8 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
 )
 def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, ghost, row, reason):
     bad, good = {"id": 7, "slug": "bad", "title": "Bad"} | row, {"id": 8, "title": "Good", "html": "b"}
-    found = {type(item): item for item in ghost(bad, good)}
+    tags = {"tags": [{"id": 1, "name": None}], "posts_tags": [{"tag_id": 1, "post_id": 9}]}
+    found = {type(item): item for item in ghost(bad, good, **tags)}
     assert found[Failure].reason == reason
     assert found[Failure].source == f"{tmp_path}/a.json ({row.get('slug') or 'bad'})"
     assert found[Item].fields == {"title": "Good", "slug": "good", "status": "draft", "content": "b\n"}
