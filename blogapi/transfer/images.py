@@ -3,9 +3,8 @@
 import errno
 import os
 import re
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,10 +12,10 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
-from blogapi.history.batches import write_each
+from blogapi.history.batches import write_patiently
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
-from blogapi.images.rebase import PAUSE_SECONDS, each_text
+from blogapi.images.rebase import each_text
 from blogapi.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.storage.database import Database
 from blogapi.transfer.content import IS_RELATIVE, with_images
@@ -191,13 +190,6 @@ class Placement:
             self.is_lost = True
             self.images.counts["missing"] += 1
         return found or match[0]
-
-
-def write_patiently(database: Database, operation: Callable[..., Any], *arguments: Any) -> Any:
-    """Run an operation in a transaction, as posts are imported: wait for others, and let them write afterwards."""
-    pause = partial(time.sleep, PAUSE_SECONDS)
-    (result,) = write_each(database, lambda tx, _: operation(tx, *arguments), [None], 0, pause)
-    return result
 
 
 def images_below(top: Path) -> dict[str, list[str]]:
