@@ -12,6 +12,7 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
+from blogapi.config import Config
 from blogapi.history.batches import write_patiently
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
@@ -49,14 +50,14 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 class LocalImages:
     """The images in the folders of an import, and in those of its Markdown files.
 
-    `static` is the folder of a site's root, for addresses that begin there. `url` is that of the service, all of whose
-    images, in the `database`, may have `max_bytes`.
+    `static` is the folder of a site's root, for addresses that begin there. A dry run stores none in the `database`.
     """
 
-    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, url: str, max_bytes: int):
+    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, config: Config, dry_run: bool):
         self.database = database
-        self.url = url
-        self.max_bytes = max_bytes
+        self.url = config.url
+        self.max_bytes = config.images_mb * 1024**2  # of all images of the service
+        self.dry_run = dry_run
         self.static = static
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
@@ -131,7 +132,7 @@ class LocalImages:
         """Return whether the database has an image, or would have it after a dry run so far."""
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
-    def store(self, file: str, dry_run: bool) -> None:
+    def store(self, file: str) -> None:
         """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
         if file in self._stored:
             return
@@ -141,7 +142,7 @@ class LocalImages:
             total = images.total_bytes(self.database) + sum(self._foreseen.values())
             if not is_known and total + image.bytes > self.max_bytes:
                 raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
-            if not is_known and dry_run:
+            if not is_known and self.dry_run:
                 self._foreseen[image.id] = image.bytes
             elif not is_known:
                 image = image._replace(upload=images.new_upload(self.database))

@@ -15,6 +15,7 @@ from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, pa
 from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.markdown.html import markdown_of
 from blogapi.posts.fields import MAX_TAGS, is_slug
+from blogapi.posts.slugs import slug_of
 from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
 from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
@@ -89,7 +90,7 @@ class Sources:
         paths: Iterable[Path],
         spool: IO,
         now: float,
-        slug_of: Callable,
+        *,
         pages: bool = False,
         site: str = "",
         images: LocalImages | None = None,
@@ -98,7 +99,6 @@ class Sources:
     ):
         self.spool = spool
         self.now = rfc3339(now)
-        self.slug_of = lambda text: text if is_slug(text) else slug_of(text)
         self.kinds = ("post", "page") if pages else ("post",)
         self.site = site.rstrip("/")
         self.images = images
@@ -132,7 +132,7 @@ class Sources:
         old_paths = item.old_paths
         if slug != fields["slug"]:
             notes["other slugs"] = item.file.line_of("slug")
-            if slug != self.slug_of(fields["slug"]):  # Other posts have that one, too.
+            if slug != _slug_of(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if html := fields.pop("html", ""):
             try:
@@ -151,7 +151,7 @@ class Sources:
         if isinstance(item, Failure):
             return SpoolEntry(offset)
         when = item.created_at or item.fields.get("published_at", LAST)
-        return SpoolEntry(offset, when, item.file.number, self.slug_of(item.fields["slug"]), item.parents)
+        return SpoolEntry(offset, when, item.file.number, _slug_of(item.fields["slug"]), item.parents)
 
     def _distinct(self, found: list[SpoolEntry]) -> list[SpoolEntry]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ.
@@ -168,7 +168,7 @@ class Sources:
                     front = each.parents[-depth:]
                     if depth > len(each.parents):
                         front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
-                    slugs[index] = self.slug_of(" ".join((*front, each.slug)))
+                    slugs[index] = _slug_of(" ".join((*front, each.slug)))
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 
@@ -274,10 +274,10 @@ class Sources:
         return permalinks.address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
-        slug = post["slug"] or self.slug_of(post["title"] or f"post-{post['id']}")
+        slug = post["slug"] or _slug_of(post["title"] or f"post-{post['id']}")
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": title_of(slug)} | fields
-        name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
+        name = _slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [path_of(post.get("path"))]))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | _without_controls(fields)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
@@ -334,6 +334,10 @@ class Sources:
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
         return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
+
+
+def _slug_of(text: str) -> str:
+    return text if is_slug(text) else slug_of(text)
 
 
 def _without_controls(fields: dict[str, Any]) -> dict[str, None]:
