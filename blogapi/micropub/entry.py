@@ -178,18 +178,30 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     ignored([*replaced, *added, *deleted])
     if "photo" in replaced:
         raise ValidationError("can only be added: the content shows the photos", "photo")
-    check_visibility(added)
     changes = fields_of(replaced)
+    changes |= _added(added, {**old, **changes})
+    changes |= _deleted(deleted, old, changes.get("tags", old["tags"]))
+    if {"status", "published_at"} & changes.keys():
+        changes = dated(changes, old["status"], now)
+    return {name: value if value != "" else None for name, value in changes.items()}
+
+
+def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of a post to which an update adds properties."""
     for name, field in FIELDS.items():
-        if name in added:
-            if changes.get(field, old.get(field)):
-                raise ValidationError("has a value already; replace it", name)
-            changes |= fields_of({name: added[name]})
-    tags = changes.get("tags", old["tags"])
-    if "category" in added:
-        changes["tags"] = tags = [*tags, *fields_of({"category": added["category"]})["tags"]]
+        if name in added and post.get(field):
+            raise ValidationError("has a value already; replace it", name)
+    changes = fields_of(added)
+    if "tags" in changes:
+        changes["tags"] = [*post["tags"], *changes["tags"]]
     if shown := photos(added, []):
-        changes["content"] = with_photos(changes.get("content", old["content"]), shown)
+        changes["content"] = with_photos(changes.get("content", post["content"]), shown)
+    return changes
+
+
+def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
+    """Return the changes of a post with these tags from which an update deletes properties, or some of their values."""
+    changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":
             gone = {fold(value) for value in values or () if isinstance(value, str)}
@@ -198,9 +210,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
             raise ValidationError("cannot be deleted", name)
         elif name in CLEARED and (values is None or as_property(old, name) in values):
             changes[FIELDS[name]] = ""
-    if {"status", "published_at"} & changes.keys():
-        changes = dated(changes, old["status"], now)
-    return {name: value if value != "" else None for name, value in changes.items()}
+    return changes
 
 
 def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
-from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
+from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.markdown.html import markdown_of
 from blogapi.posts.fields import MAX_TAGS, is_slug
@@ -231,7 +231,7 @@ class Sources:
 
     def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool) -> Item:
         fields = file.fields
-        paths, aliases = read_paths(file.others)
+        paths, aliases = permalinks.read_paths(file.others)
         address = paths[0] if paths else ""
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
         name, day = name_and_day(path)
@@ -278,7 +278,7 @@ class Sources:
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": title_of(slug)} | fields
         name = _slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
-        paths = tuple(filter(None, [path_of(post.get("path"))]))
+        paths = tuple(filter(None, [permalinks.path_of(post.get("path"))]))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | _without_controls(fields)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))

@@ -18,7 +18,6 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from urllib3.connection import HTTPConnection
@@ -28,6 +27,7 @@ from urllib3.util.ssltransport import SSLTransport
 from werkzeug.http import parse_date
 
 from blogapi.posts.documents import dump
+from blogapi.webhooks.outbox import AttemptResult
 from blogapi.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
@@ -79,14 +79,6 @@ class FinalResponse(http.client.HTTPResponse):
     def _read_status(self) -> tuple[str, int, str]:
         version, status, phrase = super()._read_status()
         return version, 100 if 100 < status < 200 else status, phrase
-
-
-class AttemptResult(NamedTuple):
-    """The result of an attempt: the status of the answer, or an error."""
-
-    status: int | None = None
-    error: str | None = None
-    retry_after: int = 0  # seconds
 
 
 @dataclass(frozen=True)
