@@ -110,18 +110,19 @@ def receive(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, 
 
     Raises an HTTPException.
     """
-    mimetype = request.mimetype
-    if mimetype != FORM and not mimetype.startswith("image/") and mimetype:
+    if request.mimetype == FORM:
+        form = UploadForm(request, target, has_fields)
+        form.read()
+        if form.name is None:
+            raise BadRequest(
+                "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
+            )
+        return form.name, dict(form.texts())
+    if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
-    if mimetype != FORM:
-        for piece in pieces(request, MAX_BYTES, TOO_LARGE):
-            save(piece, target)
-        return "", {}
-    form = UploadForm(request, target, has_fields)
-    form.read()
-    if form.name is None:
-        raise BadRequest("file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it")
-    return form.name, dict(form.texts())
+    for piece in pieces(request, MAX_BYTES, TOO_LARGE):
+        save(piece, target)
+    return "", {}
 
 
 class UploadForm(Form):

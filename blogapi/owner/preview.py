@@ -13,7 +13,6 @@ from markdown_it.token import Token
 from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
-from werkzeug.datastructures import Headers
 
 from blogapi.history import revisions
 from blogapi.owner import shares
@@ -143,7 +142,8 @@ def show(post: Any) -> Response:
     shown = "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
     html = request.database.in_background(request.digest, partial(markdown.render, shown))
     title = post.get("title", "")
-    if HEADING.match(shown) and HEADING.match(shown)[1].strip() == title.strip():
+    heading = HEADING.match(shown)
+    if heading and heading[1].strip() == title.strip():
         title = ""  # The text begins with it.
     values = {"title": title, "cover": post.get("cover_image", ""), "content": Markup(html)}
     own, sources = origin(request.service.config.url), "http: https:"
@@ -152,9 +152,8 @@ def show(post: Any) -> Response:
         found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
         values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
     page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
-    headers = Headers({"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"})
-    headers["X-Robots-Tag"] = "noindex"
-    return Response(page, headers=headers)
+    headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
+    return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
 
 
 def origin(url: str) -> str:

@@ -5,6 +5,7 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
@@ -18,7 +19,7 @@ from blogapi.posts.fields import MAX_TAGS, is_slug
 from blogapi.posts.slugs import slug_of
 from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
-from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
+from blogapi.transfer.content import absolute, host_of, not_portable, with_images
 from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
 from blogapi.transfer.names import date_names, midnight, name_and_day, title_of
 
@@ -288,18 +289,19 @@ class Sources:
         fields = item.fields
         placement = self.images.place(fields, folder, top) if self.images else None
         below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
+        place = partial(self._place_elsewhere, folder=below)
         if "content" in fields:
-            fields["content"] = with_absolute_images(fields["content"], self.site, below)
-            with_images(fields["content"], self._count_host)
+            fields["content"] = with_images(fields["content"], place)
         if "cover_image" in fields:
-            fields["cover_image"] = self._count_host(absolute(fields["cover_image"], self.site, below))
+            fields["cover_image"] = place(fields["cover_image"])
         if placement is None:
             return item
         notes = {**item.notes, "lost images": None} if placement.is_lost else item.notes
         return item._replace(images=(*item.images, *placement.files), notes=notes)
 
-    def _count_host(self, address: str) -> str:
-        """Count the host of an image that is not one of ours; return its address."""
+    def _place_elsewhere(self, address: str, folder: str) -> str:
+        """Return the absolute address of an image, if the site is known, and count its host unless it is ours."""
+        address = absolute(address, self.site, folder)
         host = host_of(address)
         if host and not (self.images and address.startswith(f"{self.images.url}/")):
             self.hosts[host] += 1
