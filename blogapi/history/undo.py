@@ -27,7 +27,7 @@ BY = "undo"
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # for other clients to write
 MAX_CHAIN = 10  # posts that wait for each other's slugs
-WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
+WAIT, PARK, SETTLE = range(3)  # turns of posts that want a slug which another post has, and will leave
 
 
 class Undone(NamedTuple):
@@ -111,7 +111,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of posts that were changed since a time or are in the trash since, most recently changed first."""
+    """Return the ids of posts that were changed or deleted since a time, most recent first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(
         Revision.state == "deleted", Revision.until >= since

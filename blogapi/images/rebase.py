@@ -25,7 +25,7 @@ schema = PutPostSchema(partial=True)
 def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
     """Replace the URL of the service in the addresses of images; yield each post that has some, and why it is left.
 
-    Webhooks get no events. What is in the history and in the trash stays as it was.
+    Webhooks get no events. The history and the trash stay as they were.
     """
     addresses = re.compile(rf"{re.escape(old)}(?=/images/{IMAGE_ID}\.)")
     found = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]

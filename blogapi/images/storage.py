@@ -148,7 +148,7 @@ PIECE = Prepared(
 
 
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image that a file has, and what is kept of the file. Raises InvalidImage, UnsupportedImage."""
+    """Return the image in a file, and the parts of the file to keep. Raises InvalidImage, UnsupportedImage."""
     found, digest, size = read_image(file), hashlib.sha256(), 0
     for part in found.parts(file, PART_BYTES):
         digest.update(part)
@@ -210,7 +210,7 @@ def add(tx: Transaction, image: StoredImage) -> StoredImage:
 
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
-    """Return what shows an image, at most NAMED of them: posts, then revisions, then posts in the trash."""
+    """Return at most NAMED uses of an image: in posts, then in revisions, then in posts in the trash."""
     queries = (POSTS_THAT_SHOW, REVISIONS_THAT_SHOW)
     found = chain.from_iterable(reader.rows(query, **_address(image_id)) for query in queries)
     return [Use(*row) for row in islice(found, NAMED)]
@@ -276,7 +276,7 @@ def delete_parts(tx: Transaction, upload: str) -> int:
 
 
 def delete_upload(write: Callable[..., Any], upload: str) -> None:
-    """Delete the parts of an upload, some at a time. What cannot be deleted now is deleted with old uploads."""
+    """Delete the parts of an upload, some at a time. Those that cannot be deleted now are deleted with old uploads."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
             time.sleep(POLL_SECONDS)

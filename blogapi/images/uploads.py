@@ -96,7 +96,7 @@ def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) 
 
 
 def identified(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image that a file has, and what is kept of the file. Raises an HTTPException."""
+    """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
     try:
         return request.database.in_background(request.digest, partial(images.identify, file, name))
     except InvalidImage as error:

@@ -109,7 +109,7 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
 def _read_fields(
     values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], strict: bool, divides_tags: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields that front matter has, and the name that stands for each; add to `others` what they leave."""
+    """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:

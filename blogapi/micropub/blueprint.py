@@ -6,7 +6,7 @@ from blogapi.api.request import JSON
 from blogapi.posts.documents import dump
 
 WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
-# What the key may not do is 401 here; a post that is not found is an invalid request.
+# Here, a key without the permission gets 401, and a post that is not found is an invalid request.
 STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 
 blueprint = Blueprint("micropub", __name__, template_folder="templates")

@@ -1,4 +1,4 @@
-"""Posts as entries of microformats: their properties become fields, and the other way round."""
+"""Posts as entries of microformats: their properties become fields, and vice versa."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ def property_names() -> Iterator[None]:
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the names of properties that are not kept. Raises ValidationError for those that nobody would expect."""
+    """Return the names of properties that are ignored. Raises ValidationError for those of NOT_KEPT."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not kept by this service, so nothing was changed", name)
@@ -136,10 +136,10 @@ def post_of(message: Message, images: list[str], now: str) -> dict[str, Any]:
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status; a published post whose time is to come is scheduled."""
+    """Return fields with a status; a published post with a time in the future is scheduled."""
     status = fields.get("status") or status
-    is_to_come = status == "published" and (fields.get("published_at") or "") > now
-    return fields | {"status": "scheduled" if is_to_come else status}
+    is_in_future = status == "published" and (fields.get("published_at") or "") > now
+    return fields | {"status": "scheduled" if is_in_future else status}
 
 
 def photos(properties: Properties, images: list[str]) -> list[str]:
@@ -214,7 +214,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 
 
 def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
-    """Return what an update replaces, adds and deletes; None stands for all values of a property."""
+    """Return the properties to replace, to add and to delete; None stands for all values of a property."""
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
         parts, deleted = [replaced, added], dict.fromkeys(deleted)

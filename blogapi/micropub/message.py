@@ -44,7 +44,7 @@ class Message(NamedTuple):
     url: str
     type: str
     properties: dict[str, list[Any]]
-    body: dict[str, Any]  # in JSON, with what an update replaces, adds and deletes
+    body: dict[str, Any]  # in JSON, with the parts of an update
     files: list[Upload]
 
 

@@ -140,7 +140,7 @@ def form_token(action: str) -> str:
 def form_secret() -> bytes:
     """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
 
-    A draft that saves itself gives them again whatever is typed.
+    A draft that saves itself gives the same bits each time, even if the text has changed.
     """
     sent = [g.form["nonce"], AUTOSAVE if AUTOSAVE in g.form else sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
@@ -175,7 +175,7 @@ def own_image(url: str) -> str:
 
 
 def known_tags() -> list[str]:
-    """Return the names of tags to offer in a form; none to a stranger."""
+    """Return the names of tags to offer in a form; none without a session."""
     if request.session:
         with suppress(Unavailable):
             return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).items]
@@ -188,7 +188,7 @@ def asked() -> dict[str, str]:
 
 
 def paging(before: Any) -> dict[str, Any]:
-    """Return the queries of the newer and the older page for a template; `before` is where the older one begins.
+    """Return the queries of the newer and the older page for a template; `before` is the start of the older one.
 
     `newer` in the query has the starts of the pages between the first and this one.
     """

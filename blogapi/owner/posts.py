@@ -82,7 +82,7 @@ def show_posts() -> str:
 
 @blueprint.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post to read, and what can be done with it."""
+    """Show a post to read, and the actions on it."""
     post = documents.load(posts.find(request.database, post_id))
     links = shares.listing(request.database, post_id)
     return render_template("owner/post.html", post=post, links=links, is_kept=request.database.keeps_history, **shown)
@@ -191,7 +191,7 @@ def author() -> str:
 
 
 def autosaved(post_id: int, document: bytes) -> Response:
-    """Answer the script that has a draft saved: the next time it sends the form of the post, over this version."""
+    """Answer the script that saves a draft with the form that it sends next, over this version."""
     path = f"/posts/{post_id}/edit"
     form = {"action": address(path), "form_token": form_token(path), "etag": etag_of(document)}
     return jsonify(form)
@@ -237,7 +237,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load what was typed. Raises ValidationError for all fields that are wrong, also for those that cannot be read."""
+    """Load the typed fields. Raises ValidationError for all that are wrong, also for those that cannot be read."""
     try:
         fields = schema.load(typed)
     except ValidationError as error:
@@ -248,7 +248,7 @@ def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> 
 
 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return the fields of a post that were typed, as a body in JSON would have them; and why others cannot be read.
+    """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
 
     Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
     changed keeps CRLF if it had that.

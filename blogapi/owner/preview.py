@@ -29,8 +29,8 @@ TOO_LARGE = "(This table is too large for the preview.)"
 HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox"{} disabled="disabled" type="checkbox"> '
-# Images and styles come from here; the rest is forbidden, scripts and links that leave the frame included. Images of
-# other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
+# Images and styles come from this service; all else is forbidden, also scripts and links that leave the frame. Images
+# of other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import urljoin
 
-# Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
+# Code, which is skipped. A fence that is never closed ends with the text, so that each text is searched once.
 FENCE = r"^[ ]{0,3}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
 INLINE = r"`[^`\n]++`"
 # Addresses of images: in elements, in Markdown, and in definitions of references.

@@ -1,4 +1,4 @@
-"""The images of an import: the files to which the addresses in its posts lead, and how they are stored."""
+"""The images of an import: the files to which addresses in its posts lead, and their storage."""
 
 import errno
 import os
@@ -152,7 +152,7 @@ class LocalImages:
 
 
 class Placement:
-    """The images of a post: the files to which its addresses lead, and what addresses replace these."""
+    """The images of a post: the files to which its addresses lead, and the addresses that replace these."""
 
     def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
         self.images = images

@@ -22,8 +22,8 @@ BY = "import"  # the author in the history
 
 schema = PutPostSchema()
 
-Checked = Item | list[Failure]  # a post whose fields are valid, or what is wrong with it
-ImportResult = tuple[str, Checked]  # with what was done: an outcome of `posts.put`, or "failed"
+Checked = Item | list[Failure]  # a post whose fields are valid, or its faults
+ImportResult = tuple[str, Checked]  # with the outcome: that of `posts.put`, or "failed"
 Keep = Callable[[str], None]  # stores the image in a file
 
 

@@ -1,4 +1,4 @@
-"""The addresses that posts had on their old site: those in their front matter, and by its pattern, as Jekyll has it."""
+"""The addresses of posts on their old site: from their front matter, or by the pattern of the site, as in Jekyll."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -18,7 +18,7 @@ from blogapi.transfer.sources import Item, Sources
 EXAMPLES = 3
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
-# What an import notes, in the order in which it is printed: how its line begins, and what there is to do or to know.
+# The notes of an import, in the order in which they are printed: the beginning of the line, and what to do or to know
 NOTES = {
     "private posts": ("Private posts, as drafts:", "they were not public"),
     "passwords": ("Posts with a password, as drafts:", "they were not public"),

@@ -33,7 +33,7 @@ NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
 JEKYLL_FOLDERS = {"_posts", "_drafts"}
-# They are never in front of a slug.
+# These are never put in front of a slug.
 MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
 # Files of posts that are not read, and exports, which are read by their own path
 OTHER_SUFFIXES = (".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
@@ -50,7 +50,7 @@ class Item(NamedTuple):
     file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
     own_path: str = ""  # that of its file below the folder that was given
-    notes: Mapping[str, int | None] = {}  # what its author should look at, of `report.NOTES`, each with its first line
+    notes: Mapping[str, int | None] = {}  # from `report.NOTES`, for its author, each with its first line
     parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
     images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
 
@@ -200,7 +200,7 @@ class Sources:
                     yield from self._read(file, path, self.roots)
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`, once however many paths lead to it."""
+        """Read a file in one of the folders `roots`, once even if several paths lead to it."""
         if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)

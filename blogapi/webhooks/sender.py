@@ -99,7 +99,7 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def why_failed(message: Message, result: AttemptResult) -> str:
-    """Return what will not be tried again, and why."""
+    """Return the reason why a delivery has failed for good, for the log."""
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"

@@ -175,7 +175,7 @@ def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
 
 
 ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
-# What is due at once has no time in next_attempt_at, as the clock may be set back.
+# Deliveries that are due at once have no time in next_attempt_at: the clock may be set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
 ADD_DELIVERY = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
 
@@ -194,11 +194,11 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return what the newest deliveries of a webhook are about, by their ids: the title of a post, or a tag."""
+    """Return the subjects of the newest deliveries of a webhook, by their ids: the title of a post, or a tag."""
     payloads = deliveries_query.select(Event.message_id, Event.payload)
     found = {}
     for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
-        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping is about nothing.
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping has none.
             data = json.loads(payload)["data"]
             found[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
     return found
