@@ -47,10 +47,9 @@ def _database(config: Config) -> str:
         return database.engine.name
 
 
-def python_build(config: Config | None = None) -> str:
-    """Return the version of Python, and whether it is slower than it could be. Distributions build theirs well."""
+def _python(config: Config) -> str:
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options
+    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions build theirs well.
     slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
     return platform.python_version() + ("" if is_optimized else slow)
 
@@ -108,7 +107,7 @@ def _proxies(config: Config) -> str:
 
 FILE_CHECKS = {"permissions": _permissions, "free space": _space}
 CHECKS = {
-    "Python": python_build,
+    "Python": _python,
     "database": _database,
     "clock": _clock,
     "images": _images,

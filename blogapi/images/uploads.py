@@ -5,10 +5,10 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from multipart import MultipartSegment
 from werkzeug import exceptions
@@ -63,13 +63,11 @@ def store_body(
     """
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
-    folder = request.database.engine.folder
-    with places.hold(request.digest), TemporaryFile(buffering=0, dir=folder) as file:
-        with disk_errors():
-            sent_name, others = receive(request, file, has_fields=check is not None)
+    with ExitStack() as opened:
+        sent, others = receive(request, opened, has_fields=check is not None)
         if check:
             check(others)
-        return keep(request, file, *identified(request, file, sent_name or name))
+        return keep(request, sent.file, *identified(request, sent.file, sent.name or name))
 
 
 @contextmanager
@@ -105,52 +103,85 @@ def identified(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage
         raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
 
 
-def receive(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, dict[str, str]]:
-    """Write the file in the body to `target`; return its name, "" if it has none, and the other fields.
+class Upload(NamedTuple):
+    """A file that is sent: the name of its part in a form, its own, "" if it has none, and the content."""
 
-    Raises an HTTPException.
+    part: str
+    name: str
+    file: BinaryIO
+
+
+def receive(request: Request, opened: ExitStack, has_fields: bool) -> tuple[Upload, dict[str, str]]:
+    """Return the file in the body, which is open as long as `opened` is, and the other fields of a form.
+
+    Raises an HTTPException or Unavailable.
     """
     if request.mimetype == FORM:
-        form = UploadForm(request, target, has_fields)
+        form = UploadForm(request, opened, has_fields)
         form.read()
-        if form.name is None:
-            raise BadRequest(
-                "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
-            )
-        return form.name, dict(form.texts())
+        if not form.files:
+            reason = "the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
+            raise BadRequest(f"file: missing; {reason}")
+        return form.files[0], dict(form.texts())
     if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
+    opened.enter_context(places.hold(request.digest))
+    file = new_file(request, opened)
     for piece in pieces(request, MAX_BYTES, TOO_LARGE):
-        save(piece, target)
-    return "", {}
+        save(piece, file)
+    return Upload("file", "", file), {}
 
 
-class UploadForm(Form):
-    """A form with the part `file`, which is written to `target`, and other fields, if it may have some."""
+class FileForm(Form):
+    """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
+
+    def __init__(self, request: Request, opened: ExitStack, max_files: int, max_field_bytes: int, max_parts: int):
+        super().__init__(request, max_files * MAX_BYTES + max_field_bytes, max_field_bytes, max_parts)
+        self.opened = opened
+        self.max_files = max_files
+        self.files: list[Upload] = []
+
+    def begin_file(self, part: MultipartSegment) -> Write:
+        """Begin a file, and return what takes its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
+        if len(self.files) == self.max_files:
+            raise BadRequest(f"body: must have at most {self.max_files} files")
+        if not self.files:
+            self.opened.enter_context(places.hold(self.request.digest))
+        file = new_file(self.request, self.opened)
+        self.files.append(Upload(part.name.removesuffix("[]"), part.filename or "", file))
+        return partial(save, target=file)
+
+
+class UploadForm(FileForm):
+    """A form with the part `file`, and other fields, if it may have some."""
 
     too_large = TOO_LARGE
-    name: str | None = None  # of the file, once it has begun; "" if it has none
 
-    def __init__(self, request: Request, target: BinaryIO, has_fields: bool):
-        super().__init__(request, MAX_BYTES + FORM_BYTES, FORM_BYTES, MAX_PARTS)
-        self.target = target
+    def __init__(self, request: Request, opened: ExitStack, has_fields: bool):
+        super().__init__(request, opened, 1, FORM_BYTES, MAX_PARTS)
         self.has_fields = has_fields
 
     def begin(self, part: MultipartSegment) -> Write:
-        if part.name == "file" and self.name is not None:
+        if part.name == "file" and self.files:
             raise BadRequest("file: must be given once")
         if part.name == "file":
-            self.name = part.filename or ""
-            return partial(save, target=self.target)
+            return self.begin_file(part)
         if part.filename is not None or not self.has_fields:
             reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
             raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
         return super().begin(part)
 
 
+def new_file(request: Request, opened: ExitStack) -> BinaryIO:
+    """Open a file for an upload. Raises Unavailable."""
+    with disk_errors():
+        return opened.enter_context(TemporaryFile(buffering=0, dir=request.database.engine.folder))
+
+
 def save(piece: bytes, target: BinaryIO) -> None:
-    """Write a piece of a file. Raises RequestEntityTooLarge, OSError."""
+    """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
     if target.tell() + len(piece) > MAX_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
-    if target.write(piece) != len(piece):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with disk_errors():
+        if target.write(piece) != len(piece):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -99,7 +99,9 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
     fields, sources = _read_fields(values, lines, others, strict, divides_tags)
-    if keeps_others and (params := _with_others(fields.get("params", {}), others, lines)):
+    if keeps_others and (params := typed(others) | fields.get("params", {})):
+        for name in others.keys() & fields.get("params", {}).keys():
+            raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
     created_at = fields.pop("created_at", None)
@@ -130,13 +132,6 @@ def _read_fields(
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
             others[name] = values[name]
     return fields, sources
-
-
-def _with_others(params: dict[str, Any], others: dict[str, Any], lines: dict[str, int]) -> dict[str, Any]:
-    """Return params after the values of other names. Raise MarkdownError for a name in both."""
-    for name in others.keys() & params.keys():
-        raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
-    return typed(others) | params
 
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:

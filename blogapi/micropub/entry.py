@@ -208,7 +208,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
             changes["tags"] = [tag for tag in tags if values is not None and fold(tag) not in gone]
         elif name in KNOWN.difference(CLEARED):
             raise ValidationError("cannot be deleted", name)
-        elif name in CLEARED and (values is None or as_property(old, name) in values):
+        elif name in CLEARED and (values is None or old.get(FIELDS[name]) in values):
             changes[FIELDS[name]] = ""
     return changes
 
@@ -234,12 +234,7 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
             raise ValidationError(f"must have at most {MAX_VALUES} values", name)
 
 
-def as_property(post: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a property with one value; "" for none."""
-    return post.get(FIELDS[name], "")
-
-
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
     """Return a post as the properties of an entry; its content is the Markdown."""
-    found = {name: [value] for name in FIELDS if (value := as_property(post, name))}
+    found = {name: [value] for name in FIELDS if (value := post.get(FIELDS[name]))}
     return found | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}

@@ -5,17 +5,16 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from flask import Response, render_template
+from flask import Blueprint, Response, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed
 
-from blogapi.api.request import Request, current_request
+from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.schemas import page_size, parameters, parse_id, parsed
 from blogapi.history import revisions
 from blogapi.images import uploads
 from blogapi.micropub import entry
-from blogapi.micropub.blueprint import blueprint
 from blogapi.micropub.message import Message, authorize, read, read_form
 from blogapi.pages import POLICY
 from blogapi.posts import documents, lists, slugs
@@ -34,6 +33,24 @@ POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article
 MAX_TAGS = 1000
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 paging = parameters(limit=page_size("posts"), after=parsed(parse_id, ""))
+
+
+# Here, a key without the permission gets 401, and a post that is not found is an invalid request.
+STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
+WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
+
+blueprint = Blueprint("micropub", __name__, template_folder="templates")
+
+
+@blueprint.after_request
+def finish(response: Response) -> Response:
+    """Give an error the form that the Recommendation has (3.7.2)."""
+    status = response.status_code
+    if status >= 400 and response.mimetype == JSON:
+        code, word = STATUSES.get(status, (status, WORDS.get(status, "invalid_request")))
+        response.status_code = code
+        response.set_data(f"{documents.dump({'error': word, 'error_description': response.json['message']})}\n")
+    return response
 
 
 # Addresses

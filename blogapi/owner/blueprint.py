@@ -5,8 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import partial, wraps
-from tempfile import TemporaryFile
+from functools import wraps
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
@@ -17,11 +16,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, Request, check_content_type, cookie
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READS, check_content_type, cookie
 from blogapi.clock import earlier
 from blogapi.forms import FORM, Form, Write
-from blogapi.images import uploads
-from blogapi.images.formats import MAX_BYTES
+from blogapi.images.uploads import FileForm
 from blogapi.owner import sessions
 from blogapi.posts.fields import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
@@ -96,33 +94,26 @@ def load_form() -> MultiDict[str, str]:
     every line break as CRLF.
     """
     check_content_type(request, (FORM,))
-    has_post = request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW))
-    form = PostForm(request) if has_post else Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW)):
+        g.opened = ExitStack()
+        form = PostForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
+        g.images = form.files
+    else:
+        form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
     try:
-        with uploads.disk_errors():
-            form.read()
+        form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
     except BadRequest:
         raise BadRequest("The form cannot be read.") from None
 
 
-class PostForm(Form):
-    """The form of a post, which can have an image: `g.image` is its file and its name."""
-
-    def __init__(self, request: Request):
-        super().__init__(request, MAX_BODY_BYTES + MAX_BYTES, MAX_BODY_BYTES, MAX_FIELDS)
+class PostForm(FileForm):
+    """The form of a post, which can have an image."""
 
     def begin(self, part: MultipartSegment) -> Write:
         if not part.filename:  # Browsers send an empty one if none was chosen.
             return super().begin(part)
-        if "image" in g:
-            raise BadRequest
-        g.opened = ExitStack()
-        g.opened.enter_context(uploads.places.hold(request.digest))
-        new_file = partial(TemporaryFile, buffering=0, dir=request.database.engine.folder)
-        file = g.opened.enter_context(new_file())
-        g.image = file, part.filename
-        return partial(uploads.save, target=file)
+        return self.begin_file(part)
 
 
 @blueprint.teardown_request

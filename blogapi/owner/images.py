@@ -27,9 +27,9 @@ def as_markdown(image: StoredImage) -> str:
 
 def add_image() -> str:
     """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
-    if "image" not in g:
+    if not g.images:
         return ""
-    file, name = g.image
+    _, name, file = g.images[0]
     image, _ = uploads.keep(request, file, *uploads.identified(request, file, name))
     g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
     return image.name if "upload" in g.form else ""

@@ -100,9 +100,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
     if post_id and typed.get("etag") != post["etag"]:
         changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FORM_FIELDS}
         typed["etag"] = post["etag"]
-    return render_template(
-        "owner/write.html", typed=typed, changed=changed, post_id=post_id, action=own_path(), **shown
-    )
+    values = {"typed": typed, "changed": changed, "post_id": post_id, "action": own_path()}
+    return render_template("owner/write.html", **values | shown)
 
 
 @blueprint.post("/posts/new")
@@ -158,12 +157,17 @@ def change_status(post_id: int) -> Response:
 @blueprint.post(f"{POST}/delete")
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
-    title = ""
-    with suppress(Damaged):  # A damaged post can be deleted, too.
-        title = documents.load(posts.find(request.database, post_id))["title"]
+    title = title_by(posts.find, post_id)
     request.database.write(posts.delete, post_id, request.author)
     undo = (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
+
+
+def title_by(find: Callable, post_id: int) -> str:
+    """Return the title of a post to delete; nothing if it is damaged, which can be deleted, too."""
+    with suppress(Damaged):
+        return documents.load(find(request.database, post_id))["title"]
+    return ""
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, expected: str | None = None) -> Response:
@@ -318,9 +322,8 @@ def show_trash() -> str:
 @blueprint.get(TRASHED)
 def show_deleted(post_id: int) -> str:
     """Show a post in the trash."""
-    return render_template(
-        "owner/revision.html", post=documents.load(revisions.find_in_trash(request.database, post_id))
-    )
+    post = documents.load(revisions.find_in_trash(request.database, post_id))
+    return render_template("owner/revision.html", post=post)
 
 
 @blueprint.post(f"{TRASHED}/restore")
@@ -335,8 +338,6 @@ def restore_post(post_id: int) -> Response:
 @blueprint.post(f"{TRASHED}/delete")
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
-    title = ""
-    with suppress(Damaged):
-        title = documents.load(revisions.find_in_trash(request.database, post_id))["title"]
+    title = title_by(revisions.find_in_trash, post_id)
     request.database.write(revisions.delete_from_trash, post_id)
     return done("/trash", "was deleted for good.", title)
