@@ -8,13 +8,12 @@ import sysconfig
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import click
 
 from blogapi.cli.commands import opened
-from blogapi.config import Config
+from blogapi.config import Config, is_loopback
 from blogapi.images import storage as images
 from blogapi.posts import publication
 from blogapi.server.start import OTHERS
@@ -97,10 +96,11 @@ def _url(config: Config) -> str:
 
 
 def _proxies(config: Config) -> str:
-    url = urlsplit(config.url)
-    if url.hostname in ("127.0.0.1", "::1", "localhost") or config.trusted_proxies:
-        return "trusted" if config.trusted_proxies else "none"
-    if url.scheme == "http":
+    if config.trusted_proxies:
+        return "trusted"
+    if is_loopback(config.url):
+        return "none"
+    if config.url.startswith("http:"):
         raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
     raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
 

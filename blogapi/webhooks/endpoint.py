@@ -20,6 +20,7 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import unquote_to_bytes
 
+from urllib3 import HTTPHeaderDict
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 from urllib3.util import Url, parse_url
@@ -118,11 +119,10 @@ class Endpoint:
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
-        own_headers = json.loads(self.headers)
-        own = {name.lower() for name in own_headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in own}
-        headers |= {**own_headers, "Host": target.netloc, "Connection": "close"}
-        if target.auth and "authorization" not in own:
+        headers = HTTPHeaderDict(headers)  # in which case makes no difference
+        headers.update(json.loads(self.headers))
+        headers.update({"Host": target.netloc, "Connection": "close"})
+        if target.auth and "Authorization" not in headers:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         with closing(self.connect(target, deadline)) as connection:
