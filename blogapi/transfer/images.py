@@ -74,12 +74,12 @@ class LocalImages:
         `folder` is that of the post's own file, below `top`, a folder that was given.
         """
         placement = Placement(self, folder, top)
+        exported = partial(EXPORTED.sub, placement.exported)
+        fields.update({name: each_text(value, exported) for name, value in fields.items()})
         if "cover_image" in fields:
             fields["cover_image"] = placement.placed(fields["cover_image"])
         if "content" in fields:
             fields["content"] = with_images(fields["content"], placement.placed, placement.embedded)
-        exported = partial(EXPORTED.sub, placement.exported)
-        fields.update({name: each_text(value, exported) for name, value in fields.items()})
         return placement
 
     def find(self, address: str, folder: Path | None) -> str | None:
@@ -160,13 +160,11 @@ class Placement:
         self.top = top
         self.files: dict[str, None] = {}
         self.is_lost = False  # whether an address of this service leads to no image
-        self._addresses: set[str] = set()  # of the files
 
     def _use(self, file: str | None) -> str:
         address = self.images.address_of(file) if file else ""
         if address:
             self.files[file] = None
-            self._addresses.add(address)
         return address
 
     def placed(self, address: str) -> str:
@@ -184,8 +182,6 @@ class Placement:
 
     def exported(self, match: re.Match[str]) -> str:
         """Return the address that replaces one of an export."""
-        if match[0] in self._addresses:
-            return match[0]
         found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
         if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
             self.is_lost = True
