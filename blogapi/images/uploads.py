@@ -30,6 +30,14 @@ TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
 MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
 
 
+class Upload(NamedTuple):
+    """A file that is sent: the name of its part in a form, its own, "" if it has none, and the content."""
+
+    part: str
+    name: str
+    file: BinaryIO
+
+
 class Places:
     """Bounds the number of uploads at a time, of all clients and of each."""
 
@@ -67,7 +75,7 @@ def store_body(
         sent, others = receive(request, opened, has_fields=check is not None)
         if check:
             check(others)
-        return keep(request, sent.file, *identified(request, sent.file, sent.name or name))
+        return store_file(request, sent._replace(name=sent.name or name))
 
 
 @contextmanager
@@ -80,8 +88,13 @@ def disk_errors() -> Iterator[None]:
         raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
 
 
-def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an `identified` image; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
+    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    return keep(request, sent, *identify(request, sent))
+
+
+def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
+    """Store an image that was identified, as `store_file` does."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False
@@ -89,26 +102,18 @@ def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) 
         reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
         raise exceptions.RequestEntityTooLarge(reason)
     image = image._replace(upload=images.new_upload(database))
-    stored = images.store(database.write, image, kept.parts(file, PART_BYTES))
+    stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES))
     return stored, stored.upload == image.upload
 
 
-def identified(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
+def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
     """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
     try:
-        return request.database.in_background(request.digest, partial(images.identify, file, name))
+        return request.database.in_background(request.digest, partial(images.identify, sent.file, sent.name))
     except InvalidImage as error:
         raise BadRequest(f"file: {error}") from None
     except UnsupportedImage as error:
         raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
-
-
-class Upload(NamedTuple):
-    """A file that is sent: the name of its part in a form, its own, "" if it has none, and the content."""
-
-    part: str
-    name: str
-    file: BinaryIO
 
 
 def receive(request: Request, opened: ExitStack, has_fields: bool) -> tuple[Upload, dict[str, str]]:

@@ -197,10 +197,10 @@ def create(request: Request, message: Message) -> Response:
     files = [each for each in message.files if each.part in ("photo", "file")]
     others += [each.part for each in message.files if each not in files]
     now = request.database.now
-    images = [uploads.identified(request, each.file, each.name) for each in files]
+    images = [uploads.identify(request, each) for each in files]
     fields = new_post.load(entry.post_of(message, [public(request, image.path) for image, _ in images], now))
     for each, (image, kept) in zip(files, images, strict=True):
-        uploads.keep(request, each.file, image, kept)
+        uploads.keep(request, each, image, kept)
     post = request.database.write(add, fields, request.author)
     return created(request, documents.load(post.document), ignored=others)
 
@@ -240,8 +240,7 @@ def upload() -> Response:
         found = [each for each in files if each.part == "file"] or files
         if not found:
             raise ValidationError("missing; the form must have a part of this name", "file")
-        image, kept = uploads.identified(request, found[0].file, found[0].name)
-        uploads.keep(request, found[0].file, image, kept)
+        image, _ = uploads.store_file(request, found[0])
     url = public(request, image.path)
     return json_response(request, {"url": url}, 201, [("Location", url)])
 

@@ -29,8 +29,7 @@ def add_image() -> str:
     """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
     if not g.images:
         return ""
-    _, name, file = g.images[0]
-    image, _ = uploads.keep(request, file, *uploads.identified(request, file, name))
+    image, _ = uploads.store_file(request, g.images[0])
     g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
     return image.name if "upload" in g.form else ""
 
