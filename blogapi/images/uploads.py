@@ -4,7 +4,7 @@ import errno
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from tempfile import TemporaryFile
@@ -26,6 +26,7 @@ MAX_PARTS = 8  # of a form
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 MAX_NAME = 60  # characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
 MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
 
@@ -62,19 +63,12 @@ class Places:
 places = Places()
 
 
-def store_body(
-    request: Request, name: str = "", check: Callable[[dict[str, str]], None] | None = None
-) -> tuple[StoredImage, bool]:
-    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable.
-
-    `check` gets the other fields of a form before anything is stored.
-    """
+def store_body(request: Request, name: str) -> tuple[StoredImage, bool]:
+    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable."""
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     with ExitStack() as opened:
-        sent, others = receive(request, opened, has_fields=check is not None)
-        if check:
-            check(others)
+        sent = receive(request, opened)
         return store_file(request, sent._replace(name=sent.name or name))
 
 
@@ -116,29 +110,27 @@ def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
         raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
 
 
-def receive(request: Request, opened: ExitStack, has_fields: bool) -> tuple[Upload, dict[str, str]]:
-    """Return the file in the body, which is open as long as `opened` is, and the other fields of a form.
-
-    Raises an HTTPException or Unavailable.
-    """
+def receive(request: Request, opened: ExitStack) -> Upload:
+    """Return the file in the body, which is open as long as `opened` is. Raises an HTTPException or Unavailable."""
     if request.mimetype == FORM:
-        form = UploadForm(request, opened, has_fields)
+        form = UploadForm(request, opened, 1, FORM_BYTES, MAX_PARTS)
         form.read()
         if not form.files:
-            reason = "the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
-            raise BadRequest(f"file: missing; {reason}")
-        return form.files[0], dict(form.texts())
+            raise BadRequest(MISSING)
+        return form.files[0]
     if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
     opened.enter_context(places.hold(request.digest))
     file = new_file(request, opened)
     for piece in pieces(request, MAX_BYTES, TOO_LARGE):
         save(piece, file)
-    return Upload("file", "", file), {}
+    return Upload("file", "", file)
 
 
 class FileForm(Form):
     """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
+
+    too_large = TOO_LARGE
 
     def __init__(self, request: Request, opened: ExitStack, max_files: int, max_field_bytes: int, max_parts: int):
         super().__init__(request, max_files * MAX_BYTES + max_field_bytes, max_field_bytes, max_parts)
@@ -158,23 +150,15 @@ class FileForm(Form):
 
 
 class UploadForm(FileForm):
-    """A form with the part `file`, and other fields, if it may have some."""
-
-    too_large = TOO_LARGE
-
-    def __init__(self, request: Request, opened: ExitStack, has_fields: bool):
-        super().__init__(request, opened, 1, FORM_BYTES, MAX_PARTS)
-        self.has_fields = has_fields
+    """A form with the part `file` alone."""
 
     def begin(self, part: MultipartSegment) -> Write:
-        if part.name == "file" and self.files:
-            raise BadRequest("file: must be given once")
-        if part.name == "file":
-            return self.begin_file(part)
-        if part.filename is not None or not self.has_fields:
+        if part.name != "file":
             reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
             raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
-        return super().begin(part)
+        if self.files:
+            raise BadRequest("file: must be given once")
+        return self.begin_file(part)
 
 
 def new_file(request: Request, opened: ExitStack) -> BinaryIO:

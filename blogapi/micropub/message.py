@@ -13,7 +13,7 @@ from werkzeug.exceptions import BadRequest, Forbidden
 from blogapi.api.access import FORBIDDEN, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.forms import FORM, Write, text_of
-from blogapi.images.uploads import TOO_LARGE, FileForm, Upload
+from blogapi.images.uploads import FileForm, Upload
 from blogapi.storage.models import FULL
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -132,8 +132,6 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
 
 class MessageForm(FileForm):
     """A form with files, which need a key; without one, its fields must be short."""
-
-    too_large = TOO_LARGE
 
     def __init__(self, request: Request, opened: ExitStack):
         super().__init__(request, opened, MAX_FILES, MAX_FORM_BYTES, MAX_FIELDS)

@@ -27,7 +27,7 @@ from blogapi.storage.models import AUTOSAVE
 from blogapi.tags import storage as tags
 
 ROOT = "/settings"
-UPLOAD = "/images/upload"  # whose form is not read as a whole
+UPLOAD = "/images/upload"
 PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
 OFFERED_TAGS = 500
@@ -74,7 +74,7 @@ def check_session() -> None:
             with suppress(HTTPException):
                 g.form = load_form()
         raise
-    if is_change and own_path() != UPLOAD:
+    if is_change:
         g.form = load_form()
         if not is_public:
             check_token(g.form)
@@ -94,12 +94,11 @@ def load_form() -> MultiDict[str, str]:
     every line break as CRLF.
     """
     check_content_type(request, (FORM,))
-    if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW)):
+    form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
         g.opened = ExitStack()
-        form = PostForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
+        form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
         g.images = form.files
-    else:
-        form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
     try:
         form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
@@ -107,8 +106,8 @@ def load_form() -> MultiDict[str, str]:
         raise BadRequest("The form cannot be read.") from None
 
 
-class PostForm(FileForm):
-    """The form of a post, which can have an image."""
+class ImageForm(FileForm):
+    """A form that can have an image."""
 
     def begin(self, part: MultipartSegment) -> Write:
         if not part.filename:  # Browsers send an empty one if none was chosen.

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from flask import Response, g, render_template, request
+from werkzeug.exceptions import BadRequest
 
 from blogapi.api.schemas import parameters, parsed
 from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.storage import StoredImage
 from blogapi.images.views import delete_unused, parse_cursor
-from blogapi.owner.blueprint import UPLOAD, asked, blueprint, check_token, done, paging, shows_errors
+from blogapi.owner.blueprint import UPLOAD, asked, blueprint, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
@@ -46,7 +47,9 @@ def show_images() -> str:
 @blueprint.post(UPLOAD)
 def upload_image() -> Response:
     """Store an image; its page has the Markdown that shows it."""
-    image, is_new = uploads.store_body(request, check=check_token)
+    if not g.images:
+        raise BadRequest(uploads.MISSING)
+    image, is_new = uploads.store_file(request, g.images[0])
     return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
 
 
