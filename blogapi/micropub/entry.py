@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
-from blogapi.markdown.html import NOT_IN_ADDRESS, markdown_of
+from blogapi.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.markdown.titles import title_of
 from blogapi.micropub.message import Message
 from blogapi.posts.fields import MAX_CONTENT, MAX_URL
@@ -156,8 +156,8 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
         url = url.strip().translate(NOT_IN_ADDRESS)
         if not re.fullmatch(URL, url):
             raise ValidationError("must be absolute http or https URLs", "photo")
-        words = re.sub(r"([\[\]\\])", r"\\\1", " ".join((alt or "".join(alts[index : index + 1])).split()))
-        markdown.append(f"![{words}]({url})")
+        label = " ".join((alt or "".join(alts[index : index + 1])).split())
+        markdown.append(image_of(label, url))
     return markdown
 
 

@@ -172,7 +172,7 @@ def change_post() -> Response:
         raise BadRequest("body: an update must be JSON")
     with entry.property_names():
         old, new = request.database.write(update, ref, message.body, request.author)
-    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+    return changed(request, old, new)
 
 
 def convert_content(request: Request, properties: Any) -> None:
@@ -187,6 +187,11 @@ def created(request: Request, post: Fields, **more: Any) -> Response:
     """Answer with the address of a post."""
     url = url_of(request, post)
     return json_response(request, {"url": url} | more, 201, [("Location", url)])
+
+
+def changed(request: Request, old: Fields, new: Fields) -> Response:
+    """Answer with the address of a post if it is another one, else with 204."""
+    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
 
 
 def create(request: Request, message: Message) -> Response:
@@ -220,12 +225,12 @@ def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fi
 
 
 def undelete(request: Request, ref: PostRef) -> Response:
-    """Restore a post from the trash; answer where it is, if that is another address."""
+    """Restore a post from the trash."""
     if isinstance(ref, str):
         ref = request.database.read_in_thread(request.digest, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))
     new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
-    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+    return changed(request, old, new)
 
 
 @blueprint.post(MEDIA)

@@ -1,6 +1,5 @@
 """The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.storage import StoredImage
 from blogapi.images.views import delete_unused, parse_cursor
+from blogapi.markdown.html import image_of
 from blogapi.owner.blueprint import UPLOAD, asked, blueprint, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
@@ -22,8 +22,7 @@ list_query = parameters(before=parsed(parse_cursor, ""))
 @blueprint.app_template_filter()
 def as_markdown(image: StoredImage) -> str:
     """Return the Markdown that shows an image."""
-    text = re.sub(r"([\[\]\\])", r"\\\1", Path(image.name).stem)
-    return f"![{text}]({request.service.config.url}{image.path})"
+    return image_of(Path(image.name).stem, request.service.config.url + image.path)
 
 
 def add_image() -> str:
