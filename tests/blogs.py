@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
-from slugify import slugify
 
 from blogapi.transfer.sources import Sources
 
@@ -17,14 +16,10 @@ SAMPLES = Path(__file__).parent / "samples"
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
 
 
-def slug_of(text):
-    return slugify(text, max_length=80, word_boundary=True) or "untitled"
-
-
 @contextmanager
-def open_sources(*paths, now=NOON, slug_of=slug_of, **options):
+def open_sources(*paths, now=NOON, **options):
     with TemporaryFile() as spool:
-        yield Sources(paths, spool, now=now, slug_of=slug_of, **options)
+        yield Sources(paths, spool, now=now, **options)
 
 
 def read(*paths, **options):

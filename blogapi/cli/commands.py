@@ -90,7 +90,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Show the progress: a bar on a terminal, otherwise a line now and then, with what `also` returns."""
+    """Show the progress: a bar on a terminal, otherwise a line every ITEMS_A_LINE, with what `also` returns."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar

@@ -8,13 +8,12 @@ import sysconfig
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import click
 
 from blogapi.cli.commands import opened
-from blogapi.config import Config
+from blogapi.config import Config, is_loopback
 from blogapi.images import storage as images
 from blogapi.posts import publication
 from blogapi.server.start import OTHERS
@@ -47,10 +46,9 @@ def _database(config: Config) -> str:
         return database.engine.name
 
 
-def python_build(config: Config | None = None) -> str:
-    """Return the version of Python, and whether it is slower than it could be. Distributions build theirs well."""
+def _python(config: Config) -> str:
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options
+    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions build theirs well.
     slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
     return platform.python_version() + ("" if is_optimized else slow)
 
@@ -98,17 +96,18 @@ def _url(config: Config) -> str:
 
 
 def _proxies(config: Config) -> str:
-    url = urlsplit(config.url)
-    if url.hostname in ("127.0.0.1", "::1", "localhost") or config.trusted_proxies:
-        return "trusted" if config.trusted_proxies else "none"
-    if url.scheme == "http":
+    if config.trusted_proxies:
+        return "trusted"
+    if is_loopback(config.url):
+        return "none"
+    if config.url.startswith("http:"):
         raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
     raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
 
 
 FILE_CHECKS = {"permissions": _permissions, "free space": _space}
 CHECKS = {
-    "Python": python_build,
+    "Python": _python,
     "database": _database,
     "clock": _clock,
     "images": _images,

@@ -46,8 +46,7 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
         raise click.UsageError("--rebase goes without --unused")
     with opened() as database:
         if former:
-            rebase_images(database, former)
-            return
+            sys.exit(rebase_images(database, former))
         used = images.shown(database) if unused else ()
         a_day_ago = earlier(database.now, images.UPLOAD_TIME)
         for image in images.every(database):
@@ -60,8 +59,8 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
                     images.delete_upload(database.write, database.write(images.delete, image.id, since))
 
 
-def rebase_images(database: Database, old: str) -> None:
-    """Change the addresses of images in all posts, and say which posts changed."""
+def rebase_images(database: Database, old: str) -> int:
+    """Change the addresses of images in all posts, and say which posts changed; return the exit status."""
     since, changed, left = database.now, 0, 0
     for slug, reason in rebase(database, old, Config.from_environ(os.environ).url):
         click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))
@@ -69,4 +68,4 @@ def rebase_images(database: Database, old: str) -> None:
     click.echo(f"changed {changed}, left {left}")
     if changed:
         click.echo(f"To revert this: blogapi undo --since {since} --key {BY}", err=True)
-    sys.exit(1 if left else 0)
+    return 1 if left else 0

@@ -35,7 +35,7 @@ def settings(end: bool, days: int | None, qr: bool) -> None:
     url = config.url
     if not config.public_url and isinstance(config.database, Path):
         with suppress(OSError):
-            url = url_file(config.database).read_text()  # The server may listen elsewhere than here by default.
+            url = url_file(config.database).read_text()  # The server may listen on another port.
     with opened() as database:
         if end:
             database.write(sessions.end_all)

@@ -5,11 +5,11 @@ import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -18,16 +18,18 @@ from blogapi.cli.commands import opened, with_progress
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.history import undo
+from blogapi.history.undo import Undone
 from blogapi.markdown.front_matter import rfc3339_of, shown
-from blogapi.posts import lists, slugs
+from blogapi.posts import lists
 from blogapi.storage import engine_for
+from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.transfer import copy, permalinks
 from blogapi.transfer.folder import IMAGES, export
 from blogapi.transfer.images import LocalImages
-from blogapi.transfer.importer import foresee, store
-from blogapi.transfer.report import Report, counted, redirects_of, refused_images
-from blogapi.transfer.sources import Item, Sources
+from blogapi.transfer.importer import ImportResult, foresee, store
+from blogapi.transfer.report import Report, counted
+from blogapi.transfer.sources import Sources
 
 UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` does with posts
 
@@ -54,12 +56,17 @@ def url(value: str) -> str:
     return value
 
 
-def pattern(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def pattern(value: str) -> str:
     """Return a pattern of addresses."""
     if value and not permalinks.is_pattern(value):
         names = ", ".join(f":{name}" for name in sorted(permalinks.NAMES))
         raise click.BadParameter(f"must be one of {', '.join(permalinks.STYLES)}, or have some of {names}")
     return value
+
+
+def names(value: str) -> set[str]:
+    """Return names that are separated by commas."""
+    return {name.strip() for name in value.split(",")}
 
 
 def utc(value: str) -> str:
@@ -78,20 +85,17 @@ def utc(value: str) -> str:
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
 @click.option("--static", metavar="DIR", type=given_folder, help="Where images are whose addresses begin at the root.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
-@click.option("--drop", metavar="NAME,...", default="", help="Names of values to leave out of params.")
-@click.option("--permalink", metavar="PATTERN", default="", callback=pattern, help="How the old site formed addresses.")
+@click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
+@click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="How the old site formed addresses.")
 @click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(
     paths: tuple[Path, ...],
     dry_run: bool,
     events: bool,
-    pages: bool,
-    site: str,
     static: Path | None,
     no_images: bool,
-    drop: str,
-    permalink: str,
     redirects: IO[str] | None,
+    **options: Any,
 ) -> None:
     """Import Markdown files, folders and exports.
 
@@ -99,36 +103,30 @@ def import_posts(
     changes nothing. Images that are found are stored, too, and links lead to them. Invalid files are reported with the
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """
-    config = Config.from_environ(os.environ)
+    config, report = Config.from_environ(os.environ), Report(dry_run, redirects)
     if redirects and not dry_run:
         redirects.write("")  # opens it: an error comes before anything is stored
-    report = Report(dry_run)
     with opened() as database, TemporaryFile() as spool:
-        found = LocalImages(database, paths, static, config.url, config.images_mb * 1024**2)
-        options = {"pages": pages, "site": site, "images": None if no_images else found, "permalink": permalink}
-        dropped = {name.strip() for name in drop.split(",")}
-        sources = Sources(paths, spool, now=time.time(), slug_of=slugs.slug_of, drop=dropped, **options)
-        keep = partial(found.store, dry_run=dry_run)
-        if dry_run:
-            results = foresee(database, sources, keep)
-        else:
-            results = with_progress(
-                store(database, sources, events, keep),
-                len(sources),
-                lambda: f", images: {counted(found.counts)}" if found.counts.total() else "",
-            )
+        images = LocalImages(database, paths, static, config, dry_run)
+        sources = Sources(paths, spool, time.time(), images=None if no_images else images, **options)
         try:
-            for outcome, checked in results:
+            for outcome, checked in import_results(database, sources, images, events):
                 report.add(outcome, checked)
-                if redirects and isinstance(checked, Item) and not dry_run:
-                    redirects.writelines(redirects_of(checked))
         finally:
-            for line in refused_images(found.refused):
-                click.echo(shown(line), err=True)
-            report.print(+sources.left_out, found.counts, sources.hosts)
+            report.print(sources, images)
     if not report.outcomes.total():
         click.echo("Nothing was found to import: give Markdown files, a folder with some, or an export.", err=True)
     sys.exit(1 if report.outcomes["failed"] or not report.outcomes.total() else 0)
+
+
+def import_results(database: Database, sources: Sources, images: LocalImages, events: bool) -> Iterator[ImportResult]:
+    """Import posts, or only foresee the results, and show the progress."""
+    if images.dry_run:
+        return foresee(database, sources, images.store)
+    results = store(database, sources, events, images.store)
+    return with_progress(
+        results, len(sources), lambda: f", images: {counted(images.counts)}" if images.counts.total() else ""
+    )
 
 
 @click.command("export")
@@ -173,33 +171,43 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     status is then 1, as it is if TIME is older than the history. After an interruption, repeat the command. An undo can
     be undone.
     """
-    config = Config.from_environ(os.environ)
-    if not config.keep_days:
+    keep_days = Config.from_environ(os.environ).keep_days
+    if not keep_days:
         raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
-    kept_since = earlier(rfc3339(time.time()), timedelta(days=config.keep_days))
-    would_be = "would be " if dry_run else ""
-    counts = Counter(dict.fromkeys(UNDONE, 0))
+    kept_since = earlier(rfc3339(time.time()), timedelta(days=keep_days))
     with opened() as database:
-        try:
-            if key is not None:
-                undo.check_author(database, key)
-        except InvalidKeyName as error:
-            raise click.BadParameter(str(error), param_hint="'--key'") from None
-        if not (dry_run or key or yes) and sys.stdin.isatty():
+        if key is not None:
+            check_author(database, key)
+        elif not (dry_run or yes) and sys.stdin.isatty():
             found = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
-            counts_foreseen = counted({action: found[action] for action in UNDONE})
-            click.confirm(f"This undoes the changes of all keys: {counts_foreseen}. Go on?", abort=True, err=True)
-        try:
-            for undone in undo.undo(database, since, key, dry_run):
-                counts[undone.action] += 1
-                reason = f", {undone.reason}" if undone.reason else ""
-                title = f" “{undone.title}”" if undone.title else ""
-                click.echo(shown(f"{undone.post_id}{title}: {would_be}{undone.action}{reason}"))
-        finally:
-            click.echo(would_be + counted(counts))
+            counts = counted({action: found[action] for action in UNDONE})
+            click.confirm(f"This undoes the changes of all keys: {counts}. Go on?", abort=True, err=True)
+        left = print_undone(undo.undo(database, since, key, dry_run), "would be " if dry_run else "")
     if since < kept_since:
         click.echo(f"History is kept since {kept_since}: earlier changes cannot be undone.", err=True)
-    sys.exit(1 if counts["left"] or since < kept_since else 0)
+    sys.exit(1 if left or since < kept_since else 0)
+
+
+def check_author(database: Database, key: str) -> None:
+    """Refuse a key that nobody has had."""
+    try:
+        undo.check_author(database, key)
+    except InvalidKeyName as error:
+        raise click.BadParameter(str(error), param_hint="'--key'") from None
+
+
+def print_undone(results: Iterable[Undone], would_be: str) -> int:
+    """Print the result for each post, and their counts; return how many posts are left."""
+    counts = Counter(dict.fromkeys(UNDONE, 0))
+    try:
+        for undone in results:
+            counts[undone.action] += 1
+            reason = f", {undone.reason}" if undone.reason else ""
+            title = f" “{undone.title}”" if undone.title else ""
+            click.echo(shown(f"{undone.post_id}{title}: {would_be}{undone.action}{reason}"))
+    finally:
+        click.echo(would_be + counted(counts))
+    return counts["left"]
 
 
 @click.command()

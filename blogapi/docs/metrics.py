@@ -15,7 +15,7 @@ from blogapi.webhooks import storage as webhooks
 
 
 class Metrics(Collector):
-    """The counts of requests, and what the database knows."""
+    """The metrics: counts of requests, and values from the database."""
 
     def __init__(self, service: Service):
         self._database = service.database

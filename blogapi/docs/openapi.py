@@ -86,7 +86,7 @@ def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: dict[str, Any]) -> dict[str, Any]:
-    """Return what else a parameter has: its example, and how a list of names is written."""
+    """Return the other attributes of a parameter: its example, and the style of a list of names."""
     example = ret["schema"].pop("example", None)
     names = {"style": "form", "explode": False} if isinstance(field, FieldNames) else {}
     return names | ({} if example is None else {"example": example})

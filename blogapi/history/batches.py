@@ -2,47 +2,62 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice, takewhile
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Unavailable
 
+STEP_SECONDS = 0.025  # after which a transaction takes no more items; the last one and the disk come on top
+PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
 PATIENT_SECONDS = 60.0  # how long a transaction waits for other writers
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+give_way = partial(time.sleep, PAUSE_SECONDS)
 
 
 def write_each(
     database: Database,
     write: Callable[[Transaction, U], T],
     items: Sequence[U],
-    seconds: float,
-    pause: Callable[[], None],
+    seconds: float = STEP_SECONDS,
+    pause: Callable[[], None] = give_way,
 ) -> Iterator[T]:
-    """Write items in transactions that take no more of them after `seconds`, with a pause after each transaction.
-
-    Each result is yielded when it is on disk. Waits PATIENT_SECONDS for other writers, then raises Unavailable.
-    """
+    """Write items in transactions that take no more of them after `seconds`; yield each result when it is on disk."""
     done = 0
 
     def write_some(tx: Transaction) -> list[T]:
-        until = time.monotonic() + seconds
-        others = takewhile(lambda _: time.monotonic() <= until, islice(items, done + 1, None))
-        return [write(tx, item) for item in chain([items[done]], others)]
+        until, results = time.monotonic() + seconds, []
+        for item in items[done:]:
+            results.append(write(tx, item))
+            if time.monotonic() > until:
+                break
+        return results
 
-    deadline = time.monotonic() + PATIENT_SECONDS
     while done < len(items):
+        results = write_patiently(database, write_some, pause=pause)
+        done += len(results)
+        yield from results
+
+
+def write_patiently(
+    database: Database, operation: Callable[..., T], *arguments: Any, pause: Callable[[], None] = give_way
+) -> T:
+    """Run an operation in a transaction, and let others write afterwards.
+
+    Waits PATIENT_SECONDS for other writers, then raises Unavailable.
+    """
+    deadline = time.monotonic() + PATIENT_SECONDS
+    while True:
         try:
-            results = database.write(write_some)
+            result = database.write(operation, *arguments)
         except Unavailable as error:
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
             time.sleep(error.retry_after)
         else:
             pause()
-            done += len(results)
-            yield from results
-            deadline = time.monotonic() + PATIENT_SECONDS
+            return result

@@ -28,7 +28,7 @@ class KeptPost(NamedTuple):
     post_id: int
     version: int
     until: str
-    author: str  # who replaced or deleted it
+    author: str  # of the replacement or deletion
     post: bytes
 
 
@@ -147,6 +147,6 @@ def delete_from_trash(tx: Transaction, post_id: int, check: Check = accept) -> N
 
 
 def authors(reader: Reader) -> set[str]:
-    """Return who has changed posts, as far as that is kept."""
+    """Return the names of all authors in the history."""
     columns = Post.author, Revision.author, Revision.replaced_by, Retagging.author
     return {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())} - {""}

@@ -1,4 +1,4 @@
-"""The history of posts: the versions before a change or a deletion are kept for a while.
+"""The history of posts: versions before a change or a deletion are kept for a while.
 
 `post` has the time and the author of the present version, and `revision` the earlier ones, each with the time and the
 author of the change that ended it. A post in the trash is a version that a deletion ended. A change of a tag in every
@@ -68,7 +68,7 @@ def forget(tx: Transaction, post_id: int) -> None:
 def prune(tx: Transaction, days: int) -> int:
     """Delete some of the versions and former tags that ended more than `days` ago; return how many.
 
-    What is kept can have megabytes, so a transaction ends after PRUNING_SECONDS.
+    Versions can have megabytes, so a transaction ends after PRUNING_SECONDS.
     """
     horizon = earlier(tx.now, timedelta(days=days))
     is_old = Retagging.changed_at <= horizon

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import dropwhile
 from typing import NamedTuple
@@ -27,7 +28,7 @@ BY = "undo"
 STEP_SECONDS = 0.010  # in one transaction
 PAUSE_SECONDS = 0.025  # for other clients to write
 MAX_CHAIN = 10  # posts that wait for each other's slugs
-WAIT, PARK, SETTLE = range(3)  # turns of the posts whose slug another one has and will leave
+WAIT, PARK, SETTLE = range(3)  # turns of posts that want a slug which another post has, and will leave
 
 
 class Undone(NamedTuple):
@@ -73,12 +74,12 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         database.engine.shrink()  # or the next write of a server would, while other clients wait
         time.sleep(PAUSE_SECONDS)
 
-    waiting = _changed_since(database, since)
-    foreseen: set[str] = set()
+    plans, waiting = Plans(since, key, dry_run), _changed_since(database, since)
     for turn in (WAIT, PARK, SETTLE):
-        undo_post = partial(_undo_post, turn=turn, since=since, key=key, foreseen=foreseen)
-        results = (undo_post(database, post_id) for post_id in waiting)
-        if not dry_run:
+        undo_post = partial(plans.undo_post, turn)
+        if dry_run:
+            results = (undo_post(database, post_id) for post_id in waiting)
+        else:
             results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
         waiting = []
         for undone in filter(None, results):
@@ -111,7 +112,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of posts that were changed since a time or are in the trash since, most recently changed first."""
+    """Return the ids of posts that were changed or deleted since a time, most recent first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(
         Revision.state == "deleted", Revision.until >= since
@@ -119,32 +120,95 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
     return [post_id for _, post_id in sorted(reader.rows(changed + deleted), reverse=True)]
 
 
-def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
-    """Return the plan for a post, or None if there is nothing to undo."""
-    changes = list(dropwhile(lambda change: key not in (None, change.author), _changes(reader, post_id, since)))
-    if not changes:
-        return None
-    (_, before, tags), present, target = changes[0], {}, {}
-    try:
-        with suppress(NotFound):
-            present = documents.load(posts.find(reader, post_id))
-        if before:
-            try:
-                kept = documents.load(revisions.find_version(reader, post_id, before))
-            except NotFound:  # It is the present one.
+@dataclass
+class Plans:
+    """The plans of an undo. In a dry run, they get no transaction and change nothing."""
+
+    since: str
+    key: str | None
+    dry_run: bool
+    foreseen: set[str] = field(default_factory=set)  # the slugs that posts would get
+
+    def undo_post(self, turn: int, tx: Reader, post_id: int) -> Undone | None:
+        """Undo the changes of a post, if there are some."""
+        plan = self.find(tx, post_id)
+        if plan is None:
+            return None
+        present, target, obstacle = plan
+        done = partial(Undone, post_id, (target or present)["title"])
+        if obstacle:
+            return done("left", obstacle)
+        if not target:
+            if not self.dry_run:
+                posts.delete(tx, post_id, BY)
+            return done("moved to the trash")
+        slug, reason = self._slug_for(tx, plan, turn)
+        if not slug:
+            if turn == PARK and present:  # The other may wait for the slug of this one.
+                _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
+            return done("")
+        target = target | {"slug": slug}
+        if posts.is_same(target, present):
+            return done("left", reason)
+        self._bring_back(tx, post_id, present, target)
+        return done("changed back" if present else "restored", reason)
+
+    def _bring_back(self, tx: Reader, post_id: int, present: Fields, target: Fields) -> None:
+        if self.dry_run:
+            self.foreseen.add(target["slug"])
+        elif present:
+            _change(tx, post_id, target)
+        else:
+            revisions.recreate(tx, target, BY)
+
+    def find(self, reader: Reader, post_id: int) -> Plan | None:
+        """Return the plan for a post, or None if there is nothing to undo."""
+        changes = _changes(reader, post_id, self.since)
+        changes = list(dropwhile(lambda change: self.key not in (None, change.author), changes))
+        if not changes:
+            return None
+        (_, before, tags), present, target = changes[0], {}, {}
+        try:
+            with suppress(NotFound):
+                present = documents.load(posts.find(reader, post_id))
+            if before:
                 kept = present
-            kept = kept if tags is None else kept | {"tags": tags}
-            target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
-            target["updated_at"] = present.get("updated_at", reader.now)
-    except Damaged:
-        return Plan({"title": ""} | present, {}, "it is damaged")
-    is_new = key is None and present.get("created_at", "") >= since
-    if before == 0 and not is_new:
-        return Plan({"title": ""} | present, {}, "more was changed since than is kept")
-    if posts.is_same(target, present):
-        return None
-    others = {change.author for change in changes} - {key, BY} if key else set()
-    return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
+                with suppress(NotFound):  # The present version is not in the history.
+                    kept = documents.load(revisions.find_version(reader, post_id, before))
+                kept = kept if tags is None else kept | {"tags": tags}
+                target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
+                target["updated_at"] = present.get("updated_at", reader.now)
+        except Damaged:
+            return Plan({"title": ""} | present, {}, "it is damaged")
+        is_new = self.key is None and present.get("created_at", "") >= self.since
+        if before == 0 and not is_new:
+            return Plan({"title": ""} | present, {}, "more was changed since than is kept")
+        if posts.is_same(target, present):
+            return None
+        others = {change.author for change in changes} - {self.key, BY} if self.key else set()
+        return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
+
+    def _slug_for(self, reader: Reader, plan: Plan, turn: int) -> tuple[str, str]:
+        """Return the slug that a post gets, and the reason if it is another one; "" if the post must wait for it."""
+        slug, present = plan.target["slug"], plan.present.get("slug")
+        if slug in self.foreseen:
+            return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
+        if slug == present or not slugs.is_taken(reader, slug):
+            return slug, ""
+        if turn != SETTLE and self._frees(reader, slug):
+            return (slug if self.dry_run else ""), ""
+        other = present or slugs.find_free(reader, slug)
+        return other, f"its slug {slug} is taken, it {'would have' if self.dry_run else 'has'} {other}"
+
+    def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
+        """Return whether the undo frees a slug that another post has, perhaps after other posts have left theirs."""
+        holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
+        if holder is None or depth == 0:
+            return True
+        plan = self.find(reader, holder[0])
+        if plan is None or plan.obstacle or plan.target.get("slug") == slug:
+            return False
+        return not plan.target or self._frees(reader, plan.target["slug"], depth - 1)
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
@@ -172,65 +236,6 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
         if until >= since:
             yield Change(replaced_by, version)
         last, last_state = version, state
-
-
-def _undo_post(
-    reader: Reader, post_id: int, turn: int, since: str, key: str | None, foreseen: set[str]
-) -> Undone | None:
-    """Undo the changes of a post; without a transaction, only say so, and collect the slugs that posts would get."""
-    plan = _plan(reader, post_id, since, key)
-    if plan is None:
-        return None
-    present, target, obstacle = plan
-    tx = reader if isinstance(reader, Transaction) else None
-    done = partial(Undone, post_id, (target or present)["title"])
-    if obstacle:
-        return done("left", obstacle)
-    if not target:
-        if tx:
-            posts.delete(tx, post_id, BY)
-        return done("moved to the trash")
-    slug, reason = _slug_for(reader, plan, turn, since, key, foreseen)
-    if not slug:
-        if turn == PARK and present:  # The other may wait for the slug of this one.
-            _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
-        return done("")
-    target = target | {"slug": slug}
-    if posts.is_same(target, present):
-        return done("left", reason)
-    if not tx:
-        foreseen.add(target["slug"])
-    elif present:
-        _change(tx, post_id, target)
-    else:
-        revisions.recreate(tx, target, BY)
-    return done("changed back" if present else "restored", reason)
-
-
-def _slug_for(
-    reader: Reader, plan: Plan, turn: int, since: str, key: str | None, foreseen: set[str]
-) -> tuple[str, str]:
-    """Return the slug that a post gets, and the reason if it is another one; "" if the post must wait for its slug."""
-    slug, present, dry_run = plan.target["slug"], plan.present.get("slug"), not isinstance(reader, Transaction)
-    if slug in foreseen:
-        return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
-    if slug == present or not slugs.is_taken(reader, slug):
-        return slug, ""
-    if turn != SETTLE and _will_be_free(reader, slug, since, key):
-        return (slug if dry_run else ""), ""
-    other = present or slugs.find_free(reader, slug)
-    return other, f"its slug {slug} is taken, it {'would have' if dry_run else 'has'} {other}"
-
-
-def _will_be_free(reader: Reader, slug: str, since: str, key: str | None, depth: int = MAX_CHAIN) -> bool:
-    """Return whether the undo frees a slug that another post has, perhaps after other posts have left theirs."""
-    holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
-    if holder is None or depth == 0:
-        return True
-    plan = _plan(reader, holder[0], since, key)
-    if plan is None or plan.obstacle or plan.target.get("slug") == slug:
-        return False
-    return not plan.target or _will_be_free(reader, plan.target["slug"], since, key, depth - 1)
 
 
 def _change(tx: Transaction, post_id: int, new: Fields) -> None:

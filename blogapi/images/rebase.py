@@ -1,7 +1,6 @@
 """New addresses of images in posts, for a service that has moved."""
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,8 +17,6 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import PostNotFound
 
-TRANSACTION_SECONDS = 0.025  # after which it takes no more posts
-PAUSE_SECONDS = 0.01  # between two transactions, for others
 BY = "rebase"  # the author in the history
 FIELDS = ("content", "excerpt", "cover_image", "params")  # that can have an address
 schema = PutPostSchema(partial=True)
@@ -28,13 +25,12 @@ schema = PutPostSchema(partial=True)
 def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
     """Replace the URL of the service in the addresses of images; yield each post that has some, and why it is left.
 
-    Webhooks get no events. What is in the history and in the trash stays as it was.
+    Webhooks get no events. The history and the trash stay as they were.
     """
     addresses = re.compile(rf"{re.escape(old)}(?=/images/{IMAGE_ID}\.)")
     found = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
     change = partial(_change, replace=partial(addresses.sub, lambda _: new))
-    pause = partial(time.sleep, PAUSE_SECONDS)
-    yield from filter(None, write_each(database, change, found, TRANSACTION_SECONDS, pause))
+    yield from filter(None, write_each(database, change, found))
 
 
 def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from peewee import Tuple, fn
@@ -63,11 +63,9 @@ class Use(NamedTuple):
     def __str__(self) -> str:
         if self.in_trash:
             return f"post {self.post_id} in the trash"
-        return (
-            f"revision {self.version} of post {self.post_id}"
-            if self.version
-            else f"post {self.post_id} ({self.slug_or_state})"
-        )
+        if self.version:
+            return f"revision {self.version} of post {self.post_id}"
+        return f"post {self.post_id} ({self.slug_or_state})"
 
     @property
     def in_trash(self) -> bool:
@@ -110,12 +108,11 @@ def page(reader: Reader, limit: int, before: Cursor | None = None, name: str = "
 
 def every(reader: Reader) -> Iterator[StoredImage]:
     """Yield all images, newest first, from a page at a time."""
-    before = None
-    while True:
-        found = page(reader, PAGE, before)
+    found = page(reader, PAGE)
+    yield from found.items
+    while found.next:
+        found = page(reader, PAGE, found.next)
         yield from found.items
-        if (before := found.next) is None:
-            return
 
 
 def total_bytes(reader: Reader) -> int:
@@ -153,7 +150,7 @@ PIECE = Prepared(
 
 
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image that a file has, and what is kept of the file. Raises InvalidImage, UnsupportedImage."""
+    """Return the image in a file, and the parts of the file to keep. Raises InvalidImage, UnsupportedImage."""
     found, digest, size = read_image(file), hashlib.sha256(), 0
     for part in found.parts(file, PART_BYTES):
         digest.update(part)
@@ -215,11 +212,10 @@ def add(tx: Transaction, image: StoredImage) -> StoredImage:
 
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
-    """Return what shows an image, at most NAMED of them: posts, then revisions, then posts in the trash."""
-    found = chain(
-        reader.rows(POSTS_THAT_SHOW, **_address(image_id)), reader.rows(REVISIONS_THAT_SHOW, **_address(image_id))
-    )
-    return [Use(*row) for row, _ in zip(found, range(NAMED), strict=False)]
+    """Return at most NAMED uses of an image: in posts, then in revisions, then in posts in the trash."""
+    queries = (POSTS_THAT_SHOW, REVISIONS_THAT_SHOW)
+    found = chain.from_iterable(reader.rows(query, **_address(image_id)) for query in queries)
+    return [Use(*row) for row in islice(found, NAMED)]
 
 
 def still_shown(uses: Iterable[Use]) -> Rejected:
@@ -231,24 +227,18 @@ def _address(image_id: str) -> dict[str, str]:
     return {"address": f"/images/{image_id}."}
 
 
-SHOWS = {"postgresql": "position(:address IN document) > 0", "sqlite": "instr(document, :address) > 0"}
-POSTS_THAT_SHOW = Prepared(
-    **{
-        engine: f"SELECT id, 0, slug FROM post WHERE {shows} ORDER BY id LIMIT {NAMED}"
-        for engine, shows in SHOWS.items()
-    }
-)
-RECENT_POSTS_THAT_SHOW = Prepared(
-    **{
-        engine: f"SELECT id, 0, slug FROM post WHERE status IN {STATUSES} AND updated_at >= :since AND {shows} LIMIT 1"
-        for engine, shows in SHOWS.items()
-    }
-)
-REVISIONS_THAT_SHOW = Prepared(
-    **{
-        engine: f"SELECT post_id, version, state FROM revision WHERE {shows} ORDER BY state DESC, post_id LIMIT {NAMED}"
-        for engine, shows in SHOWS.items()
-    }
+def _uses(query: str) -> Prepared:
+    """Return a query in which {shows} stands for the condition that a document has an address."""
+    sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
+    return Prepared(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
+
+
+_use = "SELECT id, 0, slug FROM post WHERE"
+_is_recent = f"status IN {STATUSES} AND updated_at >= :since"
+POSTS_THAT_SHOW = _uses(f"{_use} {{shows}} ORDER BY id LIMIT {NAMED}")
+RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
+REVISIONS_THAT_SHOW = _uses(
+    f"SELECT post_id, version, state FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
 )
 
 
@@ -288,7 +278,7 @@ def delete_parts(tx: Transaction, upload: str) -> int:
 
 
 def delete_upload(write: Callable[..., Any], upload: str) -> None:
-    """Delete the parts of an upload, some at a time. What cannot be deleted now is deleted with old uploads."""
+    """Delete the parts of an upload, some at a time. Those that cannot be deleted now are deleted with old uploads."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
             time.sleep(POLL_SECONDS)

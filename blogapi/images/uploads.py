@@ -4,11 +4,11 @@ import errno
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from multipart import MultipartSegment
 from werkzeug import exceptions
@@ -26,8 +26,17 @@ MAX_PARTS = 8  # of a form
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 MAX_NAME = 60  # characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
 MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
+
+
+class Upload(NamedTuple):
+    """A file that is sent: the name of its part in a form, its own, "" if it has none, and the content."""
+
+    part: str
+    name: str
+    file: BinaryIO
 
 
 class Places:
@@ -54,20 +63,13 @@ class Places:
 places = Places()
 
 
-def store_body(
-    request: Request, name: str = "", check: Callable[[dict[str, str]], None] | None = None
-) -> tuple[StoredImage, bool]:
-    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable.
-
-    `check` gets the other fields of a form before anything is stored.
-    """
+def store_body(request: Request, name: str) -> tuple[StoredImage, bool]:
+    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable."""
     if not request.service.config.images_mb:
         raise exceptions.RequestEntityTooLarge(TURNED_OFF)
-    with places.hold(request.digest), new_file(request) as file:
-        sent_name, others = receive(request, file, has_fields=check is not None)
-        if check:
-            check(others)
-        return keep(request, file, *identified(request, file, sent_name or name))
+    with ExitStack() as opened:
+        sent = receive(request, opened)
+        return store_file(request, sent._replace(name=sent.name or name))
 
 
 @contextmanager
@@ -80,14 +82,13 @@ def disk_errors() -> Iterator[None]:
         raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
 
 
-@disk_errors()
-def new_file(request: Request) -> BinaryIO:
-    """Open a file for an upload, which is deleted when it is closed. Raises Unavailable."""
-    return TemporaryFile(buffering=0, dir=request.database.engine.folder)
+def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
+    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    return keep(request, sent, *identify(request, sent))
 
 
-def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an `identified` image; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
+    """Store an image that was identified, as `store_file` does."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False
@@ -95,60 +96,75 @@ def keep(request: Request, file: BinaryIO, image: StoredImage, kept: ImageFile) 
         reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
         raise exceptions.RequestEntityTooLarge(reason)
     image = image._replace(upload=images.new_upload(database))
-    stored = images.store(database.write, image, kept.parts(file, PART_BYTES))
+    stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES))
     return stored, stored.upload == image.upload
 
 
-def identified(request: Request, file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image that a file has, and what is kept of the file. Raises an HTTPException."""
+def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
+    """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
     try:
-        return request.database.in_background(request.digest, partial(images.identify, file, name))
+        return request.database.in_background(request.digest, partial(images.identify, sent.file, sent.name))
     except InvalidImage as error:
         raise BadRequest(f"file: {error}") from None
     except UnsupportedImage as error:
         raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
 
 
-def receive(request: Request, target: BinaryIO, has_fields: bool) -> tuple[str, dict[str, str]]:
-    """Write the file in the body to `target`; return its name, "" if it has none, and the other fields.
-
-    Raises an HTTPException.
-    """
-    mimetype = request.mimetype
-    if mimetype != FORM and not mimetype.startswith("image/") and mimetype:
+def receive(request: Request, opened: ExitStack) -> Upload:
+    """Return the file in the body, which is open as long as `opened` is. Raises an HTTPException or Unavailable."""
+    if request.mimetype == FORM:
+        form = UploadForm(request, opened, 1, FORM_BYTES, MAX_PARTS)
+        form.read()
+        if not form.files:
+            raise BadRequest(MISSING)
+        return form.files[0]
+    if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
-    if mimetype != FORM:
-        for piece in pieces(request, MAX_BYTES, TOO_LARGE):
-            save(piece, target)
-        return "", {}
-    form = UploadForm(request, target, has_fields)
-    form.read()
-    if form.name is None:
-        raise BadRequest("file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it")
-    return form.name, dict(form.texts())
+    opened.enter_context(places.hold(request.digest))
+    file = new_file(request, opened)
+    for piece in pieces(request, MAX_BYTES, TOO_LARGE):
+        save(piece, file)
+    return Upload("file", "", file)
 
 
-class UploadForm(Form):
-    """A form with the part `file`, which is written to `target`, and other fields, if it may have some."""
+class FileForm(Form):
+    """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
 
     too_large = TOO_LARGE
-    name: str | None = None  # of the file, once it has begun; "" if it has none
 
-    def __init__(self, request: Request, target: BinaryIO, has_fields: bool):
-        super().__init__(request, MAX_BYTES + FORM_BYTES, FORM_BYTES, MAX_PARTS)
-        self.target = target
-        self.has_fields = has_fields
+    def __init__(self, request: Request, opened: ExitStack, max_files: int, max_field_bytes: int, max_parts: int):
+        super().__init__(request, max_files * MAX_BYTES + max_field_bytes, max_field_bytes, max_parts)
+        self.opened = opened
+        self.max_files = max_files
+        self.files: list[Upload] = []
+
+    def begin_file(self, part: MultipartSegment) -> Write:
+        """Begin a file, and return what takes its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
+        if len(self.files) == self.max_files:
+            raise BadRequest(f"body: must have at most {self.max_files} files")
+        if not self.files:
+            self.opened.enter_context(places.hold(self.request.digest))
+        file = new_file(self.request, self.opened)
+        self.files.append(Upload(part.name.removesuffix("[]"), part.filename or "", file))
+        return partial(save, target=file)
+
+
+class UploadForm(FileForm):
+    """A form with the part `file` alone."""
 
     def begin(self, part: MultipartSegment) -> Write:
-        if part.name == "file" and self.name is not None:
-            raise BadRequest("file: must be given once")
-        if part.name == "file":
-            self.name = part.filename or ""
-            return partial(save, target=self.target)
-        if part.filename is not None or not self.has_fields:
+        if part.name != "file":
             reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
             raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
-        return super().begin(part)
+        if self.files:
+            raise BadRequest("file: must be given once")
+        return self.begin_file(part)
+
+
+def new_file(request: Request, opened: ExitStack) -> BinaryIO:
+    """Open a file for an upload. Raises Unavailable."""
+    with disk_errors():
+        return opened.enter_context(TemporaryFile(buffering=0, dir=request.database.engine.folder))
 
 
 @disk_errors()
@@ -156,5 +172,6 @@ def save(piece: bytes, target: BinaryIO) -> None:
     """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
     if target.tell() + len(piece) > MAX_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
-    if target.write(piece) != len(piece):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with disk_errors():
+        if target.write(piece) != len(piece):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

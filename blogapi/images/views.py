@@ -102,7 +102,7 @@ def parse_cursor(text: str) -> Cursor:
 
 
 def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
-    """Return an image as it is answered."""
+    """Return an image as JSON."""
     url = request.service.config.url + image.path
     return {"id": image.id, "url": url} | {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
 
@@ -217,7 +217,7 @@ def show_image(image_id: str, extension: str) -> Response:
 
 
 def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None:
-    """Return the start and the end of the range of bytes that is asked for, if it is one and If-Range holds.
+    """Return the start and the end of the range that the request has, if it is a single one and If-Range holds.
 
     Raises RequestedRangeNotSatisfiable.
     """

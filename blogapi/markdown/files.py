@@ -19,11 +19,6 @@ LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # o
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
 ADDRESS_NAMES = ("url", "src", "image", "path")
-
-# The names that programs have for the address of a post, those of its values that are no path, and for older addresses.
-PATH_NAMES = ("permalink", "path", "url")
-PATH_STYLES = ("date", "pretty", "ordinal", "weekdate", "none", "false", "true")
-ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 # Front matter that is not read: JSON, and the headers of Pelican and Nikola.
@@ -97,13 +92,28 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
-    fields: dict[str, Any] = {}
-    sources: dict[str, str] = {}
     others = {name: value for name, value in values.items() if name not in (*FIELD_READERS, *IGNORED)}
-    for name in others if not keeps_others else ():
+    if others and not keeps_others:
+        name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
+    fields, sources = _read_fields(values, lines, others, strict, divides_tags)
+    if keeps_others and (params := typed(others) | fields.get("params", {})):
+        for name in others.keys() & fields.get("params", {}).keys():
+            raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
+        fields["params"] = params
+    number = re.fullmatch(ID, str(values.get("id", "")))
+    created_at = fields.pop("created_at", None)
+    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, values, sources, lines)
+
+
+def _read_fields(
+    values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], strict: bool, divides_tags: bool
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
+    fields: dict[str, Any] = {}
+    sources: dict[str, str] = {}
     for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:
         if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
             others[name] = values[name]  # A field has only the address.
@@ -121,18 +131,7 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
             if strict or field not in ("excerpt", "cover_image"):
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
             others[name] = values[name]
-    if keeps_others and (params := _with_others(fields.get("params", {}), others, lines)):
-        fields["params"] = params
-    number = re.fullmatch(ID, str(values.get("id", "")))
-    created_at = fields.pop("created_at", None)
-    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, values, sources, lines)
-
-
-def _with_others(params: dict[str, Any], others: dict[str, Any], lines: dict[str, int]) -> dict[str, Any]:
-    """Return params after the values of other names. Raise MarkdownError for a name in both."""
-    for name in others.keys() & params.keys():
-        raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
-    return typed(others) | params
+    return fields, sources
 
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
@@ -164,25 +163,6 @@ def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, An
         return field, convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
-
-
-def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the paths and older paths of a post that other programs write in front matter."""
-    values = {name.lower(): value for name, value in others.items()}
-    paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
-    aliases: list[str] = []
-    for found in map(values.get, ALIAS_NAMES):
-        found = map(path_of, found if isinstance(found, list) else [found])
-        aliases += [path for path in found if "/" in path]  # Those of Obsidian are names.
-    return paths, aliases
-
-
-def path_of(value: Any) -> str:
-    """Return the path of an address; nothing if it is a pattern or the name of a style."""
-    if not isinstance(value, str) or value in PATH_STYLES or "{" in value:
-        return ""
-    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
-    return "" if re.search("(^|/|-):[a-z]", path) else path
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:

@@ -113,6 +113,15 @@ def markdown_of(html: str, max_elements: int = MAX_ELEMENTS) -> str:
     return f"{text}\n" if text else ""
 
 
+def image_of(label: str, address: str) -> str:
+    """Return the Markdown of an image."""
+    return f"![{_escaped(label)}]({address})"
+
+
+def _escaped(label: str) -> str:
+    return re.sub(r"[\[\]\\]", r"\\\g<0>", label)
+
+
 def text_of(html: str) -> str:
     """Return the text of a little HTML, for example of a title, without references to no character."""
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
@@ -160,7 +169,7 @@ def _prepare(soup: BeautifulSoup) -> None:
         if not element.find("img", src=address):
             element.insert(0, soup.new_tag("img", src=address, alt=""))
     for image in soup.find_all("img", alt=True):
-        image["alt"] = re.sub(r"[\[\]\\]", r"\\\g<0>", image["alt"])
+        image["alt"] = _escaped(image["alt"])
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)

@@ -1,4 +1,4 @@
-"""Posts as entries of microformats: their properties become fields, and the other way round."""
+"""Posts as entries of microformats: their properties become fields, and vice versa."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.markdown.front_matter import MarkdownError, rfc3339_of
-from blogapi.markdown.html import NOT_IN_ADDRESS, markdown_of
+from blogapi.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.markdown.titles import title_of
 from blogapi.micropub.message import Message
 from blogapi.posts.documents import MAX_CONTENT, MAX_URL
@@ -50,7 +50,7 @@ def property_names() -> Iterator[None]:
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the names of properties that are not kept. Raises ValidationError for those that nobody would expect."""
+    """Return the names of properties that are ignored. Raises ValidationError for those of NOT_KEPT."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not kept by this service, so nothing was changed", name)
@@ -136,10 +136,10 @@ def post_of(message: Message, images: list[str], now: str) -> dict[str, Any]:
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status; a published post whose time is to come is scheduled."""
+    """Return fields with a status; a published post with a time in the future is scheduled."""
     status = fields.get("status") or status
-    is_to_come = status == "published" and (fields.get("published_at") or "") > now
-    return fields | {"status": "scheduled" if is_to_come else status}
+    is_in_future = status == "published" and (fields.get("published_at") or "") > now
+    return fields | {"status": "scheduled" if is_in_future else status}
 
 
 def photos(properties: Properties, images: list[str]) -> list[str]:
@@ -156,8 +156,8 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
         url = url.strip().translate(NOT_IN_ADDRESS)
         if not re.fullmatch(URL, url):
             raise ValidationError("must be absolute http or https URLs", "photo")
-        words = re.sub(r"([\[\]\\])", r"\\\1", " ".join((alt or "".join(alts[index : index + 1])).split()))
-        markdown.append(f"![{words}]({url})")
+        label = " ".join((alt or "".join(alts[index : index + 1])).split())
+        markdown.append(image_of(label, url))
     return markdown
 
 
@@ -178,33 +178,43 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     ignored([*replaced, *added, *deleted])
     if "photo" in replaced:
         raise ValidationError("can only be added: the content shows the photos", "photo")
-    check_visibility(added)
     changes = fields_of(replaced)
+    changes |= _added(added, {**old, **changes})
+    changes |= _deleted(deleted, old, changes.get("tags", old["tags"]))
+    if {"status", "published_at"} & changes.keys():
+        changes = dated(changes, old["status"], now)
+    return {name: value if value != "" else None for name, value in changes.items()}
+
+
+def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of a post to which an update adds properties."""
     for name, field in FIELDS.items():
-        if name in added:
-            if changes.get(field, old.get(field)):
-                raise ValidationError("has a value already; replace it", name)
-            changes |= fields_of({name: added[name]})
-    tags = changes.get("tags", old["tags"])
-    if "category" in added:
-        changes["tags"] = tags = [*tags, *fields_of({"category": added["category"]})["tags"]]
+        if name in added and post.get(field):
+            raise ValidationError("has a value already; replace it", name)
+    changes = fields_of(added)
+    if "tags" in changes:
+        changes["tags"] = [*post["tags"], *changes["tags"]]
     if shown := photos(added, []):
-        changes["content"] = with_photos(changes.get("content", old["content"]), shown)
+        changes["content"] = with_photos(changes.get("content", post["content"]), shown)
+    return changes
+
+
+def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
+    """Return the changes of a post with these tags from which an update deletes properties, or some of their values."""
+    changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":
             gone = {fold(value) for value in values or () if isinstance(value, str)}
             changes["tags"] = [tag for tag in tags if values is not None and fold(tag) not in gone]
         elif name in KNOWN.difference(CLEARED):
             raise ValidationError("cannot be deleted", name)
-        elif name in CLEARED and (values is None or as_property(old, name) in values):
+        elif name in CLEARED and (values is None or old.get(FIELDS[name]) in values):
             changes[FIELDS[name]] = ""
-    if {"status", "published_at"} & changes.keys():
-        changes = dated(changes, old["status"], now)
-    return {name: value if value != "" else None for name, value in changes.items()}
+    return changes
 
 
 def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
-    """Return what an update replaces, adds and deletes; None stands for all values of a property."""
+    """Return the properties to replace, to add and to delete; None stands for all values of a property."""
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
         parts, deleted = [replaced, added], dict.fromkeys(deleted)
@@ -224,12 +234,7 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
             raise ValidationError(f"must have at most {MAX_VALUES} values", name)
 
 
-def as_property(post: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a property with one value; "" for none."""
-    return post.get(FIELDS[name], "")
-
-
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
     """Return a post as the properties of an entry; its content is the Markdown."""
-    found = {name: [value] for name in FIELDS if (value := as_property(post, name))}
+    found = {name: [value] for name in FIELDS if (value := post.get(FIELDS[name]))}
     return found | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}

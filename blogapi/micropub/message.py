@@ -4,8 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from multipart import MultipartSegment
@@ -13,9 +12,8 @@ from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import FORBIDDEN, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
-from blogapi.forms import FORM, Form, Write, text_of
-from blogapi.images.formats import MAX_BYTES
-from blogapi.images.uploads import TOO_LARGE, new_file, places, save
+from blogapi.forms import FORM, Write, text_of
+from blogapi.images.uploads import FileForm, Upload
 from blogapi.storage.models import FULL
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -28,14 +26,6 @@ PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 RESERVED = ("h", "action", "url", "access_token", "q")  # names in a form that are no properties
 
 
-class Upload(NamedTuple):
-    """A file in a form."""
-
-    part: str
-    name: str
-    file: BinaryIO
-
-
 class Message(NamedTuple):
     """A request to create, change or delete a post. Each property is a list of values."""
 
@@ -43,7 +33,7 @@ class Message(NamedTuple):
     url: str
     type: str
     properties: dict[str, list[Any]]
-    body: dict[str, Any]  # in JSON, with what an update replaces, adds and deletes
+    body: dict[str, Any]  # in JSON, with the parts of an update
     files: list[Upload]
 
 
@@ -142,15 +132,12 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
     return form.texts(), [each for each in form.files if each.name or each.file.tell()]
 
 
-class MessageForm(Form):
+class MessageForm(FileForm):
     """A form with files, which need a key; without one, its fields must be short."""
 
-    too_large = TOO_LARGE
-
     def __init__(self, request: Request, opened: ExitStack):
-        super().__init__(request, MAX_FILES * MAX_BYTES + MAX_FORM_BYTES, MAX_STRANGER_BYTES, MAX_FIELDS)
-        self.opened = opened
-        self.files: list[Upload] = []
+        super().__init__(request, opened, MAX_FILES, MAX_FORM_BYTES, MAX_FIELDS)
+        self.max_field_bytes = MAX_STRANGER_BYTES
 
     def authorize(self) -> None:
         """Authorize the key, in the header or in a field. Then the fields may be larger."""
@@ -162,10 +149,4 @@ class MessageForm(Form):
             return super().begin(part)
         if not self.request.key:
             self.authorize()
-        if len(self.files) == MAX_FILES:
-            raise BadRequest(f"body: must have at most {MAX_FILES} files")
-        if not self.files:
-            self.opened.enter_context(places.hold(self.request.digest))
-        file = self.opened.enter_context(new_file(self.request))
-        self.files.append(Upload(part.name.removesuffix("[]"), part.filename, file))
-        return partial(save, target=file)
+        return self.begin_file(part)

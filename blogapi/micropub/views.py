@@ -5,17 +5,16 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from flask import Response, render_template
+from flask import Blueprint, Response, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed
 
-from blogapi.api.request import Request, current_request
+from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.schemas import page_size, parameters, parse_id, parsed
 from blogapi.history import revisions
 from blogapi.images import uploads
 from blogapi.micropub import entry
-from blogapi.micropub.blueprint import blueprint
 from blogapi.micropub.message import Message, authorize, read, read_form
 from blogapi.pages import POLICY
 from blogapi.posts import documents, lists, slugs
@@ -34,6 +33,24 @@ POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article
 MAX_TAGS = 1000
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
 paging = parameters(limit=page_size("posts"), after=parsed(parse_id, ""))
+
+
+# Here, a key without the permission gets 401, and a post that is not found is an invalid request.
+STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
+WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
+
+blueprint = Blueprint("micropub", __name__, template_folder="templates")
+
+
+@blueprint.after_request
+def finish(response: Response) -> Response:
+    """Give an error the form that the Recommendation has (3.7.2)."""
+    status = response.status_code
+    if status >= 400 and response.mimetype == JSON:
+        code, word = STATUSES.get(status, (status, WORDS.get(status, "invalid_request")))
+        response.status_code = code
+        response.set_data(f"{documents.dump({'error': word, 'error_description': response.json['message']})}\n")
+    return response
 
 
 # Addresses
@@ -155,7 +172,7 @@ def change_post() -> Response:
         raise BadRequest("body: an update must be JSON")
     with entry.property_names():
         old, new = request.database.write(update, ref, message.body, request.author)
-    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+    return changed(request, old, new)
 
 
 def convert_content(request: Request, properties: Any) -> None:
@@ -172,6 +189,11 @@ def created(request: Request, post: Fields, **more: Any) -> Response:
     return json_response(request, {"url": url} | more, 201, [("Location", url)])
 
 
+def changed(request: Request, old: Fields, new: Fields) -> Response:
+    """Answer with the address of a post if it is another one, else with 204."""
+    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+
+
 def create(request: Request, message: Message) -> Response:
     """Create a post with its photos. All else is checked before the files are stored."""
     if message.type not in ("", "h-entry"):
@@ -180,10 +202,10 @@ def create(request: Request, message: Message) -> Response:
     files = [each for each in message.files if each.part in ("photo", "file")]
     others += [each.part for each in message.files if each not in files]
     now = request.database.now
-    images = [uploads.identified(request, each.file, each.name) for each in files]
+    images = [uploads.identify(request, each) for each in files]
     fields = new_post.load(entry.post_of(message, [public(request, image.path) for image, _ in images], now))
     for each, (image, kept) in zip(files, images, strict=True):
-        uploads.keep(request, each.file, image, kept)
+        uploads.keep(request, each, image, kept)
     post = request.database.write(add, fields, request.author)
     return created(request, documents.load(post.document), ignored=others)
 
@@ -203,12 +225,12 @@ def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fi
 
 
 def undelete(request: Request, ref: PostRef) -> Response:
-    """Restore a post from the trash; answer where it is, if that is another address."""
+    """Restore a post from the trash."""
     if isinstance(ref, str):
         ref = request.database.read_in_thread(request.digest, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))
     new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
-    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new)
+    return changed(request, old, new)
 
 
 @blueprint.post(MEDIA)
@@ -223,8 +245,7 @@ def upload() -> Response:
         found = [each for each in files if each.part == "file"] or files
         if not found:
             raise ValidationError("missing; the form must have a part of this name", "file")
-        image, kept = uploads.identified(request, found[0].file, found[0].name)
-        uploads.keep(request, found[0].file, image, kept)
+        image, _ = uploads.store_file(request, found[0])
     url = public(request, image.path)
     return json_response(request, {"url": url}, 201, [("Location", url)])
 

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request
@@ -16,11 +16,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, Request, check_content_type, cookie
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type, cookie
 from blogapi.clock import earlier
 from blogapi.forms import FORM, Form, Write
-from blogapi.images import uploads
-from blogapi.images.formats import MAX_BYTES
+from blogapi.images.uploads import FileForm
 from blogapi.owner import sessions
 from blogapi.posts.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
@@ -28,7 +27,7 @@ from blogapi.storage.models import AUTOSAVE
 from blogapi.tags import storage as tags
 
 ROOT = "/settings"
-UPLOAD = "/images/upload"  # whose form is not read as a whole
+UPLOAD = "/images/upload"
 PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
 OFFERED_TAGS = 500
@@ -75,7 +74,7 @@ def check_session() -> None:
             with suppress(HTTPException):
                 g.form = load_form()
         raise
-    if is_change and own_path() != UPLOAD:
+    if is_change:
         g.form = load_form()
         if not is_public:
             check_token(g.form)
@@ -95,8 +94,11 @@ def load_form() -> MultiDict[str, str]:
     every line break as CRLF.
     """
     check_content_type(request, (FORM,))
-    has_post = request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW))
-    form = PostForm(request) if has_post else Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
+        g.opened = ExitStack()
+        form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
+        g.images = form.files
     try:
         form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
@@ -104,22 +106,13 @@ def load_form() -> MultiDict[str, str]:
         raise BadRequest("The form cannot be read.") from None
 
 
-class PostForm(Form):
-    """The form of a post, which can have an image: `g.image` is its file and its name."""
-
-    def __init__(self, request: Request):
-        super().__init__(request, MAX_BODY_BYTES + MAX_BYTES, MAX_BODY_BYTES, MAX_FIELDS)
+class ImageForm(FileForm):
+    """A form that can have an image."""
 
     def begin(self, part: MultipartSegment) -> Write:
         if not part.filename:  # Browsers send an empty one if none was chosen.
             return super().begin(part)
-        if "image" in g:
-            raise BadRequest
-        g.opened = ExitStack()
-        g.opened.enter_context(uploads.places.hold(request.digest))
-        file = g.opened.enter_context(uploads.new_file(request))
-        g.image = file, part.filename
-        return partial(uploads.save, target=file)
+        return self.begin_file(part)
 
 
 @blueprint.teardown_request
@@ -137,7 +130,7 @@ def form_token(action: str) -> str:
 def form_secret() -> bytes:
     """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
 
-    A draft that saves itself gives them again whatever is typed.
+    A draft that saves itself gives the same bits each time, even if the text has changed.
     """
     sent = [g.form["nonce"], AUTOSAVE if AUTOSAVE in g.form else sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
@@ -172,7 +165,7 @@ def own_image(url: str) -> str:
 
 
 def known_tags() -> list[str]:
-    """Return the names of tags to offer in a form; none to a stranger."""
+    """Return the names of tags to offer in a form; none without a session."""
     if request.session:
         with suppress(Unavailable):
             return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).items]
@@ -185,7 +178,7 @@ def asked() -> dict[str, str]:
 
 
 def paging(before: Any) -> dict[str, Any]:
-    """Return the queries of the newer and the older page for a template; `before` is where the older one begins.
+    """Return the queries of the newer and the older page for a template; `before` is the start of the older one.
 
     `newer` in the query has the starts of the pages between the first and this one.
     """

@@ -1,17 +1,18 @@
 """The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 from flask import Response, g, render_template, request
+from werkzeug.exceptions import BadRequest
 
 from blogapi.api.schemas import parameters, parsed
 from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.storage import StoredImage
 from blogapi.images.views import delete_unused, parse_cursor
-from blogapi.owner.blueprint import UPLOAD, asked, blueprint, check_token, done, paging, shows_errors
+from blogapi.markdown.html import image_of
+from blogapi.owner.blueprint import UPLOAD, asked, blueprint, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
@@ -21,16 +22,14 @@ list_query = parameters(before=parsed(parse_cursor, ""))
 @blueprint.app_template_filter()
 def as_markdown(image: StoredImage) -> str:
     """Return the Markdown that shows an image."""
-    text = re.sub(r"([\[\]\\])", r"\\\1", Path(image.name).stem)
-    return f"![{text}]({request.service.config.url}{image.path})"
+    return image_of(Path(image.name).stem, request.service.config.url + image.path)
 
 
 def add_image() -> str:
     """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
-    if "image" not in g:
+    if not g.images:
         return ""
-    file, name = g.image
-    image, _ = uploads.keep(request, file, *uploads.identified(request, file, name))
+    image, _ = uploads.store_file(request, g.images[0])
     g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
     return image.name if "upload" in g.form else ""
 
@@ -47,7 +46,9 @@ def show_images() -> str:
 @blueprint.post(UPLOAD)
 def upload_image() -> Response:
     """Store an image; its page has the Markdown that shows it."""
-    image, is_new = uploads.store_body(request, check=check_token)
+    if not g.images:
+        raise BadRequest(uploads.MISSING)
+    image, is_new = uploads.store_file(request, g.images[0])
     return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
 
 

@@ -1,4 +1,4 @@
-"""What a form of the owner's page creates once, even if it is sent again: its secret is remembered."""
+"""Keys and webhooks that a form of the owner's page creates once, even if it is sent again."""
 
 from base64 import b64encode
 from typing import Any

@@ -83,7 +83,7 @@ def show_posts() -> str:
 
 @blueprint.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post to read, and what can be done with it."""
+    """Show a post to read, and the actions on it."""
     post = documents.load(posts.find(request.database, post_id))
     links = shares.listing(request.database, post_id)
     return render_template("owner/post.html", post=post, links=links, is_kept=request.database.keeps_history, **shown)
@@ -101,9 +101,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
     if post_id and typed.get("etag") != post["etag"]:
         changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FORM_FIELDS}
         typed["etag"] = post["etag"]
-    return render_template(
-        "owner/write.html", typed=typed, changed=changed, post_id=post_id, action=own_path(), **shown
-    )
+    values = {"typed": typed, "changed": changed, "post_id": post_id, "action": own_path()}
+    return render_template("owner/write.html", **values | shown)
 
 
 @blueprint.post("/posts/new")
@@ -162,12 +161,17 @@ def change_status(post_id: int) -> Response:
 @blueprint.post(f"{POST}/delete")
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
-    title = ""
-    with suppress(Damaged):  # A damaged post can be deleted, too.
-        title = documents.load(posts.find(request.database, post_id))["title"]
+    title = title_by(posts.find, post_id)
     request.database.write(posts.delete, post_id, request.author)
     undo = (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
+
+
+def title_by(find: Callable, post_id: int) -> str:
+    """Return the title of a post to delete; nothing if it is damaged, which can be deleted, too."""
+    with suppress(Damaged):
+        return documents.load(find(request.database, post_id))["title"]
+    return ""
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, expected: str | None = None) -> Response:
@@ -195,7 +199,7 @@ def author() -> str:
 
 
 def autosaved(post_id: int, document: bytes) -> Response:
-    """Answer the script that has a draft saved: the next time it sends the form of the post, over this version."""
+    """Answer the script that saves a draft with the form that it sends next, over this version."""
     path = f"/posts/{post_id}/edit"
     form = {"action": address(path), "form_token": form_token(path), "etag": etag_of(document)}
     return jsonify(form)
@@ -241,7 +245,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load what was typed. Raises ValidationError for all fields that are wrong, also for those that cannot be read."""
+    """Load the typed fields. Raises ValidationError for all that are wrong, also for those that cannot be read."""
     try:
         fields = schema.load(typed)
     except ValidationError as error:
@@ -252,7 +256,7 @@ def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> 
 
 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return the fields of a post that were typed, as a body in JSON would have them; and why others cannot be read.
+    """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
 
     Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
     changed keeps CRLF if it had that.
@@ -324,9 +328,8 @@ def show_trash() -> str:
 @blueprint.get(TRASHED)
 def show_deleted(post_id: int) -> str:
     """Show a post in the trash."""
-    return render_template(
-        "owner/revision.html", post=documents.load(revisions.find_in_trash(request.database, post_id))
-    )
+    post = documents.load(revisions.find_in_trash(request.database, post_id))
+    return render_template("owner/revision.html", post=post)
 
 
 @blueprint.post(f"{TRASHED}/restore")
@@ -341,8 +344,6 @@ def restore_post(post_id: int) -> Response:
 @blueprint.post(f"{TRASHED}/delete")
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
-    title = ""
-    with suppress(Damaged):
-        title = documents.load(revisions.find_in_trash(request.database, post_id))["title"]
+    title = title_by(revisions.find_in_trash, post_id)
     request.database.write(revisions.delete_from_trash, post_id)
     return done("/trash", "was deleted for good.", title)

@@ -13,7 +13,6 @@ from markdown_it.token import Token
 from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
-from werkzeug.datastructures import Headers
 
 from blogapi.history import revisions
 from blogapi.owner import shares
@@ -30,8 +29,8 @@ TOO_LARGE = "(This table is too large for the preview.)"
 HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox"{} disabled="disabled" type="checkbox"> '
-# Images and styles come from here; the rest is forbidden, scripts and links that leave the frame included. Images of
-# other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
+# Images and styles come from this service; all else is forbidden, also scripts and links that leave the frame. Images
+# of other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
@@ -143,7 +142,8 @@ def show(post: Any) -> Response:
     shown = "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
     html = request.database.in_background(request.digest, partial(markdown.render, shown))
     title = post.get("title", "")
-    if HEADING.match(shown) and HEADING.match(shown)[1].strip() == title.strip():
+    heading = HEADING.match(shown)
+    if heading and heading[1].strip() == title.strip():
         title = ""  # The text begins with it.
     values = {"title": title, "cover": post.get("cover_image", ""), "content": Markup(html)}
     own, sources = origin(request.service.config.url), "http: https:"
@@ -152,9 +152,8 @@ def show(post: Any) -> Response:
         found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
         values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
     page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
-    headers = Headers({"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"})
-    headers["X-Robots-Tag"] = "noindex"
-    return Response(page, headers=headers)
+    headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
+    return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
 
 
 def origin(url: str) -> str:

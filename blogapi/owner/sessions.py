@@ -45,15 +45,11 @@ def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
     """Create a session, or a link that opens one; return its token. A session lasts `days` after each use."""
     tx.execute(OwnerSession.delete().where(OwnerSession.ends_at <= tx.now))
     token = f"{PREFIX}{kind}_{secrets.token_urlsafe(32)}"
-    times = {"ends_at": later(tx.now, period(kind, days)), "opened_at": tx.now, "used_at": tx.now}
+    period = timedelta(days=days) if kind == SESSION and days else PERIODS[kind]
+    times = {"ends_at": later(tx.now, period), "opened_at": tx.now, "used_at": tx.now}
     row = {"digest": digest_of(token), "kind": kind, "days": days, "browser": browser[:MAX_BROWSER]} | times
     tx.execute(OwnerSession.insert(row))
     return token
-
-
-def period(kind: str, days: int) -> timedelta:
-    """Return how long a session or a link lasts."""
-    return timedelta(days=days) if kind == SESSION and days else PERIODS[kind]
 
 
 def check_link(reader: Reader, token: str) -> int:
@@ -90,7 +86,7 @@ _sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownS
 
 def use(tx: Transaction, session: KnownSession) -> None:
     """Record the use of a session, which extends one that lasts for days."""
-    ends_at = later(tx.now, period(SESSION, session.days)) if session.days else session.ends_at
+    ends_at = later(tx.now, timedelta(days=session.days)) if session.days else session.ends_at
     used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
     tx.execute(used.where(OwnerSession.digest == session.digest))
 

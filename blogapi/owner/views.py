@@ -47,11 +47,8 @@ def open_session() -> str | Response:
     token = request.database.write(sessions.open_by_link, link, request.headers.get("User-Agent", ""))
     response = redirect(address(), 303)
     # A session that lasts from its use ends here, not in the browser, which keeps a cookie for at most 400 days.
-    set_cookie(
-        response,
-        token,
-        timedelta(days=400).total_seconds() if days else sessions.PERIODS[sessions.SESSION].total_seconds(),
-    )
+    period = timedelta(days=400) if days else sessions.PERIODS[sessions.SESSION]
+    set_cookie(response, token, period.total_seconds())
     return response
 
 

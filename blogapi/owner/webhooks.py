@@ -21,7 +21,7 @@ PRESETS = {
     "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
     "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
 }
-# What the hosts of sites need, as the fields of the form
+# The fields of the form for the hosts of sites
 REBUILD = {"preset": "rebuild", "after_seconds": "60"}
 HOSTS = {
     "Netlify": REBUILD | {"url": "https://api.netlify.com/build_hooks/…"},

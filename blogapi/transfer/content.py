@@ -1,11 +1,10 @@
-"""The content of other sites: what works there only, and the addresses of its images."""
+"""The content of other sites: constructs that work only there, and the addresses of images."""
 
 import re
 from collections.abc import Callable
-from functools import partial
 from urllib.parse import urljoin
 
-# Code, in which nothing counts. A fence that is never closed ends with the text, so that each text is searched once.
+# Code, which is skipped. A fence that is never closed ends with the text, so that each text is searched once.
 FENCE = r"^[ ]{0,3}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
 INLINE = r"`[^`\n]++`"
 # Addresses of images: in elements, in Markdown, and in definitions of references.
@@ -58,11 +57,6 @@ def with_images(
         return (match["name"] and embedded(match["name"], match["label"] or "")) or match[0]
 
     return CODE_OR_IMAGE.sub(replace, content)
-
-
-def with_absolute_images(content: str, site: str, folder: str = "") -> str:
-    """Make the addresses of the images in Markdown absolute, if a site is given."""
-    return with_images(content, partial(absolute, site=site, folder=folder)) if site else content
 
 
 def not_portable(content: str) -> dict[str, int]:

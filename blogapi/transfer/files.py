@@ -110,7 +110,7 @@ def new_file(path: Path) -> Iterator[str]:
         _sync(part)
         try:
             os.link(part, path)  # one step, which overwrites nothing
-        except OSError:  # It exists, or this file system has no links, which each says in another way.
+        except OSError:  # It exists, or this file system has no links; their errors differ.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -28,25 +28,24 @@ ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAG
 class Folder:
     """An open folder: its path may lead elsewhere later. Links in it are not followed. Raises OSError."""
 
-    def __init__(self, path: Path, opened: ExitStack, parent: "Folder | None" = None):
+    def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path
-        self.opened = opened
-        self.folders: dict[str, Folder] = {}
         flags = os.O_DIRECTORY | os.O_NOFOLLOW if parent else os.O_DIRECTORY
         try:
             self.file = os.open(path.name if parent else path, flags, dir_fd=parent and parent.file)
         except NotADirectoryError as error:
             raise OSError(error.errno, f"{path} must be a folder, and not a link") from error
-        opened.callback(os.close, self.file)
 
-    def below(self, name: str, create: bool = False) -> "Folder":
-        """Return a folder in this one, opened once."""
-        if name not in self.folders:
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=self.file)
-            self.folders[name] = Folder(self.path / name, self.opened, self)
-        return self.folders[name]
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self.file)
+
+    def images(self, create: bool = False) -> "Folder":
+        """Open the folder of images in this one."""
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(IMAGES, dir_fd=self.file)
+        return Folder(self.path / IMAGES, self)
 
     def state(self, name: str) -> os.stat_result:
         """Return the state of a file, or of a link."""
@@ -57,8 +56,13 @@ class Folder:
         flags = os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe would wait for its other end.
         return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
 
-    def replace(self, name: str, pieces: Iterable[bytes], when: str) -> str:
-        """Replace a file atomically, with a time."""
+    def write(self, name: str, pieces: Iterable[bytes], when: str, is_same: Callable[[IO[bytes]], bool]) -> str:
+        """Replace a file atomically, with a time, unless it is a regular one with the same bytes."""
+        with suppress(OSError):
+            if S_ISREG(self.state(name).st_mode):
+                with self.open(name, "rb") as file:
+                    if is_same(file):
+                        return "unchanged"
         part, seconds = f".{name}.part", datetime.fromisoformat(when).timestamp()
         self.remove(part)  # of an export that was killed
         try:
@@ -90,30 +94,32 @@ def export(
     """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
 
     Write the images in the `database` that posts show, too; if it is `standalone`, the addresses lead to these files.
-    Return whether each file was written, unchanged, deleted or kept, or why it could not be. With `delete`, remove the
-    files of posts that are gone: regular files SLUG.md whose front matter has that slug and all that an export writes;
-    and images that no post shows any more. If it is `flat`, names in `params` are at the top level.
+    If it is `flat`, names in `params` are at the top level. With `delete`, remove images that no post shows, and the
+    files of posts that are gone: regular files SLUG.md whose front matter has that slug, as an export writes it.
+    Return for each file whether it was written, unchanged, deleted or kept, or why that failed.
     """
     results: dict[Path, str] = {}
-    with ExitStack() as opened:
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            folder = Folder(path, opened)
-        except OSError as error:
-            raise OSError(f"cannot create the folder {path}: {error.strerror}") from error
+    with closing(_create(path)) as folder:
         for post in posts:
             data = render(post, flat=flat)
-            for name in {name.decode() for name in ADDRESS.findall(data)} if database else ():
-                results |= _write_image(folder, name, database, results)
+            _write_images(folder, data, database, results)
             if standalone:
                 data = ADDRESS.sub(partial(_relative, path, results), data)
-            name = f"{post['slug']}.md"
-            results[path / name] = _attempt("write", path / name, _write, folder, name, data, post)
+            file = path / f"{post['slug']}.md"
+            results[file] = _attempt("write", file, _write_post, folder, file.name, data, post)
         if delete:
-            results |= _remove_all(folder, _remove, results)
-            with suppress(OSError):  # none, or a link
-                results |= _remove_all(folder.below(IMAGES), _remove_image, results)
+            _remove_others(folder, _remove_post, results)
+            with suppress(OSError), closing(folder.images()) as below:  # It is missing, or a link.
+                _remove_others(below, _remove_image, results)
     return results
+
+
+def _create(path: Path) -> Folder:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return Folder(path)
+    except OSError as error:
+        raise OSError(f"cannot create the folder {path}: {error.strerror}") from error
 
 
 def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: Any) -> str:
@@ -123,13 +129,26 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
         return f"cannot {verb} {path}: {error.strerror}"
 
 
-def _write_image(folder: Folder, name: str, database: Reader, results: Mapping[Path, str]) -> dict[Path, str]:
-    """Write an image, if there is one and it was not written before; return the result."""
-    path = folder.path / IMAGES / name
-    image = images.find_any(database, path.stem) if path not in results else None
-    if not image or not image.path.endswith(name):
-        return {}
-    return {path: _attempt("write", path, _write_pieces, folder, name, image, database)}
+def _write_post(folder: Folder, name: str, data: bytes, post: Mapping[str, Any]) -> str:
+    when = post.get("published_at") or post["created_at"]
+    return folder.write(name, [data], when, lambda file: file.read(len(data) + 1) == data)
+
+
+def _write_images(folder: Folder, data: bytes, database: Reader | None, results: dict[Path, str]) -> None:
+    """Write the images that a post shows, each once, and add the results."""
+    for name in {name.decode() for name in ADDRESS.findall(data)} if database else ():
+        path = folder.path / IMAGES / name
+        image = images.find_any(database, path.stem) if path not in results else None
+        if image and image.path.endswith(name):
+            results[path] = _attempt("write", path, _write_image, folder, name, image, database)
+
+
+def _write_image(folder: Folder, name: str, image: StoredImage, database: Reader) -> str:
+    def is_same(file: IO[bytes]) -> bool:
+        return hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id)
+
+    with closing(folder.images(create=True)) as below:
+        return below.write(name, images.read(database, image, 0, image.bytes), image.created_at, is_same)
 
 
 def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes]) -> bytes:
@@ -137,35 +156,15 @@ def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes])
     return f"{IMAGES}/{name}".encode() if folder / IMAGES / name in results else match[0]
 
 
-def _write(folder: Folder, name: str, data: bytes, post: Mapping[str, Any]) -> str:
-    """Replace a file, unless it is a regular one with the same bytes."""
-    with suppress(OSError):
-        state = folder.state(name)
-        if S_ISREG(state.st_mode) and state.st_size == len(data):
-            with folder.open(name, "rb") as file:
-                if file.read(len(data) + 1) == data:
-                    return "unchanged"
-    return folder.replace(name, [data], post.get("published_at") or post["created_at"])
+def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results: dict[Path, str]) -> None:
+    """Remove the files that are left over from earlier exports, and add the results."""
+    for name in sorted(os.listdir(folder.file)):
+        path = folder.path / name
+        if path not in results:
+            results[path] = _attempt("remove", path, remove, folder, name)
 
 
-def _write_pieces(folder: Folder, name: str, image: StoredImage, database: Reader) -> str:
-    """Replace the file of an image, unless it is a regular one with the same bytes: the id is their hash."""
-    below = folder.below(IMAGES, create=True)
-    with suppress(OSError):
-        if S_ISREG(below.state(name).st_mode):
-            with below.open(name, "rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id):
-                    return "unchanged"
-    return below.replace(name, images.read(database, image, 0, image.bytes), image.created_at)
-
-
-def _remove_all(folder: Folder, remove: Callable[[Folder, str], str], results: Mapping[Path, str]) -> dict[Path, str]:
-    """Remove the files that are left over from earlier exports; return what came of each."""
-    left = [name for name in sorted(os.listdir(folder.file)) if folder.path / name not in results]
-    return {folder.path / name: _attempt("remove", folder.path / name, remove, folder, name) for name in left}
-
-
-def _remove(folder: Folder, name: str) -> str:
+def _remove_post(folder: Folder, name: str) -> str:
     """Remove an exported file; keep any other."""
     slug, state = name.removesuffix(".md"), folder.state(name)
     if name.endswith(".md") and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:

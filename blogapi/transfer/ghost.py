@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,7 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     try:
         export = json.loads(path.read_bytes())
         data = export["db"][0]["data"] if "db" in export else export["data"]
-        tags = _ghost_tags(data)
-        authors = _ghost_authors(data)
+        tags, authors = _tags(data), _authors(data)
         meta = {row["post_id"]: row for row in data.get("posts_meta", [])}
         rows = [(row, "page" if row.get("page") else str(row.get("type", "post"))) for row in data["posts"]]
     except (ValueError, RecursionError):
@@ -35,43 +35,45 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
         post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
         try:
             params = _params(row | meta.get(row["id"], {}), authors.get(row["id"], []))
-            yield post | _ghost_post(row, tags) | {"params": params}
+            yield post | _post(row, tags) | {"params": params}
         except MarkdownError as error:
             yield post | {"error": error.reason}
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             yield post | {"error": "its fields are not those of a post"}
 
 
-def _ghost_tags(data: dict[str, Any]) -> dict[Any, list[str]]:
+def _tags(data: dict[str, Any]) -> dict[Any, list[str]]:
     """Return the names of the tags of each post. Those that Ghost calls internal are left out."""
     names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
-    tags: dict[Any, list[str]] = {}
-    for link in sorted(data.get("posts_tags", []), key=lambda link: link.get("sort_order") or 0):
-        if link["tag_id"] in names:
-            tags.setdefault(link["post_id"], []).append(names[link["tag_id"]])
-    return tags
+    return _names_of_posts(names, "tag_id", data.get("posts_tags", []))
 
 
-def _ghost_authors(data: dict[str, Any]) -> dict[Any, list[str]]:
+def _authors(data: dict[str, Any]) -> dict[Any, list[str]]:
     """Return the names of the authors of each post; Ghost 1 has one, `author_id`."""
     names = {user["id"]: user.get("name") for user in data.get("users", [])}
-    authors: dict[Any, list[str]] = {}
-    links = sorted(data.get("posts_authors", []), key=lambda link: link.get("sort_order") or 0)
-    for link in [*links, *({**row, "post_id": row.get("id")} for row in data["posts"])]:
-        if (name := names.get(link.get("author_id"))) and name not in authors.setdefault(link["post_id"], []):
-            authors[link["post_id"]].append(name)
-    return authors
+    own = [{"post_id": row.get("id"), "author_id": row.get("author_id"), "sort_order": inf} for row in data["posts"]]
+    return _names_of_posts(names, "author_id", [*data.get("posts_authors", []), *own])
+
+
+def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]) -> dict[Any, list[str]]:
+    """Return the names to which links lead from each post."""
+    found: dict[Any, list[str]] = {}
+    for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
+        of_post = found.setdefault(link["post_id"], [])
+        if (name := names.get(link[key])) and name not in of_post:
+            of_post.append(name)
+    return found
 
 
 def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
-    """Return what only the templates of a site know."""
+    """Return the values that only the templates of a site use."""
     texts = {name: row.get(name) for name in ("canonical_url", "meta_title", "meta_description", "visibility")}
     texts = {name: text.replace(SITE, "") for name, text in texts.items() if text}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
     return ({"authors": authors} if authors else {}) | texts | featured
 
 
-def _ghost_post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
+def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
     text = {name: row.get(name) or "" for name in names}
     for name, value in (*text.items(), *(("tags", tag) for tag in tags.get(row["id"], []))):

@@ -1,11 +1,10 @@
-"""The images of an import: the files to which the addresses in its posts lead, and how they are stored."""
+"""The images of an import: the files to which addresses in its posts lead, and their storage."""
 
 import errno
 import os
 import re
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,10 +12,11 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
-from blogapi.history.batches import write_each
+from blogapi.config import Config
+from blogapi.history.batches import write_patiently
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
-from blogapi.images.rebase import PAUSE_SECONDS, each_text
+from blogapi.images.rebase import each_text
 from blogapi.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.storage.database import Database
 from blogapi.transfer.content import IS_RELATIVE, with_images
@@ -50,14 +50,14 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 class LocalImages:
     """The images in the folders of an import, and in those of its Markdown files.
 
-    `static` is the folder of a site's root, for addresses that begin there. `url` is that of the service, all of whose
-    images, in the `database`, may have `max_bytes`.
+    `static` is the folder of a site's root, for addresses that begin there. A dry run stores none in the `database`.
     """
 
-    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, url: str, max_bytes: int):
+    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, config: Config, dry_run: bool):
         self.database = database
-        self.url = url
-        self.max_bytes = max_bytes
+        self.url = config.url
+        self.max_bytes = config.images_mb * 1024**2  # of all images of the service
+        self.dry_run = dry_run
         self.static = static
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
@@ -74,12 +74,12 @@ class LocalImages:
         `folder` is that of the post's own file, below `top`, a folder that was given.
         """
         placement = Placement(self, folder, top)
+        exported = partial(EXPORTED.sub, placement.exported)
+        fields.update({name: each_text(value, exported) for name, value in fields.items()})
         if "cover_image" in fields:
             fields["cover_image"] = placement.placed(fields["cover_image"])
         if "content" in fields:
             fields["content"] = with_images(fields["content"], placement.placed, placement.embedded)
-        exported = partial(EXPORTED.sub, placement.exported)
-        fields.update({name: each_text(value, exported) for name, value in fields.items()})
         return placement
 
     def find(self, address: str, folder: Path | None) -> str | None:
@@ -132,7 +132,7 @@ class LocalImages:
         """Return whether the database has an image, or would have it after a dry run so far."""
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
-    def store(self, file: str, dry_run: bool) -> None:
+    def store(self, file: str) -> None:
         """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
         if file in self._stored:
             return
@@ -142,7 +142,7 @@ class LocalImages:
             total = images.total_bytes(self.database) + sum(self._foreseen.values())
             if not is_known and total + image.bytes > self.max_bytes:
                 raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
-            if not is_known and dry_run:
+            if not is_known and self.dry_run:
                 self._foreseen[image.id] = image.bytes
             elif not is_known:
                 image = image._replace(upload=images.new_upload(self.database))
@@ -152,7 +152,7 @@ class LocalImages:
 
 
 class Placement:
-    """The images of a post: the files to which its addresses lead, and what addresses replace these."""
+    """The images of a post: the files to which its addresses lead, and the addresses that replace these."""
 
     def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
         self.images = images
@@ -160,13 +160,11 @@ class Placement:
         self.top = top
         self.files: dict[str, None] = {}
         self.is_lost = False  # whether an address of this service leads to no image
-        self._addresses: set[str] = set()  # of the files
 
     def _use(self, file: str | None) -> str:
         address = self.images.address_of(file) if file else ""
         if address:
             self.files[file] = None
-            self._addresses.add(address)
         return address
 
     def placed(self, address: str) -> str:
@@ -184,20 +182,11 @@ class Placement:
 
     def exported(self, match: re.Match[str]) -> str:
         """Return the address that replaces one of an export."""
-        if match[0] in self._addresses:
-            return match[0]
         found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
         if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
             self.is_lost = True
             self.images.counts["missing"] += 1
         return found or match[0]
-
-
-def write_patiently(database: Database, operation: Callable[..., Any], *arguments: Any) -> Any:
-    """Run an operation in a transaction, as posts are imported: wait for others, and let them write afterwards."""
-    pause = partial(time.sleep, PAUSE_SECONDS)
-    (result,) = write_each(database, lambda tx, _: operation(tx, *arguments), [None], 0, pause)
-    return result
 
 
 def images_below(top: Path) -> dict[str, list[str]]:

@@ -1,6 +1,5 @@
 """The import: posts that were read are checked and stored, some in each transaction."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -19,15 +18,12 @@ from blogapi.transfer.sources import Failure, Item
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # of content, likewise
-TRANSACTION_SECONDS = 0.025  # after which it takes no more posts; the last post and the disk come on top
-PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
-
 BY = "import"  # the author in the history
 
 schema = PutPostSchema()
 
-Checked = Item | list[Failure]  # a post whose fields are valid, or what is wrong with it
-ImportResult = tuple[str, Checked]  # with what was done: an outcome of `posts.put`, or "failed"
+Checked = Item | list[Failure]  # a post whose fields are valid, or its faults
+ImportResult = tuple[str, Checked]  # with the outcome: that of `posts.put`, or "failed"
 Keep = Callable[[str], None]  # stores the image in a file
 
 
@@ -43,9 +39,8 @@ def store(
         slug, fields = item.fields["slug"], item.fields
         return posts.put(tx, slug, fields, BY, created_at=item.created_at, with_events=events).outcome
 
-    pause = partial(time.sleep, PAUSE_SECONDS)
     for batch in batches(sources, keep):
-        yield from write_each(database, partial(_result, put), batch, TRANSACTION_SECONDS, pause)
+        yield from write_each(database, partial(_result, put), batch)
 
 
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:

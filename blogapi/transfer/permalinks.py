@@ -1,7 +1,7 @@
-"""The addresses that posts had on their old site, by its pattern, as Jekyll fills it in."""
+"""The addresses of posts on their old site: from their front matter, or by the pattern of the site, as in Jekyll."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -27,16 +27,35 @@ DATE_PARTS = {
 NAMES = sorted(["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True)
 NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
+# The names that programs have for the address of a post, and for its older addresses
+PATH_NAMES = ("permalink", "path", "url")
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")
+
+
+def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the paths and older paths of a post that other programs write in front matter."""
+    values = {name.lower(): value for name, value in others.items()}
+    paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
+    aliases: list[str] = []
+    for found in map(values.get, ALIAS_NAMES):
+        found = map(path_of, found if isinstance(found, list) else [found])
+        aliases += [path for path in found if "/" in path]  # Those of Obsidian are names.
+    return paths, aliases
+
+
+def path_of(value: Any) -> str:
+    """Return the path of an address; nothing if it is a pattern or the name of a style."""
+    if not isinstance(value, str) or value in (*STYLES, "false", "true") or "{" in value:
+        return ""
+    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
+    return "" if re.search("(^|/|-):[a-z]", path) else path
 
 
 def is_pattern(text: Any) -> bool:
     """Return whether a text is the name of a style, or has a name in it, and no other."""
-    return isinstance(text, str) and (text in STYLES or (bool(NAME.search(text)) and not has_unknown(text)))
-
-
-def has_unknown(pattern: str) -> bool:
-    """Return whether a pattern has a name that stands for nothing."""
-    return bool(UNKNOWN.search(NAME.sub("", pattern)))
+    if not isinstance(text, str):
+        return False
+    return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
 
 
 def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:

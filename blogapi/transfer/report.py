@@ -4,19 +4,21 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from typing import IO
 from urllib.parse import quote, unquote
 
 import click
 
 from blogapi.markdown.front_matter import shown
+from blogapi.transfer.images import LocalImages
 from blogapi.transfer.importer import Checked
 from blogapi.transfer.names import date_names
-from blogapi.transfer.sources import Item
+from blogapi.transfer.sources import Item, Sources
 
 EXAMPLES = 3
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # of a progress bar
-# What an import notes, in the order in which it is printed: how its line begins, and what there is to do or to know.
+# The notes of an import, in the order in which they are printed: the beginning of the line, and what to do or to know
 NOTES = {
     "private posts": ("Private posts, as drafts:", "they were not public"),
     "passwords": ("Posts with a password, as drafts:", "they were not public"),
@@ -44,43 +46,49 @@ SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 class Report:
     """The counts of an import, and the work that remains."""
 
-    def __init__(self, dry_run: bool):
+    def __init__(self, dry_run: bool, redirects: IO[str] | None):
         self.dry_run = dry_run
+        self.redirects = redirects  # gets a line for each old address
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # the names that were kept
         self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
 
     def add(self, outcome: str, checked: Checked) -> None:
-        """Count a result; print why it failed, or what a dry run foresees."""
+        """Count a result, and write its redirects; print why it failed, or what a dry run foresees."""
         self.outcomes[outcome] += 1
-        if isinstance(checked, Item):
-            self.params.update([*checked.fields.get("params", ())])
-            for what, line in checked.notes.items():
-                names = date_names(checked.file) if what == "no dates" else []
-                place = f"{checked.source}:{line}" if line else checked.source
-                self.places[what].append(place + (f" has {', '.join(names)}" if names else ""))
-            if "other slugs" not in checked.notes and any(redirects_of(checked)):
-                self.places["old addresses"].append(checked.source)
-            if self.dry_run:
-                click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
+        if not isinstance(checked, Item):
+            for reason in checked:
+                click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
             return
-        for reason in checked:
-            click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
+        self.params.update([*checked.fields.get("params", ())])
+        for what, line in checked.notes.items():
+            names = date_names(checked.file) if what == "no dates" else []
+            place = f"{checked.source}:{line}" if line else checked.source
+            self.places[what].append(place + (f" has {', '.join(names)}" if names else ""))
+        redirects = list(redirects_of(checked))
+        if redirects and "other slugs" not in checked.notes:
+            self.places["old addresses"].append(checked.source)
+        if self.dry_run:
+            click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
+        elif self.redirects:
+            self.redirects.writelines(redirects)
 
-    def print(self, left_out: Mapping[str, int], images: Mapping[str, int], hosts: Mapping[str, int]) -> None:
+    def print(self, sources: Sources, images: LocalImages) -> None:
         """Print the counts, also of images, of hosts of other images, and of parts that are not imported."""
+        for line in refused_images(images.refused):
+            click.echo(shown(line), err=True)
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
-        if any(images.values()):
-            lines.append(f"images: {counted(images)}")
-        if left_out:
+        if images.counts.total():
+            lines.append(f"images: {counted(images.counts)}")
+        if left_out := +sources.left_out:
             hint = "; --pages imports pages" if "page" in left_out else ""
             lines.append(f"Not imported: {listed(left_out)}{hint}.")
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
-        if hosts:
-            others = plural(sum(hosts.values()), "image")
-            lines.append(f"On other hosts: {others} ({counted(dict(Counter(hosts).most_common()))}).")
+        if sources.hosts:
+            others = plural(sources.hosts.total(), "image")
+            lines.append(f"On other hosts: {others} ({counted(dict(sources.hosts.most_common()))}).")
         for what, (beginning, remedy) in NOTES.items():
             if places := self.places[what]:
                 more = ", …" if len(places) > EXAMPLES else ""

@@ -5,19 +5,21 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
-from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse, path_of, read_paths
+from blogapi.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.markdown.html import markdown_of
 from blogapi.posts.documents import MAX_TAGS, is_slug
+from blogapi.posts.slugs import slug_of
 from blogapi.text import CONTROL, fold
 from blogapi.transfer import ghost, permalinks, wordpress
-from blogapi.transfer.content import absolute, host_of, not_portable, with_absolute_images, with_images
+from blogapi.transfer.content import absolute, host_of, not_portable, with_images
 from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
 from blogapi.transfer.names import date_names, midnight, name_and_day, title_of
 
@@ -31,7 +33,7 @@ NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 DRAFT_FOLDERS = {"_drafts", "drafts"}
 JEKYLL_FOLDERS = {"_posts", "_drafts"}
-# They are never in front of a slug.
+# These are never put in front of a slug.
 MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
 # Files of posts that are not read, and exports, which are read by their own path
 OTHER_SUFFIXES = (".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
@@ -48,7 +50,7 @@ class Item(NamedTuple):
     file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
     own_path: str = ""  # that of its file below the folder that was given
-    notes: Mapping[str, int | None] = {}  # what its author should look at, of `report.NOTES`, each with its first line
+    notes: Mapping[str, int | None] = {}  # from `report.NOTES`, for its author, each with its first line
     parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
     images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
 
@@ -89,7 +91,7 @@ class Sources:
         paths: Iterable[Path],
         spool: IO,
         now: float,
-        slug_of: Callable,
+        *,
         pages: bool = False,
         site: str = "",
         images: LocalImages | None = None,
@@ -98,7 +100,6 @@ class Sources:
     ):
         self.spool = spool
         self.now = rfc3339(now)
-        self.slug_of = lambda text: text if is_slug(text) else slug_of(text)
         self.kinds = ("post", "page") if pages else ("post",)
         self.site = site.rstrip("/")
         self.images = images
@@ -132,7 +133,7 @@ class Sources:
         old_paths = item.old_paths
         if slug != fields["slug"]:
             notes["other slugs"] = item.file.line_of("slug")
-            if slug != self.slug_of(fields["slug"]):  # Other posts have that one, too.
+            if slug != _slug_of(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if html := fields.pop("html", ""):
             try:
@@ -151,7 +152,7 @@ class Sources:
         if isinstance(item, Failure):
             return SpoolEntry(offset)
         when = item.created_at or item.fields.get("published_at", LAST)
-        return SpoolEntry(offset, when, item.file.number, self.slug_of(item.fields["slug"]), item.parents)
+        return SpoolEntry(offset, when, item.file.number, _slug_of(item.fields["slug"]), item.parents)
 
     def _distinct(self, found: list[SpoolEntry]) -> list[SpoolEntry]:
         """Put the last folders of their paths in front of slugs that several posts have, until they differ.
@@ -168,7 +169,7 @@ class Sources:
                     front = each.parents[-depth:]
                     if depth > len(each.parents):
                         front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
-                    slugs[index] = self.slug_of(" ".join((*front, each.slug)))
+                    slugs[index] = _slug_of(" ".join((*front, each.slug)))
         counts = Counter(slugs)
         return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
 
@@ -199,7 +200,7 @@ class Sources:
                     yield from self._read(file, path, self.roots)
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`, once however many paths lead to it."""
+        """Read a file in one of the folders `roots`, once even if several paths lead to it."""
         if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
@@ -231,7 +232,7 @@ class Sources:
 
     def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool) -> Item:
         fields = file.fields
-        paths, aliases = read_paths(file.others)
+        paths, aliases = permalinks.read_paths(file.others)
         address = paths[0] if paths else ""
         last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
         name, day = name_and_day(path)
@@ -274,11 +275,11 @@ class Sources:
         return permalinks.address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
-        slug = post["slug"] or self.slug_of(post["title"] or f"post-{post['id']}")
+        slug = post["slug"] or _slug_of(post["title"] or f"post-{post['id']}")
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": title_of(slug)} | fields
-        name = self.slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
-        paths = tuple(filter(None, [path_of(post.get("path"))]))
+        name = _slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
+        paths = tuple(filter(None, [permalinks.path_of(post.get("path"))]))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | _without_controls(fields)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))
@@ -288,18 +289,19 @@ class Sources:
         fields = item.fields
         placement = self.images.place(fields, folder, top) if self.images else None
         below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
+        place = partial(self._place_elsewhere, folder=below)
         if "content" in fields:
-            fields["content"] = with_absolute_images(fields["content"], self.site, below)
-            with_images(fields["content"], self._count_host)
+            fields["content"] = with_images(fields["content"], place)
         if "cover_image" in fields:
-            fields["cover_image"] = self._count_host(absolute(fields["cover_image"], self.site, below))
+            fields["cover_image"] = place(fields["cover_image"])
         if placement is None:
             return item
         notes = {**item.notes, "lost images": None} if placement.is_lost else item.notes
         return item._replace(images=(*item.images, *placement.files), notes=notes)
 
-    def _count_host(self, address: str) -> str:
-        """Count the host of an image that is not one of ours; return its address."""
+    def _place_elsewhere(self, address: str, folder: str) -> str:
+        """Return the absolute address of an image, if the site is known, and count its host unless it is ours."""
+        address = absolute(address, self.site, folder)
         host = host_of(address)
         if host and not (self.images and address.startswith(f"{self.images.url}/")):
             self.hosts[host] += 1
@@ -334,6 +336,10 @@ class Sources:
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
         return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
+
+
+def _slug_of(text: str) -> str:
+    return text if is_slug(text) else slug_of(text)
 
 
 def _without_controls(fields: dict[str, Any]) -> dict[str, None]:

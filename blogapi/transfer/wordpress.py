@@ -70,7 +70,7 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
                     continue
                 parents.pop()
                 if len(parents) == 2:
-                    is_export = is_export or element.tag.endswith("}wxr_version")
+                    is_export |= element.tag.endswith("}wxr_version")
                     if element.tag == "item" and is_export and kind in ("", _text(element, "post_type")):
                         yield element
                     parents[-1].clear()
@@ -90,6 +90,7 @@ def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
+    first = dict(reversed(meta))
     html = CAPTION.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _text(item, "encoded", "content"))
     html = html if "<!-- wp:" in html else paragraphs(html)
     password = _text(item, "post_password")
@@ -103,8 +104,8 @@ def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
         "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
-        "cover_image": images.get(next((value for key, value in meta if key == "_thumbnail_id"), ""), ""),
-        "html": with_footnotes(html, next((value for key, value in meta if key == "footnotes"), "")),
+        "cover_image": images.get(first.get("_thumbnail_id"), ""),
+        "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
         "notes": ["passwords"] if password else ["private posts"] if status == "private" else [],
         "comments": len(item.findall("{*}comment")),
@@ -112,7 +113,7 @@ def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return what only the templates of a site know: the public values of plugins, the author and the like."""
+    """Return the values that only the templates of a site use: those of plugins, the author and the like."""
     values: dict[str, list[str]] = {}
     for name, value in meta:
         if name[:1] not in ("", "_") and name != "footnotes":

@@ -18,9 +18,9 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from urllib3 import HTTPHeaderDict
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 from urllib3.util import Url, parse_url
@@ -28,6 +28,7 @@ from urllib3.util.ssltransport import SSLTransport
 from werkzeug.http import parse_date
 
 from blogapi.posts.documents import dump
+from blogapi.webhooks.outbox import AttemptResult
 from blogapi.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
@@ -81,14 +82,6 @@ class FinalResponse(http.client.HTTPResponse):
         return version, 100 if 100 < status < 200 else status, phrase
 
 
-class AttemptResult(NamedTuple):
-    """The result of an attempt: the status of the answer, or an error."""
-
-    status: int | None = None
-    error: str | None = None
-    retry_after: int = 0  # seconds
-
-
 @dataclass(frozen=True)
 class Endpoint:
     """The URL of a webhook, with the secret that signs its messages."""
@@ -126,11 +119,10 @@ class Endpoint:
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
-        own_headers = json.loads(self.headers)
-        own = {name.lower() for name in own_headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in own}
-        headers |= {**own_headers, "Host": target.netloc, "Connection": "close"}
-        if target.auth and "authorization" not in own:
+        headers = HTTPHeaderDict(headers)  # in which case makes no difference
+        headers.update(json.loads(self.headers))
+        headers.update({"Host": target.netloc, "Connection": "close"})
+        if target.auth and "Authorization" not in headers:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         with closing(self.connect(target, deadline)) as connection:

@@ -23,16 +23,21 @@ class Message(NamedTuple):
     repeats: int
 
 
+class AttemptResult(NamedTuple):
+    """The result of an attempt: the status of the answer, or an error."""
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: int = 0  # seconds
+
+
 class Attempt(NamedTuple):
-    """The result of sending an event to a webhook: the status of the answer, or an error."""
+    """An attempt to send a message to a webhook, and the state of the delivery after it."""
 
     webhook_id: int
     url: str
-    event_id: int
-    repeats: int  # when it began
-    attempts: int  # before it
-    status: int | None
-    error: str | None
+    message: Message  # as it was before
+    result: AttemptResult
     state: str
     next_attempt_at: str | None
 
@@ -77,8 +82,11 @@ TIMED_MESSAGES = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > ""
 
 def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
     """Record the results of attempts; 410 turns a webhook off."""
-    tx.execute_many(RECORD_ATTEMPT, [attempt._asdict() for attempt in attempts])
-    tx.execute_many(TURN_OFF, [attempt._asdict() for attempt in attempts if attempt.status == GONE])
+    for attempt in attempts:
+        values = attempt._asdict() | attempt.message._asdict() | attempt.result._asdict()
+        tx.defer(RECORD_ATTEMPT, **values)
+        if attempt.result.status == GONE:
+            tx.defer(TURN_OFF, **values)
 
 
 # A delivery that was repeated during the attempt is sent again, regardless of the result.

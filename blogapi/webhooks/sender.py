@@ -13,8 +13,8 @@ from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import Loop
 from blogapi.webhooks import outbox
-from blogapi.webhooks.endpoint import AttemptResult, Endpoint
-from blogapi.webhooks.outbox import GONE, Attempt, Message
+from blogapi.webhooks.endpoint import Endpoint
+from blogapi.webhooks.outbox import GONE, Attempt, AttemptResult, Message
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
@@ -57,10 +57,8 @@ class Sender:
         for webhook_id, url, secret, headers, form in outbox.due_webhooks(self.database):
             if webhook_id not in self.sending:
                 messages = outbox.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
-                config = self.config
-                endpoint = Endpoint(
-                    url, secret, config.webhook_private, config.webhook_seconds, self.timeout, headers, form
-                )
+                private, seconds = self.config.webhook_private, self.config.webhook_seconds
+                endpoint = Endpoint(url, secret, private, seconds, self.timeout, headers, form)
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()
@@ -83,18 +81,7 @@ class Sender:
             state, next_attempt_at = outcome(message.attempts, result, self.clock())
             if state == "failed":
                 log.warning("webhook %s failed for good: %s", webhook_id, why_failed(message, result))
-            attempt = Attempt(
-                webhook_id=webhook_id,
-                url=endpoint.url,
-                event_id=message.event_id,
-                repeats=message.repeats,
-                attempts=message.attempts,
-                status=result.status,
-                error=result.error,
-                state=state,
-                next_attempt_at=next_attempt_at,
-            )
-            self.attempts.append(attempt)
+            self.attempts.append(Attempt(webhook_id, endpoint.url, message, result, state, next_attempt_at))
             self.sent[webhook_id] += 1
             if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break
@@ -112,7 +99,7 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def why_failed(message: Message, result: AttemptResult) -> str:
-    """Say what will not be tried again, and why."""
+    """Return the reason why a delivery has failed for good, for the log."""
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"

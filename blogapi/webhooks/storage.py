@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from peewee import Expression, fn
+from peewee import Expression, Select, fn
 
 from blogapi.clock import earlier, later
 from blogapi.posts import documents
@@ -175,7 +175,7 @@ def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
 
 
 ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
-# What is due at once has no time in next_attempt_at, as the clock may be set back.
+# Deliveries that are due at once have no time in next_attempt_at: the clock may be set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
 ADD_DELIVERY = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
 
@@ -189,20 +189,23 @@ deliveries_query = deliveries_query.join(Event, on=Event.id == Delivery.event_id
 
 def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
     """Return the newest deliveries of a webhook, newest first."""
-    newest = deliveries_query.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc())
-    return [KnownDelivery._make(known) for *known, _ in reader.rows(newest.limit(limit))]
+    newest = _newest(deliveries_query, webhook_id, limit)
+    return [KnownDelivery._make(known) for *known, _ in reader.rows(newest)]
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return what the newest deliveries of a webhook are about, by their ids: the title of a post, or a tag."""
-    newest = Delivery.select(Event.message_id, Event.payload).join(Event, on=Event.id == Delivery.event_id)
-    newest = newest.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc()).limit(limit)
+    """Return the subjects of the newest deliveries of a webhook, by their ids: the title of a post, or a tag."""
+    payloads = deliveries_query.select(Event.message_id, Event.payload)
     found = {}
-    for message_id, payload in reader.rows(newest):
-        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping is about nothing.
+    for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping has none.
             data = json.loads(payload)["data"]
             found[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
     return found
+
+
+def _newest(query: Select, webhook_id: int, limit: int) -> Select:
+    return query.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc()).limit(limit)
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:

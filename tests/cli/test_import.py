@@ -8,11 +8,13 @@ import struct
 import subprocess
 import termios
 from contextlib import closing
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
+from blogapi.history.batches import write_each
 from blogapi.posts import lists
 from blogapi.tags import storage as tags
 from blogapi.transfer import importer
@@ -57,7 +59,7 @@ def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
 
 
 def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
-    monkeypatch.setattr(importer, "TRANSACTION_SECONDS", 0)
+    monkeypatch.setattr(importer, "write_each", partial(write_each, seconds=0))
     items = [Item(f"{slug}.md", {"title": slug, "slug": slug, "content": "A"}, None) for slug in "abc"]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
         for number, (outcome, _) in enumerate(importer.store(storage, items, events=False), 1):

@@ -13,7 +13,6 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.markdown.files import block, read_block
 from blogapi.posts import lists
-from blogapi.posts.slugs import slug_of
 from blogapi.text import is_visible
 from blogapi.transfer.folder import export
 from blogapi.transfer.importer import store
@@ -96,7 +95,7 @@ def fill(client, clock, fields_by_slug):
 
 def load(database, folder, clock):
     """Import a folder; return what came of each file."""
-    with open_sources(folder, now=clock.now, slug_of=slug_of) as sources:
+    with open_sources(folder, now=clock.now) as sources:
         results = list(store(database, sources, events=False))
     assert [checked for outcome, checked in results if outcome == "failed"] == []
     return [outcome for outcome, _ in results]

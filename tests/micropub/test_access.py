@@ -276,3 +276,12 @@ def test_addresses_are_those_of_the_site(own_app):
     client.post("/v1/posts", json={"title": "Other", "content": "A", "slug": "bye"})
     restored = client.post(PATH, data={"action": "undelete", "url": moved.headers["Location"]})
     assert (restored.status_code, restored.json["url"]) == (201, "https://blog.example.org/posts/bye-2/")
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(("path", "part"), [(MEDIA, "file"), (PATH, "photo")])
+def test_a_file_for_which_the_disk_has_no_room_is_503(own_app, small_disk, path, part):
+    client = with_key(own_app(database=small_disk / "blog.db"))
+    answer = client.post(path, **form(**{part: ("a.jpg", jpeg() + bytes(4_000_000))}))
+    assert error(answer, 503, "temporarily_unavailable").startswith("the disk is full; nothing was changed")
+    assert answer.headers["Retry-After"] == "1"

@@ -1,7 +1,7 @@
-"""Images: what a file is, by its bytes, and what of it is kept.
+"""Images: the type of a file, by its bytes, and the parts of it that are kept.
 
-Only the containers are read, never the pixels. What shows the picture is kept, byte for byte. Everything else is left
-out: the place and the camera of a photograph, comments, thumbnails, and everything after the end of the image.
+Only the containers are read, never the pixels. The parts that show the picture are kept, byte for byte. The others are
+left out: the place and the camera of a photograph, comments, thumbnails, and everything after the end of the image.
 """
 
 import re

@@ -12,7 +12,7 @@ FORBIDDEN_BOXES = {b"udta", b"uuid", b"meta"}  # in a movie, or in one of its tr
 
 
 class Box(NamedTuple):
-    """A box, and where its content is."""
+    """A box, and the position of its content."""
 
     kind: bytes
     start: int
@@ -36,7 +36,7 @@ def boxes(reader: Reader, start: int, end: int) -> Iterator[Box]:
 
 
 def read_avif(reader: Reader) -> Size:
-    """Keep all of the file, if it has nothing besides the picture."""
+    """Keep the whole file, if it has only the picture."""
     size, has_pixels = None, False
     for box in boxes(reader, 0, reader.size):
         if box.kind not in BOXES:

@@ -9,7 +9,7 @@ from blogapi.images.formats.file import READ_BYTES, InvalidImage, Reader, Size
 # PNG (W3C, third edition): chunks of a length, a name, data and a checksum
 
 MANY = 2**31  # bytes: more than any chunk can have
-# The chunks that are kept, and how many bytes they have at most: those of the picture, its colours, and its animation
+# The chunks that are kept, with their maximum sizes in bytes: those of the picture, its colours and its animation
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
@@ -49,7 +49,7 @@ def read_png(reader: Reader) -> Size:
 
 
 def check_sum(reader: Reader, start: int, end: int) -> None:
-    """Raise InvalidImage unless the CRC after these bytes is theirs."""
+    """Raise InvalidImage unless the CRC after these bytes matches them."""
     found = 0
     for position in range(start, end, READ_BYTES):
         found = zlib.crc32(reader.read(position, min(READ_BYTES, end - position)), found)
@@ -92,7 +92,7 @@ def read_gif(reader: Reader) -> Size:
 
 
 def color_table(flags: int) -> int:
-    """Return how many bytes the colour table has that follows these flags."""
+    """Return the size of the colour table that follows these flags, in bytes."""
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 

@@ -1,4 +1,4 @@
-"""A file of an image: reading it by position, and what of it is kept."""
+"""The file of an image: reading it by position, and the parts that are kept."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
@@ -10,15 +10,15 @@ Size = tuple[int, int]  # width and height
 
 
 class InvalidImage(Exception):
-    """The file is damaged, too large, or has what cannot be removed."""
+    """The file is damaged, too large, or has metadata that cannot be removed."""
 
 
 class UnsupportedImage(Exception):
-    """The file is no image of a supported type."""
+    """The file is not an image of a supported type."""
 
 
 class ImageFile(NamedTuple):
-    """An image in a file: its media type, its size as displayed, and what of the file is kept, in order."""
+    """An image in a file: its media type, its size as displayed, and the parts that are kept, in order."""
 
     type: str
     width: int
@@ -55,7 +55,7 @@ class Reader:
         self._reads = 0
 
     def read(self, start: int, length: int) -> bytes:
-        """Return the bytes at a position. Raises InvalidImage if the file ends before."""
+        """Return the bytes at a position. Raises InvalidImage if the file ends early."""
         self.require(start + length)
         self.file.seek(start)
         return self.file.read(length)

@@ -22,15 +22,11 @@ def read_jpeg(reader: Reader) -> Size:
         if marker == EOI:
             reader.keep(position, position + 2)
             break
-        end = position + 2 + unpack_from(">H", reader.read(position + 2, 2))[0]
-        reader.require(end)
-        if end < position + 4:
-            raise InvalidImage("it has a segment without a length")
+        end = segment_end(reader, position)
         if marker in FRAMES:
             if size:
                 raise InvalidImage("it has several pictures")
-            height, width = unpack_from(">HH", reader.read(position + 5, 4))
-            size = width, height
+            size = unpack_from(">HH", reader.read(position + 5, 4))[::-1]
         if marker == EXIF and orientation == 1:
             orientation = orientation_in(reader.read(position + 4, end - position - 4))
             if orientation != 1:
@@ -53,6 +49,15 @@ def next_marker(reader: Reader, position: int) -> tuple[int, int]:
     if found[0] != 0xFF or found[1] in (0, 1, SOI) or 0xD0 <= found[1] <= 0xD7:
         raise InvalidImage("it has bytes where a segment should begin")
     return position, found[1]
+
+
+def segment_end(reader: Reader, start: int) -> int:
+    """Return the position after a segment."""
+    end = start + 2 + unpack_from(">H", reader.read(start + 2, 2))[0]
+    reader.require(end)
+    if end < start + 4:
+        raise InvalidImage("it has a segment without a length")
+    return end
 
 
 def keep_segment(reader: Reader, marker: int, start: int, end: int) -> None:
