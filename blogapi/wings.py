@@ -23,7 +23,7 @@ from blogapi.owner import webhooks as owner_webhooks
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts import views as post_views
-from blogapi.search import index as search
+from blogapi.search import storage as search
 from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.tags import views as tag_views
 from blogapi.webhooks import storage as webhooks

@@ -19,7 +19,6 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 PAGE_BYTES = 4 * 1024 * 1024
 MAX_COUNTED = 100_000  # posts of a status: 5 ms
 LATEST = "~"  # sorts after every time
-COLUMNS = (Post.status, DOCUMENT)
 
 
 class Cursor(NamedTuple):
@@ -191,10 +190,8 @@ def _due_ids(by_tag: bool) -> Select:
 # The order of publication
 
 
-def latest(
-    reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
-) -> Iterator[tuple]:
-    """Return the rows of the latest posts before a cursor, by `sort`; only of those whose ids `found` selects.
+def latest(reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+    """Return the rows of the latest posts before a cursor, by `sort`.
 
     `values` has now, tag (folded or None), after and limit. Posts with the cursor's second come first, then earlier
     ones: a single query could not seek, and would read all posts of that second for each page.
@@ -202,13 +199,13 @@ def latest(
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
     if values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now):
-        yield from reader.rows(time_query(sort, status, by_tag, True, found), id=before.id, **values)
-    yield from reader.rows(time_query(sort, status, by_tag, False, found), **values)
+        yield from reader.rows(time_query(sort, status, by_tag, True), id=before.id, **values)
+    yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
 
 @cache
-def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Prepared:
-    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
+def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Prepared:
+    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit.
 
     Memory holds one document of each merged list.
     """
@@ -229,8 +226,6 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, fou
         lists = [timed(each) for each in ([status] if status else STATUSES)]
         if sort == "published_at" and status == "published":
             lists.append(timed("scheduled", before="due"))
-        if found is not None:
-            lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so they are in order
         return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))

@@ -5,7 +5,7 @@ from peewee import SQL
 
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
-from blogapi.search import index
+from blogapi.search import storage as search
 from blogapi.storage.models import EVENTS, Event, Post, PostTag, Revision, Schedule
 
 
@@ -23,7 +23,7 @@ def followed(database, webhook):
             "noted": SQL("SELECT DISTINCT post_id FROM search_pending"),
         }
         rows = {name: [" ".join(map(str, row)) for row in database.rows(query)] for name, query in tables.items()}
-        index.settle(database)
+        search.settle(database)
         database.write(lambda tx: [tx.execute(SQL(f"DELETE FROM {name}")) for name in ("event", "delivery")])
         return {name: found for name, found in rows.items() if found}
 
