@@ -19,7 +19,6 @@ from blogapi.posts import documents, publication
 from blogapi.posts.fields import STATUSES
 from blogapi.posts.lists import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.search import words
-from blogapi.search.words import Sequence
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Damaged, NeedsThread, Unavailable
@@ -35,8 +34,6 @@ FIRST_READ = 200  # posts that PostgreSQL reads before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
-HAS_TEXTS = "strpos({0}, :text) > 0 AND {0} LIKE ALL (:others::text[])"
-LEXEMES = "array_to_tsvector(string_to_array(btrim({}), ' '))"
 
 
 class Incomplete(Unavailable):
@@ -77,7 +74,7 @@ def _index_some(tx: Transaction, noted: list[int]) -> int:
         if is_large and not tx.may_be_slow:
             raise NeedsThread
         if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
-            _index(tx, post_id, status, bool(is_due), document)
+            _index(tx, post_id, status, is_due, document)
         count += 1
     for statement in MERGE if tx.dialect == "sqlite" else ():
         tx.execute(statement)
@@ -171,11 +168,9 @@ def _by_relevance(reader: Reader, query: ListQuery, now: str) -> Iterator[tuple]
 
 def _rows(reader: Reader, query: ListQuery, now: str, before: Cursor, part: str = "") -> Iterator[tuple]:
     """Return the rows of the posts before a cursor that match; by relevance, of those in one part of the order."""
-    found = words.of_search(query.q)
-    label = None if query.tag is None else words.label(query.tag)
-    values = _sqlite_words(found, label, part) if reader.dialect == "sqlite" else _postgresql_words(found, label)
+    values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
     values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}
-    rows = rows_query(query.sort, query.status, part, label is not None)
+    rows = rows_query(query.sort, query.status, part, query.tag is not None)
     return reader.rows(rows, limit=query.limit + 1, **values)
 
 
@@ -198,10 +193,12 @@ def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Prepar
     return Prepared(sqlite=_sqlite_query(order, status), postgresql=bounded(found, "key"))
 
 
+# The posts with a status, as lists of which each has an index; a post whose time has come is published.
 IS_DUE = "EXISTS (SELECT 1 FROM schedule WHERE post_id = id AND schedule.published_at <= :now)"
-HAS_STATUS = {None: "TRUE"} | {status: f"status = '{status}'" for status in STATUSES}
-HAS_STATUS["published"] = f"(status = 'published' OR {IS_DUE})"
-HAS_STATUS["scheduled"] = "(status = 'scheduled' AND published_at > :now)"
+LISTS = {status: [f"status = '{status}'"] for status in STATUSES}
+LISTS[None] = [f"status = '{status}'" for status in STATUSES]
+LISTS["published"].append(IS_DUE)
+LISTS["scheduled"] = ["status = 'scheduled' AND published_at > :now"]
 
 
 def _indexes(status: str | None) -> list[bool]:
@@ -212,13 +209,13 @@ def _indexes(status: str | None) -> list[bool]:
 # In SQLite
 
 
-def _sqlite_words(found: list[Sequence], label: str | None, part: str) -> dict[str, str]:
-    """Return the parameter of the words. They have no characters with a special meaning."""
-    everywhere = " AND ".join(f'"{text}"{" *" if by_start else ""}' for text, by_start in found)
+def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
+    """Return the parameter for the words of a search. They have no characters with a special meaning."""
+    everywhere = " AND ".join(f'"{text}"{" *" if by_start else ""}' for text, by_start in words.of_search(query.q))
     match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
     if part == TEXT:
         match = f"({match}) NOT (title : ({everywhere}))"
-    return {"match": match if label is None else f'({match}) AND labels : "{label}"'}
+    return {"match": match if query.tag is None else f'({match}) AND labels : "{words.label(query.tag)}"'}
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
@@ -226,8 +223,8 @@ def _sqlite_query(order: Order, status: str | None) -> str:
     ids = [
         f"""
         SELECT id, {order.key} FROM (SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)
-        CROSS JOIN post USING (id)  -- CROSS: it reads the words first
-        WHERE {HAS_STATUS[status]} AND {order.is_before}
+        CROSS JOIN post USING (id)  -- which reads the words first
+        WHERE ({" OR ".join(LISTS[status])}) AND {order.is_before}
         """
         for table in (TABLES[each] for each in _indexes(status))
     ]
@@ -241,8 +238,9 @@ def _sqlite_query(order: Order, status: str | None) -> str:
 # In PostgreSQL
 
 
-def _postgresql_words(found: list[Sequence], label: str | None) -> dict[str, Any]:
-    """Return the parameters of the words, likewise."""
+def _postgresql_words(query: ListQuery) -> dict[str, Any]:
+    """Return the parameters for the words of a search, likewise."""
+    found = words.of_search(query.q)
     texts = [f" {text}" if by_start else f" {text} " for text, by_start in found]
     lexemes = [f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '") for text, by_start in found]
     return {
@@ -250,7 +248,7 @@ def _postgresql_words(found: list[Sequence], label: str | None) -> dict[str, Any
         "others": [f"%{text}%" for text in texts[1:]],
         "sequences": [f"%{text}%" for text in texts if " " in text.strip()],
         "lexemes": " & ".join(lexemes),
-        "label": label,
+        "label": words.label(query.tag or ""),
     }
 
 
@@ -271,15 +269,12 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
         has_texts += " AND labels LIKE '% ' || :label || ' %'"
         has_lexemes += f" AND {LEXEMES.format('labels')} @@ :label::text::tsquery"
     without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
-    lists = [f"status = '{each}'" for each in ([status] if status else STATUSES)]
-    if status == "published":
-        lists.append(IS_DUE)
     first = [
         f"""
         (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before}
         ORDER BY {order.newest_first} LIMIT {FIRST_READ})
         """
-        for each in lists
+        for each in LISTS[status]
     ]
     indexed = [
         f"SELECT post_id FROM search WHERE published = {each} AND octet_length(text) {condition}{without_title}"
@@ -292,7 +287,7 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
         SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts}{without_title}
     )
     SELECT id, status, document, {order.key} AS key FROM post
-    WHERE ({HAS_STATUS[status]} AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
+    WHERE (({" OR ".join(LISTS[status])}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
     AND id = ANY (ARRAY(
         SELECT post_id FROM among UNION ALL
         SELECT post_id FROM ({UNION.join(indexed)}) AS indexed

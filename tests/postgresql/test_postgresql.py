@@ -15,7 +15,6 @@ from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.fields import STATUSES
 from blogapi.search import storage as search
-from blogapi.search.words import label, of_search
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -118,7 +117,7 @@ def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
     values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
     values["after"], values["key"] = "", "~"
     of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
-    words = [search._postgresql_words(of_search(q), label("all")) for q in ("rare4711", "common")]
+    words = [search._postgresql_words(lists.ListQuery(20, q=q, tag="all")) for q in ("rare4711", "common")]
     with closing(engine.connections.connect()) as connection:
         connection.execute(FILL)
         connection.execute(FILL_SEARCH)
