@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 
 from blogapi.history.storage import MAX_REVISIONS
-from blogapi.search import index
+from blogapi.search.words import of_post
 from blogapi.storage.models import MAX_ID
 from blogapi.text import fold
 
@@ -115,7 +115,7 @@ def index_is_true(rows, posts, is_file):
     noted = {number for _, number in rows("SELECT published, post_id FROM search_pending")}
     due = {number for number, post in posts.items() if post["status"] == "scheduled"}  # It may be indexed as published.
     for number in (posts.keys() | found.keys()) - noted:
-        title, text, labels = index.indexed(posts[number])
+        title, text, labels = of_post(posts[number])
         is_published, *texts = found[number]
         assert is_published == (posts[number]["status"] == "published") or number in due
         expected = (title, text if is_file else f"{title} {text}", labels)

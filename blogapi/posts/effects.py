@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from blogapi.history import storage as history
 from blogapi.posts import publication, tags
-from blogapi.search import index as search
+from blogapi.search import storage as search
 from blogapi.storage.engine import Transaction
 from blogapi.storage.models import AUTOSAVE
 from blogapi.webhooks import storage as webhooks

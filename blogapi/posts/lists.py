@@ -18,7 +18,6 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
 PAGE_BYTES = 4 * 1024 * 1024
 LATEST = "~"  # sorts after every time
-COLUMNS = (Post.status, DOCUMENT)
 
 
 class Cursor(NamedTuple):
@@ -190,10 +189,8 @@ def _due_ids(by_tag: bool) -> Select:
 # The order of publication
 
 
-def latest(
-    reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any], found: Select | None = None
-) -> Iterator[tuple]:
-    """Return the rows of the latest posts before a cursor, by `sort`; only of those whose ids `found` selects.
+def latest(reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+    """Return the rows of the latest posts before a cursor, by `sort`.
 
     `values` has now, tag (folded or None), after and limit. There are two queries: for the rest of the cursor's second,
     then for everything earlier. One query would read that whole second for every page.
@@ -202,13 +199,13 @@ def latest(
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
     has_rest = values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now)
     if has_rest:
-        yield from reader.rows(time_query(sort, status, by_tag, True, found), id=before.id, **values)
-    yield from reader.rows(time_query(sort, status, by_tag, False, found), **values)
+        yield from reader.rows(time_query(sort, status, by_tag, True), id=before.id, **values)
+    yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
 
 @cache
-def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, found: Select | None = None) -> Prepared:
-    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit, and those of `found`.
+def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Prepared:
+    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit.
 
     Memory holds one document of each merged list.
     """
@@ -229,8 +226,6 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool, fou
         lists = [timed(each) for each in ([status] if status else STATUSES)]
         if sort == "published_at" and status == "published":
             lists.append(timed("scheduled", before="due"))
-        if found is not None:
-            lists = [each.where((Post.id + 0).in_(found)) for each in lists]  # + 0: not by id, so they are in order
         return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))

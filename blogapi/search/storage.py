@@ -1,33 +1,39 @@
 """The search: finding posts by their words.
 
-A search among published posts reads no words of any other.
+A write only notes the post. A search first settles: it indexes the noted posts, as the background work does several
+times a second. Then it reads a page of the posts that match.
+
+The words of published posts are apart from those of all others: a search among published posts settles and reads no
+others, or its time would tell of them.
 """
 
+import time
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from functools import cache, reduce
-from itertools import compress
-from operator import add as union_all
-from operator import and_
+from functools import cache
 from typing import Any, NamedTuple
 
-from peewee import SQL, Case, Expression, Node, Select, Table, Tuple, fn
+from peewee import SQL, Select
 
-from blogapi.posts import lists, publication
+from blogapi.posts import documents, publication
 from blogapi.posts.documents import STATUSES
-from blogapi.posts.lists import COLUMNS, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
-from blogapi.search.index import START, label, settle
-from blogapi.search.words import sequences
+from blogapi.posts.lists import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
+from blogapi.search import words
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Param, Prepared, Reader
-from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.storage.models import MAX_ID, Post
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction
+from blogapi.storage.errors import RETRY_SECONDS, Damaged, NeedsThread, Unavailable
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
+FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
+SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # in and of which a search indexes what was noted
+INDEXED_POSTS, INDEXED_SECONDS = 32, 0.005  # in one transaction, as others wait for it
+PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
+LARGE = 32 * 1024  # bytes of a post that is indexed in a thread
+MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that PostgreSQL reads before the index
+TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
-
-# No models: FTS5 hides its columns, and a copy of a database indexes all posts again.
-Published, Others, Search = Table("search_published"), Table("search_others"), Table("search")
+UNION = " UNION ALL "
 
 
 class Incomplete(Unavailable):
@@ -36,25 +42,90 @@ class Incomplete(Unavailable):
     reason = "too many posts wait for the search index"
 
 
-Sequences = list[tuple[tuple[str, ...], bool]]  # sequences of words, each with whether its last word is a prefix
+# Indexing posts
 
 
-class Asked(NamedTuple):
-    """What a search asks for, as far as its query depends on it."""
-
-    status: str | None
-    by_tag: bool
-    is_sequence: tuple[bool, ...]  # for each of its words or sequences of words
-    by_title: bool | None = None  # whether the title alone has all of them, if that matters
+def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Note that the words of a post changed; {} stands for no post. Fields that stay can be left out."""
+    if any(old.get(name) != new.get(name) for name in FIELDS):
+        tx.defer(NOTE, published="published" in (old.get("status"), new.get("status")), id=post_id)
 
 
-def sequences_of(q: str) -> Sequences:
-    """Return the different sequences of words that a search looks for in the index."""
-    found = dict.fromkeys(sequences(q))
-    return [
-        ((START + sequence[0],), False) if by_start and len(sequence) == len(sequence[0]) == 1 else (sequence, by_start)
-        for sequence, by_start in found
-    ]
+def settle(database: Database, only_published: bool = False, seconds: float = SETTLE_SECONDS) -> int:
+    """Index the posts that are noted by now, in short transactions, for some seconds; return how many are left."""
+    until = time.monotonic() + seconds
+    pending = database.rows(PENDING, published=only_published, now=database.now, limit=SETTLED_POSTS)
+    noted = [post_id for (post_id,) in pending]
+    count = 0
+    while count < len(noted) and time.monotonic() < until:
+        count += database.write(_index_some, noted[count : count + INDEXED_POSTS])
+        time.sleep(PAUSE_SECONDS)
+    return database.row(COUNT_PENDING)[0] if count < len(noted) or count == SETTLED_POSTS else 0
+
+
+def _index_some(tx: Transaction, noted: list[int]) -> int:
+    """Index the first of some noted posts; return how many. Raises NeedsThread if the first one is large."""
+    until, count = time.monotonic() + INDEXED_SECONDS, 0
+    for post_id in noted:
+        status, is_due, document = tx.row(STATE, id=post_id, now=tx.now) or ("", False, b"")
+        is_large = len(document or b"") > LARGE
+        if count and (is_large or time.monotonic() > until):
+            break
+        if is_large and not tx.may_be_slow:
+            raise NeedsThread
+        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
+            _index(tx, post_id, status, is_due, document)
+        count += 1
+    for statement in MERGE if tx.dialect == "sqlite" else ():
+        tx.execute(statement)
+    return count
+
+
+def _index(tx: Transaction, post_id: int, status: str, is_due: bool, document: bytes | None) -> None:
+    """Replace the words of a post in the index; a damaged one has none."""
+    for statement in REMOVE:
+        tx.defer(statement, id=post_id)
+    if status:
+        title = text = labels = ""
+        with suppress(Damaged):
+            title, text, labels = words.of_post(documents.load(document))
+        is_published = status == "published" or is_due
+        tx.defer(ADD[is_published], id=post_id, title=title, text=text, labels=labels, published=is_published)
+
+
+NOTE = Prepared("INSERT INTO search_pending (published, post_id) VALUES (:published, :id) ON CONFLICT DO NOTHING")
+COUNT_PENDING = Prepared("SELECT count(*) FROM search_pending")
+FORGET = Prepared("DELETE FROM search_pending WHERE published IN (FALSE, TRUE) AND post_id = :id")
+# The noted posts, and those that are due but not yet indexed as published, which they are before the database knows.
+NOTED = """
+    SELECT post_id FROM search_pending WHERE published >= :published UNION ALL
+    SELECT post_id FROM schedule WHERE published_at <= :now AND NOT EXISTS ({}) LIMIT :limit
+"""
+PENDING = Prepared(
+    sqlite=NOTED.format("SELECT 1 FROM search_published WHERE rowid = schedule.post_id"),
+    postgresql=NOTED.format("SELECT 1 FROM search WHERE search.post_id = schedule.post_id AND published"),
+)
+STATE = Prepared(Post.select(Post.status, publication.is_due, DOCUMENT).where(Post.id == Param("id")))
+REMOVE = [
+    Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
+    for table in TABLES.values()
+]
+# PostgreSQL has a space before and after each word, and the title in the text, too.
+ADD = {
+    is_published: Prepared(
+        sqlite=f"INSERT INTO {table} (rowid, title, text, labels) VALUES (:id, :title, :text, :labels)",
+        postgresql="""
+        INSERT INTO search VALUES
+        (:id, :published, ' ' || :title || ' ', ' ' || :title || ' ' || :text || ' ', ' ' || :labels || ' ')
+        """,
+    )
+    for is_published, table in TABLES.items()
+}
+# By itself, SQLite would merge too many pages of its index at a time.
+MERGE = [Prepared(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', {MERGED_PAGES})") for name in TABLES.values()]
+
+
+# Finding posts
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page:
@@ -69,9 +140,9 @@ def find(database: Database, query: ListQuery, client: Hashable) -> Page:
 
 def is_quick(query: ListQuery) -> bool:
     """Return whether a search takes no longer than a few lists: for one word, in an order that the index has."""
-    (sequence, by_start), *others = sequences_of(query.q)
+    (text, by_start), *others = words.of_search(query.q)
     in_order = query.sort in ("created_at", "relevance") and query.tag is None and query.status in (None, "published")
-    return in_order and len(sequence) == 1 and not by_start and not others
+    return in_order and " " not in text and not by_start and not others
 
 
 def page(reader: Reader, query: ListQuery) -> Page:
@@ -79,164 +150,147 @@ def page(reader: Reader, query: ListQuery) -> Page:
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
-    found = sequences_of(query.q)
-    asked = Asked(query.status, query.tag is not None, tuple(len(sequence) > 1 for sequence, _ in found))
-    values = {"now": reader.now, "tag": query.tag, "limit": query.limit + 1}
-    values |= {"words": found, "after": query.published_after}
-    if query.sort == "relevance":
-        rows = _by_relevance(reader, asked, query.before or Cursor(TITLE, MAX_ID), values)
-    else:
-        before = Cursor("", query.before or MAX_ID) if query.sort == "created_at" else query.start
-        rows = _rows(reader, asked, query.sort, before, values)
-    return page_of(rows, query, values["now"], id_of if query.sort == "created_at" else cursor_of)
+    now = reader.now
+    if query.sort == "created_at":
+        return page_of(_rows(reader, query, now, Cursor("", query.before or MAX_ID)), query, now, id_of)
+    rows = _by_relevance(reader, query, now) if query.sort == "relevance" else _rows(reader, query, now, query.start)
+    return page_of(rows, query, now, cursor_of)
 
 
-def _by_relevance(reader: Reader, asked: Asked, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def _by_relevance(reader: Reader, query: ListQuery, now: str) -> Iterator[tuple]:
     """Yield the rows of the posts whose title has all words, then those of the others."""
+    before = query.before or Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
-        for row in _rows(reader, asked._replace(by_title=True), "created_at", before, values):
-            yield *row, TITLE
+        yield from _rows(reader, query, now, before, TITLE)
         before = Cursor(TEXT, MAX_ID)
-    for row in _rows(reader, asked._replace(by_title=False), "created_at", before, values):
-        yield *row, TEXT
+    yield from _rows(reader, query, now, before, TEXT)
 
 
-def _rows(reader: Reader, asked: Asked, sort: str, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
-    """Return the rows of the posts that are found before a cursor, in an order.
-
-    SQLite's index has the order of creation only: for any other, all posts are read in it until enough are found.
-    """
-    values = _bound(asked, values) | {"tag": None}  # A tag is among the words.
-    if reader.dialect == "postgresql":
-        return reader.rows(ordered_query(asked, sort), time=before.key, id=before.id, **values)
-    if sort == "created_at":
-        return reader.rows(newest_query(asked.status), before=before.id, **values)
-    return lists.latest(reader, sort, asked.status, before, values, _matches(asked.status))
+def _rows(reader: Reader, query: ListQuery, now: str, before: Cursor, part: str = "") -> Iterator[tuple]:
+    """Return the rows of the posts before a cursor that match; by relevance, of those in one part of the order."""
+    values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
+    values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}
+    rows = rows_query(query.sort, query.status, part, query.tag is not None)
+    return reader.rows(rows, limit=query.limit + 1, **values)
 
 
-def _bound(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a search for each engine. Words have no characters with a special meaning."""
-    quoted = [(" ".join(sequence), by_start) for sequence, by_start in values["words"]]
-    anywhere = " AND ".join(f'"{text}"{" *" if by_start else ""}' for text, by_start in quoted)
-    match = f"{'title' if asked.by_title else '{title text}'} : ({anywhere})"
-    if asked.by_title is False:
-        match = f"({match}) NOT (title : ({anywhere}))"
-    tag = label(values["tag"] or "")
-    each = [(word, by_start and word == sequence[-1]) for sequence, by_start in values["words"] for word in sequence]
-    return values | {
-        "words": f'({match}) AND labels : "{tag}"' if asked.by_tag else match,
-        "lexemes": " & ".join(f"'{word}'{':*' if by_start else ''}" for word, by_start in each),
-        "label": f"'{tag}'",
-        "label_word": f" {tag} ",
-        "first": FIRST_READ,
-        **{f"text{number}": f" {text}{'' if by_start else ' '}" for number, (text, by_start) in enumerate(quoted)},
-    }
+class Order(NamedTuple):
+    """An order of posts, in SQL."""
+
+    key: str  # of a Cursor
+    newest_first: str
+    is_before: str  # whether a post is before the cursor
 
 
-def _with_status(status: str | None) -> Iterator[Node]:
-    """Yield the condition that a post has a status, if there is one. A post whose time has come is published."""
-    if status == "published":
-        yield (Post.status == status) | publication.is_due
-    elif status:
-        yield Post.status == status
-    if status == "scheduled":
-        yield Post.published_at > Param("now")
+@cache
+def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Prepared:
+    """Return the query of a page, whose parameters are limit, now, key, id and after, and those of the words."""
+    order = Order(f"'{part}'", "id DESC", "id < :id")
+    if sort in ("published_at", "updated_at"):  # The range lets PostgreSQL use an index.
+        is_before = f"{sort} BETWEEN :after AND :key AND ({sort}, id) < (:key, :id)"
+        order = Order(sort, f"{sort} DESC, id DESC", is_before)
+    found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag)}) AS found")], [SQL("*")])
+    return Prepared(sqlite=_sqlite_query(order, status), postgresql=bounded(found, "key"))
+
+
+# The posts with a status, as lists of which each has an index; a post whose time has come is published.
+IS_DUE = "EXISTS (SELECT 1 FROM schedule WHERE post_id = id AND schedule.published_at <= :now)"
+LISTS = {status: [f"status = '{status}'"] for status in STATUSES}
+LISTS[None] = [f"status = '{status}'" for status in STATUSES]
+LISTS["published"].append(IS_DUE)
+LISTS["scheduled"] = ["status = 'scheduled' AND published_at > :now"]
+
+
+def _indexes(status: str | None) -> list[bool]:
+    """Return whose words can match: those of published posts, those of others, or both."""
+    return [True, False] if status is None else [status == "published"]
 
 
 # In SQLite
 
 
-@cache
-def newest_query(status: str | None) -> Prepared:
-    """Return SQLite's query of a page in the order of creation, with the parameters before and those of `_bound`."""
-    newest_first = Post.id.desc()
-    found = _matches(status, is_bounded=True).order_by(SQL("1").desc()).limit(Param("limit"))
-    return Prepared(Post.select(Post.id, *COLUMNS).where(Post.id.in_(found)).order_by(newest_first))
+def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
+    """Return the parameter for the words of a search. They have no characters with a special meaning."""
+    everywhere = " AND ".join(f'"{text}"{" *" if by_start else ""}' for text, by_start in words.of_search(query.q))
+    match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
+    if part == TEXT:
+        match = f"({match}) NOT (title : ({everywhere}))"
+    return {"match": match if query.tag is None else f'({match}) AND labels : "{words.label(query.tag)}"'}
 
 
-@cache
-def _matches(status: str | None, is_bounded: bool = False) -> Select:
-    """Return the query of the ids of posts that match; if it is bounded, of those before one."""
-    tables = [Published] if status == "published" else [Others] if status else [Published, Others]
-    found = []
-    for table in tables:
-        key = table.c.rowid
-        ids = table.select(key).where(Expression(table.c[table.__name__], "MATCH", Param("words")))
-        if is_bounded:
-            ids = ids.where(key < Param("before"))
-        found.append(ids.join(Post, on=Post.id == key).where(*_with_status(status)))
-    return reduce(union_all, found)
+def _sqlite_query(order: Order, status: str | None) -> str:
+    """Return the query of the first posts that match: their ids first, as it would sort whole documents."""
+    ids = [
+        f"""
+        SELECT id, {order.key} FROM (SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)
+        CROSS JOIN post USING (id)  -- which reads the words first
+        WHERE ({" OR ".join(LISTS[status])}) AND {order.is_before}
+        """
+        for table in (TABLES[each] for each in _indexes(status))
+    ]
+    return f"""
+    SELECT id, status, CAST(document AS BLOB), {order.key} FROM post
+    WHERE id IN (SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit))
+    ORDER BY {order.newest_first}
+    """
 
 
 # In PostgreSQL
 
 
-@cache
-def ordered_query(asked: Asked, sort: str) -> Prepared:
-    """Return PostgreSQL's query of a page, with the parameters id, for a time also time and after, and `_bound`'s."""
-    times = [] if sort == "created_at" else [getattr(Post, sort)]
-    order = [column.desc() for column in (*times, Post.id)]
-    listed = Post.select(*times, Post.id).where(_earlier(*times)).order_by(*order).limit(Param("first"))
-    by_status = [listed.where(condition) for condition in _statuses(asked.status)]
-    merged = reduce(union_all, by_status).order_by(*(SQL(f"{number + 1}").desc() for number in range(len(order))))
-    first = merged.limit(Param("first")).alias("rows")
-    is_found = _is_found(asked, Select([first], [first.c.id]))
-    is_earlier = _earlier(*(fn.NULLIF(time, "") for time in times))  # keeps it from an index: the ids find the posts
-    query = Post.select(Post.id, Post.status, Post.document, *times)
-    found = query.where(is_found, *_with_status(asked.status), is_earlier).order_by(*order).limit(Param("limit"))
-    return Prepared(bounded(found, *(time.name for time in times)))
+def _postgresql_words(query: ListQuery) -> dict[str, Any]:
+    """Return the parameters for the words of a search, likewise."""
+    found = words.of_search(query.q)
+    texts = [f" {text}" if by_start else f" {text} " for text, by_start in found]
+    lexemes = [f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '") for text, by_start in found]
+    return {
+        "text": texts[0],
+        "others": [f"%{text}%" for text in texts[1:]],
+        "sequences": [f"%{text}%" for text in texts if " " in text.strip()],
+        "lexemes": " & ".join(lexemes),
+        "label": words.label(query.tag or ""),
+    }
 
 
-def _earlier(*times: Node) -> Node:
-    """Return the condition that a post is before a cursor. A range of its time lets PostgreSQL use an index."""
-    before = [Param("time") for _ in times]
-    ranges = [time.between(Param("after"), Param("time")) for time in times]
-    return reduce(and_, [*ranges, Tuple(*times, Post.id) < Tuple(*before, Param("id"))])
+HAS_TEXTS = "strpos({0}, :text) > 0 AND {0} LIKE ALL (:others::text[])"  # strpos takes less time than LIKE.
+LEXEMES = "array_to_tsvector(string_to_array(btrim({}), ' '))"  # which are indexed
 
 
-def _statuses(status: str | None) -> Iterator[Node]:
-    """Yield a condition for each list of posts to merge: each has an index."""
-    for each in [status] if status else STATUSES:
-        yield Post.status == each
-    if status == "published":
-        yield publication.is_due
+def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool) -> str:
+    """Return the query of the first posts that match.
 
-
-def _is_found(asked: Asked, first: Select) -> Node:
-    """Return the condition that a post matches: one of `first` or, if these are too few, one that the index finds.
-
-    The index returns all matches, in no order: for a word in half of the posts, half of the posts. It has no large
-    texts. The ids are an array, or PostgreSQL could scan all posts.
+    The index returns all matches, in no order: for a word in half of the posts, half of the posts. So it is read only
+    if too few of the first posts in the order match. It knows words, not their order, and has no large texts.
     """
-    column = Search.c.title if asked.by_title else Search.c.text
-    texts = _has_texts(asked, column)
-    lexemes = [_has_lexemes(column, "lexemes"), *compress(texts, asked.is_sequence)]  # It knows words, not their order.
-    if asked.by_tag:
-        texts.append(fn.STRPOS(Search.c.labels, Param("label_word")) > 0)
-        lexemes.append(_has_lexemes(Search.c.labels, "label"))
-    statuses = [asked.status == "published"] if asked.status else [True, False]
-    parts = [SQL("published" if is_published else "NOT published") for is_published in statuses]  # Each has an index.
-    sizes = (SQL("octet_length(text) <= 1000000"), *lexemes), (SQL("octet_length(text) > 1000000"), *texts)
-    indexed = fn.ARRAY(reduce(union_all, [_matching(asked, part, *size) for part in parts for size in sizes]))
-    listed = fn.ARRAY(first)
-    among = _matching(asked, Search.c.post_id == fn.ANY(listed), *texts).alias("among")
-    ids = fn.COALESCE(fn.ARRAY_AGG(among.c.post_id), SQL("'{}'"))
-    is_enough = (fn.COUNT(among.c.post_id) >= Param("limit")) | (fn.CARDINALITY(listed) < Param("first"))
-    return Post.id == fn.ANY(fn.COALESCE(Select([among], [Case(None, [(is_enough, ids)])]), indexed))
-
-
-def _matching(asked: Asked, *conditions: Node) -> Select:
-    """Return the query of the ids of posts under some conditions and, if asked, without all words in their titles."""
-    if asked.by_title is False:  # CASE comes last; PostgreSQL would begin with this condition, as it is simpler.
-        in_title = reduce(and_, _has_texts(asked, Search.c.title))
-        conditions = *conditions, Case(None, [(reduce(and_, conditions), ~in_title)])
-    return Search.select(Search.c.post_id).where(*conditions)
-
-
-def _has_texts(asked: Asked, column: Node) -> list[Node]:
-    return [fn.STRPOS(column, Param(f"text{number}")) > 0 for number in range(len(asked.is_sequence))]
-
-
-def _has_lexemes(column: Node, name: str) -> Node:
-    lexemes = fn.ARRAY_TO_TSVECTOR(fn.STRING_TO_ARRAY(fn.BTRIM(column), SQL("' '")))
-    return Expression(lexemes, "@@", Param(name).cast("tsquery"))
+    column = TITLE if part == TITLE else TEXT
+    has_texts = HAS_TEXTS.format(column)
+    has_lexemes = f"{LEXEMES.format(column)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
+    if by_tag:
+        has_texts += " AND labels LIKE '% ' || :label || ' %'"
+        has_lexemes += f" AND {LEXEMES.format('labels')} @@ :label::text::tsquery"
+    without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
+    first = [
+        f"""
+        (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before}
+        ORDER BY {order.newest_first} LIMIT {FIRST_READ})
+        """
+        for each in LISTS[status]
+    ]
+    indexed = [
+        f"SELECT post_id FROM search WHERE published = {each} AND octet_length(text) {condition}{without_title}"
+        for each in _indexes(status)
+        for condition in (f"<= 1000000 AND {has_lexemes}", f"> 1000000 AND {has_texts}")
+    ]
+    return f"""
+    WITH first AS (SELECT id FROM ({UNION.join(first)}) AS post ORDER BY {order.newest_first} LIMIT {FIRST_READ}),
+    among AS (
+        SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts}{without_title}
+    )
+    SELECT id, status, document, {order.key} AS key FROM post
+    WHERE (({" OR ".join(LISTS[status])}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
+    AND id = ANY (ARRAY(
+        SELECT post_id FROM among UNION ALL
+        SELECT post_id FROM ({UNION.join(indexed)}) AS indexed
+        WHERE (SELECT count(*) FROM among) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
+    )) ORDER BY {order.newest_first} LIMIT :limit
+    """

@@ -7,24 +7,23 @@ scripts that write no spaces between words each character is a word.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from typing import Any
 
-# Han, Hiragana, Katakana, Hangul, Thai, Lao, Myanmar and Khmer, by their blocks
-WITHOUT_SPACES = [
-    *(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1100, 0x1200), range(0x1780, 0x1800)),
-    *(range(0x3005, 0x3008), range(0x3021, 0x302A), range(0x3031, 0x3100), range(0x31F0, 0x3200)),
-    *(range(0xA960, 0xA980), range(0xA9E0, 0xAA00), range(0xAA60, 0xAA80), range(0xD7B0, 0xD800)),
-    *(range(0x16FF0, 0x17000), range(0x1AFF0, 0x1B170)),
-]
-LETTERS = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"  # the same, letters throughout
+from blogapi.text import fold
+
+# The blocks of scripts without spaces between words: Thai, Lao, Myanmar and Khmer; Hangul and kana; Han
+BLOCKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+BLOCKS += "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff\u3031-\u30ff\u31f0-\u31ff\U0001aff0-\U0001b16f"
+BLOCKS += "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00016ff0-\U00016fff\U00020000-\U0003ffff"
 BEYOND = "\U00010000"  # the first character that takes more than 16 bits
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
 OF_LETTERS = {7, 8, 9, 84, 91, *range(103, 133)}
-MAX_MARKS = 4  # of these in a run, as NFKD takes quadratic time for a run
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
-# A large text is split part by part, from space to space if possible, so that other threads can run
-PART = 16384  # characters
-PARTS = re.compile(rf"(?s).{{1,{PART}}}(?=\s|\Z)|.{{1,{PART}}}")
+MAX_WORD = 500  # characters, as PostgreSQL indexes at most 2,046 bytes
+START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
+BETWEEN = "·"  # between two texts: no sequence of words crosses it
+# A large text is split part by part, from space to space if possible, so that other threads can run.
+PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
@@ -62,51 +61,75 @@ _dropped = [mark for mark in _marks if all(map(_is_dropped, _decomposed[mark]))]
 _kept = {*_marks}.difference(_dropped)
 _sorted = _charset(["\uff9e", "\uff9f", *(mark for mark in _kept if unicodedata.combining(_decomposed[mark][0]))])
 KEPT_MARKS = _charset(_kept)
-ALONE = LETTERS + _charset(
-    character for codes in WITHOUT_SPACES for character in map(chr, codes) if character.isalnum() or character in _kept
-)
-DROPPED = re.compile(f"[{_charset(mark for mark in _dropped if mark < BEYOND)}]+")
-DROPPED_BEYOND = re.compile(f"[{_charset(mark for mark in _dropped if mark >= BEYOND)}]+")
-RUN = re.compile(f"([{_sorted}]{{{MAX_MARKS}}})[{_sorted}]+")
-HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
-WORD = re.compile(rf"[^\W_{ALONE}]+(?:[{KEPT_MARKS}]+[^\W_{ALONE}]*)*|[{ALONE}]")
-STANDS_ALONE = re.compile(f"[{ALONE}]")
+# One set of all would take twice the time.
+_small, _large = (_charset(mark for mark in _dropped if (mark < BEYOND) == is_small) for is_small in (True, False))
+DROPPED = re.compile(f"[{_small}]+|(?=[{BEYOND}-\U0010ffff])[{_large}]+")
+RUN = re.compile(f"([{_sorted}]{{4}})[{_sorted}]+")  # of marks, for which NFKD takes quadratic time
+STANDS_ALONE = re.compile(rf"(?=\w|[{KEPT_MARKS}])[{BLOCKS}]")
+WORD = re.compile(rf"[^\W_{BLOCKS}]+(?:[{KEPT_MARKS}]+[^\W_{BLOCKS}]*)*|{STANDS_ALONE.pattern}")
 # Text in quotes, or a run of words, perhaps with a star at its end
 SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 
 
 def parts(text: str) -> Iterator[list[str]]:
     """Yield the words of a text in their order, those of a part of it at a time: there can be a million."""
-    for part in PARTS.findall(text) if len(text) > PART else [text]:
+    for part in PARTS.findall(text):
         if part.isascii():
             yield part.encode().translate(ASCII_WORDS).decode().split()
         else:
             yield WORD.findall(_fold(part))
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a text in their order."""
-    return [*chain.from_iterable(parts(text))]
-
-
-def sequences(q: str) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield the sequences of words of a search, each with whether its last word is only the beginning of one.
-
-    A sequence is the words in a pair of quotes, or words with nothing between them. A character that is a word by
-    itself begins no other.
-    """
-    for quoted, run, star in SEQUENCE.findall(_fold(q)):
-        if sequence := WORD.findall(quoted or run):
-            yield tuple(sequence), bool(star) and not STANDS_ALONE.match(sequence[-1])
-
-
 def _fold(text: str) -> str:
     """Return a text without case and diacritics."""
-    text = RUN.sub(r"\1", _without_diacritics(text.replace(*LONGEST)))
-    decomposed = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", _without_diacritics(decomposed).casefold())
+    decomposed = unicodedata.normalize("NFKD", RUN.sub(r"\1", DROPPED.sub("", text.replace(*LONGEST))))
+    return unicodedata.normalize("NFC", DROPPED.sub("", decomposed).casefold())
 
 
-def _without_diacritics(text: str) -> str:
-    text = DROPPED.sub("", text)
-    return DROPPED_BEYOND.sub("", text) if HAS_BEYOND.search(text) else text
+# The words of a search
+
+
+Sequence = tuple[str, bool]  # words with a space between two, and whether the last is only the beginning of one
+
+
+def sequences(q: str) -> Iterator[Sequence]:
+    """Yield the sequences of words of a search: the words in a pair of quotes, or words with nothing between them.
+
+    A character that is a word by itself begins no other.
+    """
+    for quoted, run, star in SEQUENCE.findall(_fold(q)):
+        if words := WORD.findall(quoted or run):
+            yield " ".join(words), bool(star) and not STANDS_ALONE.match(words[-1])
+
+
+def of_search(q: str) -> list[Sequence]:
+    """Return the different sequences that a search looks for in the index."""
+    found = dict.fromkeys(sequences(q))
+    return [(START + text, False) if by_start and len(text) == 1 else (text, by_start) for text, by_start in found]
+
+
+# The words of a post
+
+
+def of_post(post: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the words of the title of a post, those of its other texts and tags, and its labels, one for each tag."""
+    texts = [post["content"], post.get("excerpt", ""), *post["tags"]]
+    return _indexed(post["title"]), _indexed(*texts), " ".join(map(label, post["tags"]))
+
+
+def _indexed(*texts: str) -> str:
+    """Return the words of some texts, and the first letters by which they are found."""
+    found: list[str] = []
+    letters: set[str] = set()
+    for text in texts:
+        for part in filter(None, parts(text)):
+            found.append(" ".join(part if len(max(part, key=len)) <= MAX_WORD else [word[:MAX_WORD] for word in part]))
+            letters.update(word[0] for word in part)
+        found.append(BETWEEN)
+    # A character that is a word by itself begins no other.
+    return " ".join([*found, *(START + each for each in letters if each.isascii() or not STANDS_ALONE.match(each))])
+
+
+def label(tag: str) -> str:
+    """Return the word that stands for a folded tag, or one that no post has for the tag ""."""
+    return fold(tag).encode().hex() or "none"

@@ -8,7 +8,7 @@ from blogapi.history import storage as history
 from blogapi.images import storage as images
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
-from blogapi.search import index as search
+from blogapi.search import storage as search
 from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.webhooks import storage as webhooks
 

@@ -12,7 +12,6 @@ from peewee import SQL
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
-from blogapi.search import index
 from blogapi.search import storage as search
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
@@ -114,13 +113,13 @@ def test_the_background_work_indexes_each_second(post, noted, background, clock)
 
 
 def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch):
-    for _ in range(index.INDEXED_POSTS + 3):
+    for _ in range(search.INDEXED_POSTS + 3):
         add()
     with monkeypatch.context() as patched:
-        patched.setattr(index, "INDEXED_SECONDS", -1)
-        assert database.write(index._index_some, noted()) == 1
-    assert len(noted()) == index.INDEXED_POSTS + 2
-    assert index.settle(database) == 0
+        patched.setattr(search, "INDEXED_SECONDS", -1)
+        assert database.write(search._index_some, noted()) == 1
+    assert len(noted()) == search.INDEXED_POSTS + 2
+    assert search.settle(database) == 0
     assert noted() == []
 
 
@@ -128,7 +127,7 @@ def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, 
     for _ in range(3):
         add(title="Fog")
     with monkeypatch.context() as patched:
-        patched.setattr(index, "SETTLED_POSTS", 2)
+        patched.setattr(search, "SETTLED_POSTS", 2)
         answer = client.get("/v1/posts?q=fog")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert message(answer, 503).startswith("too many posts wait for the search index; nothing was changed")
@@ -138,28 +137,28 @@ def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, 
 def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
     for _ in range(3):
         add(title="Fog")
-    assert (index.settle(database, seconds=-1), noted()) == (3, [1, 2, 3])
-    assert (index.settle(database), noted()) == (0, [])
+    assert (search.settle(database, seconds=-1), noted()) == (3, [1, 2, 3])
+    assert (search.settle(database), noted()) == (0, [])
 
 
 def test_a_search_waits_for_no_post_that_is_noted_after_it_began(database, add, noted, monkeypatch):
     add(title="Fog")
 
     def write(operation, *arguments):
-        if operation is index._index_some:
+        if operation is search._index_some:
             add(title="Fog")
         return type(database).write(database, operation, *arguments)
 
     monkeypatch.setattr(database, "write", write)
-    assert (index.settle(database), noted()) == (0, [2])
+    assert (search.settle(database), noted()) == (0, [2])
 
 
 def test_a_post_that_another_search_has_indexed_is_not_indexed_again(database, add, noted):
     add(title="Fog")
     before = noted()
-    index.settle(database)
-    database.write(lambda tx: [tx.execute(each, id=1) for each in index.REMOVE])
-    assert database.write(index._index_some, before) == 1
+    search.settle(database)
+    database.write(lambda tx: [tx.execute(each, id=1) for each in search.REMOVE])
+    assert database.write(search._index_some, before) == 1
     assert search.page(database, ListQuery(9, q="fog")).items == []
 
 
@@ -174,7 +173,7 @@ def test_if_the_database_cannot_be_written_a_search_reads_what_is_indexed(databa
 
 @pytest.mark.in_process
 def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, found, post, in_thread):
-    large = {"title": "Large", "content": f"fog {'ü ' * index.LARGE} lake", "slug": "large"}
+    large = {"title": "Large", "content": f"fog {'ü ' * search.LARGE} lake", "slug": "large"}
     assert client.post("/v1/posts", json=large).status_code == 201
     post(title="Small", content="fog")
     assert in_thread == []
@@ -199,19 +198,19 @@ def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, databa
     for number in (1, 2):
         published_at = rfc3339(clock.now + 10)
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
-    index.settle(database)
+    search.settle(database)
     database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 1)))
     clock.now += 10
-    assert database.row(index.PENDING, published=True, now=database.now, limit=1)
+    assert database.row(search.PENDING, published=True, now=database.now, limit=1)
     assert (found("fog", status="published"), found("fog", status="scheduled")) == ("2", "")
-    assert not database.row(index.PENDING, published=True, now=database.now, limit=1)
+    assert not database.row(search.PENDING, published=True, now=database.now, limit=1)
 
 
 @pytest.mark.sqlite
 def test_the_index_of_many_small_changes_stays_in_few_parts(database, add):
     for _ in range(100):
         add(title="Fog")
-        index.settle(database)
+        search.settle(database)
     segments = "SELECT count(DISTINCT segid) FROM search_others_idx"
     assert database.row(SQL(segments))[0] < 20
 
@@ -234,7 +233,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
             client.delete(f"/v1/posts/{number}")
         clock.now += draw.randrange(2)
         if draw.random() < 0.3:
-            index.settle(database, draw.random() < 0.5)
+            search.settle(database, draw.random() < 0.5)
     queries = [
         {"q": q, "sort": sort} | filters
         for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
@@ -244,7 +243,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
     before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
     sound_posts(config.database)
     database.write(lambda tx: tx.execute(SQL(NOTE_ALL)))
-    index.settle(database)
+    search.settle(database)
     assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
     assert any(page.next for page in before)
 
@@ -254,7 +253,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
 
 @pytest.mark.sqlite
 def test_a_post_is_forgotten_by_its_key(plan):
-    assert plan(index.FORGET) == ["SEARCH search_pending USING PRIMARY KEY (published=? AND post_id=?)"]
+    assert plan(search.FORGET) == ["SEARCH search_pending USING PRIMARY KEY (published=? AND post_id=?)"]
 
 
 def test_a_search_takes_three_statements(client, statements):
@@ -262,6 +261,16 @@ def test_a_search_takes_three_statements(client, statements):
     with statements() as collected:
         client.get("/v1/posts?q=fog")
     assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
+
+
+def test_searches_for_other_words_run_the_same_query(database):
+    queries = ("fog", '"fog lake" sun*', "a b c", "東京")
+    for q in queries:
+        search.find(database, ListQuery(10, q=q), "tests")
+    before = search.rows_query.cache_info().currsize
+    for q in queries:
+        search.find(database, ListQuery(10, q=f"{q} {q}x*"), "tests")
+    assert search.rows_query.cache_info().currsize == before
 
 
 QUICK = ["q=fog", "q=f*", "q=fog&status=published", "q=fog&sort=relevance"]

@@ -13,6 +13,7 @@ from blogapi.webhooks.models import Delivery
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
 DUE = ["USE TEMP B-TREE FOR ORDER BY"]  # of the ids of the few posts that are due and not yet published
+FOUND = ["SCAN (subquery-4)"]  # the ids of a page that a search found
 INDEXED = [posts.PUBLISHED_WITH_ID, posts.PUBLISHED_WITH_SLUG, DELIVERIES]
 INDEXED += [webhooks.REMOVE_EVENT, outbox.FIRST_MESSAGES, outbox.TIMED_MESSAGES]
 INDEXED += [
@@ -27,7 +28,7 @@ INDEXED += [
     ("query", "exceptions"),
     [
         *((lists.created_query(status, by_tag), DUE * (status == "published")) for status in EACH for by_tag in (0, 1)),
-        *((search.newest_query(status), []) for status in EACH),
+        *((search.rows_query("created_at", status, "", False), FOUND * (status is None)) for status in EACH),
         *((query, []) for query in INDEXED),
         (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
     ],
