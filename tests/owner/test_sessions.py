@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+import urllib3
 
 from blogapi import create_app
 from blogapi.owner import sessions
@@ -24,7 +25,7 @@ def open_session(client, link):
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete"])
+@pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete", "/settings/posts/1/share"])
 def test_without_a_session_the_page_says_just_that(stranger, client, method, path):
     for each in (stranger, client):  # a key is no session
         answer = each.open(path, method=method, content_type="multipart/form-data; boundary=x")
@@ -123,13 +124,9 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
         link = service.blogapi("settings").stdout
         match = re.fullmatch(r"http://127\.0\.0\.1:81/settings/open\?link=(blog_link_[A-Za-z0-9_-]{43})\n", link)
         unused = service.blogapi("settings").stdout
-        content = "multipart/form-data; boundary=x"
-        with service.connect() as sock:
-            body = f'--x\r\nContent-Disposition: form-data; name="link"\r\n\r\n{match[1]}\r\n--x--\r\n'
-            lines = ["POST /settings/open HTTP/1.1", "Host: a", f"Content-Type: {content}", "Connection: close"]
-            sock.sendall("\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode())
-            answer = sock.makefile().read()
-        cookie = re.search("Set-Cookie: ([^;]+);", answer)[1]
+        address = f"http://127.0.0.1:{service.port}/settings/open"
+        answer = urllib3.request("POST", address, fields={"link": match[1]}, redirect=False)
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
         in_fields_of_their_own = f"a=b\r\nCookie: {cookie}\r\nCookie: c=d"  # as HTTP/2 has them
         assert (status(service, cookie), status(service, in_fields_of_their_own)) == (200, 200)
         service.stop()
