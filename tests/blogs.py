@@ -21,6 +21,16 @@ def slug_of(text):
     return slugify(text, max_length=80, word_boundary=True) or "untitled"
 
 
+def write_files(top, files):
+    """Write files below a folder; return it."""
+    top.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return top
+
+
 @contextmanager
 def open_sources(*paths, now=NOON, slug_of=slug_of, **options):
     with TemporaryFile() as spool:
