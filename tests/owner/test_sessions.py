@@ -3,12 +3,10 @@
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 import urllib3
 
-from blogapi import create_app
 from blogapi.owner import sessions
 from blogapi.posts import lists
 from blogapi.storage import keys
@@ -22,6 +20,10 @@ PATHS = ("/settings", *SECTIONS, "/settings/posts/new", "/settings/posts/1/edit"
 
 def open_session(client, link):
     return send(client, "/settings/open", {"link": link})
+
+
+def open_by_link(client):
+    return open_session(client, client.application.extensions["blogapi"].database.write(sessions.add, sessions.LINK))
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -79,11 +81,8 @@ def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, own
     ("url", "name", "secure"),
     [("http://127.0.0.1:8000", "blogapi", ""), ("https://blog.example.org", "__Secure-blogapi", "Secure; ")],
 )
-def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
-    app = create_app(replace(config, url=url), clock)
-    database = app.extensions["blogapi"].database
-    answer = open_session(app.test_client(), database.write(sessions.add, sessions.LINK))
-    database.close()
+def test_the_cookie_is_for_this_page_alone(own_app, url, name, secure):
+    answer = open_by_link(own_app(url=url).test_client())
     token = r"blog_session_[A-Za-z0-9_-]{43}"
     cookie = re.sub("Expires=[^;]+; ", "", answer.headers["Set-Cookie"])
     assert re.fullmatch(f"{name}={token}; Max-Age=43200; {secure}HttpOnly; Path=/settings; SameSite=Strict", cookie)
@@ -270,12 +269,10 @@ def test_a_notice_that_was_changed_is_not_shown(owner):
 # Under a path
 
 
-def test_every_address_is_below_the_path_of_the_public_address(config, clock):
-    app = create_app(replace(config, url="https://example.org/blog"), clock)
-    database = app.extensions["blogapi"].database
-    client = app.test_client()
+def test_every_address_is_below_the_path_of_the_public_address(own_app):
+    client = own_app(url="https://example.org/blog").test_client()
     client.environ_base["wsgi.url_scheme"] = "https"
-    answer = open_session(client, database.write(sessions.add, sessions.LINK))
+    answer = open_by_link(client)
     assert answer.headers["Location"] == "/blog/settings"
     name, value = answer.headers["Set-Cookie"].split(";")[0].split("=")
     assert "Path=/blog/settings;" in answer.headers["Set-Cookie"]
@@ -287,7 +284,6 @@ def test_every_address_is_below_the_path_of_the_public_address(config, clock):
     action, fields = Page(client, client.get("/settings/posts/new")).form("Create")
     answer = send(client, action.removeprefix("/blog"), fields | {"title": "A", "content": "B"})
     assert answer.headers["Location"] == "/blog/settings/posts/1"
-    database.close()
 
 
 # Sessions that last
