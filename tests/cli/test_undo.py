@@ -89,13 +89,6 @@ def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(at, acci
     assert "changed back 2, restored 1, moved to the trash 1, left 0" in ended.stdout
 
 
-def test_without_a_key_all_is_undone_and_a_second_time_nothing(run, at, accident):
-    status, output, _ = run("undo", "--since", SINCE)
-    assert (status, output[-1]) == (0, "changed back 2, restored 1, moved to the trash 1, left 0")
-    assert words(at(0)) == accident
-    assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
-
-
 def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):
     run("keys", "create", "laptop")
     status, output, error = run("undo", "--since", SINCE, "--key", "lap")
