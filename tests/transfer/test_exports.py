@@ -101,18 +101,6 @@ def test_a_caption_of_wordpress_is_a_line_of_its_own(wordpress):
     assert wordpress(content=content).fields["content"] == expected
 
 
-@pytest.mark.parametrize(
-    ("element", "note"),
-    [
-        ("<wp:status>private</wp:status>", "private posts"),
-        ("<wp:post_password>x</wp:post_password>", "passwords"),
-    ],
-)
-def test_posts_that_were_not_public_are_noted(wordpress, element, note):
-    post = wordpress(element)
-    assert (post.fields["status"], list(post.notes)) == ("draft", [note])
-
-
 def test_the_posts_of_ghost_are_read():
     members, own, soon = read(GHOST)
     fields = {"title": "Coming soon", "slug": "coming-soon", "status": "published", "tags": ["Bread & butter", "News"]}
