@@ -91,9 +91,10 @@ def test_folders_that_an_author_may_have_named_are_entered(write):
 
 
 def test_a_file_is_read_once_and_folders_that_are_links_are_not_entered(write):
-    top = write({"a.md": "# A"})
+    top = write({"blog/a.md": "# A", "elsewhere/c.md": "# C"}) / "blog"
     (top / "b.md").symlink_to("a.md")
     (top / "loop").symlink_to(top)
+    (top / "linked").symlink_to("../elsewhere")
     for paths in ((top,), (top / "a.md", top, top)):
         assert [item.source for item in read(*paths)] == [f"{top}/a.md"]
 
