@@ -16,6 +16,16 @@ SAMPLES = Path(__file__).parent / "samples"
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
 
 
+def write_files(top, files):
+    """Write files below a folder; return it."""
+    top.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return top
+
+
 @contextmanager
 def open_sources(*paths, now=NOON, **options):
     with TemporaryFile() as spool:

@@ -1,5 +1,7 @@
 """An import into a database of its own."""
 
+from functools import partial
+
 import pytest
 from click.testing import CliRunner
 
@@ -7,6 +9,7 @@ from blogapi import cli
 from blogapi.posts import lists
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
+from tests.blogs import write_files
 
 
 @pytest.fixture
@@ -41,19 +44,15 @@ def run(path):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A folder, and a function that writes files into it."""
-    folder = tmp_path / "posts"
-    folder.mkdir()
+def write(tmp_path):
+    """Write files below a folder, which is returned."""
+    return partial(write_files, tmp_path / "blog")
 
-    def write(**texts):
-        for name, text in texts.items():
-            path = folder / f"{name}.md"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-        return folder
 
-    return write
+@pytest.fixture
+def folder(write):
+    """Write Markdown files into a folder, which is returned."""
+    return lambda **texts: write({f"{name}.md": text for name, text in texts.items()})
 
 
 def stored(database):

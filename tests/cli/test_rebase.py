@@ -66,9 +66,3 @@ def test_a_post_that_would_be_too_long_is_left_and_named(add, run, storage):
     status, output, _ = run("images", "--rebase", OLD)
     assert (status, output[1]) == (1, "changed 0, left 1")
     assert output[0].startswith("a: left: cover_image: must have")
-
-
-@pytest.mark.parametrize("url", ["", "blog.example.org", "ftp://a.example", f"https://a.example/{'x' * 3000}"])
-def test_the_former_address_must_be_a_url(run, url):
-    status, _, error = run("images", "--rebase", url)
-    assert (status, "must be an http or https URL" in error[-1]) == (2, True)

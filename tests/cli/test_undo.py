@@ -89,20 +89,6 @@ def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(at, acci
     assert "changed back 2, restored 1, moved to the trash 1, left 0" in ended.stdout
 
 
-def test_without_a_key_all_is_undone_and_a_second_time_nothing(run, at, accident):
-    status, output, _ = run("undo", "--since", SINCE)
-    assert (status, output[-1]) == (0, "changed back 2, restored 1, moved to the trash 1, left 0")
-    assert words(at(0)) == accident
-    assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
-
-
-@pytest.mark.parametrize("since", ["yesterday", "", "2026-13-01"])
-def test_an_invalid_time_is_refused(run, since):
-    status, output, error = run("undo", "--since", since)
-    hint = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
-    assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--since': {hint}")
-
-
 def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):
     run("keys", "create", "laptop")
     status, output, error = run("undo", "--since", SINCE, "--key", "lap")

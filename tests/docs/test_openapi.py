@@ -201,12 +201,6 @@ def test_nothing_in_it_makes_a_field_required_that_is_not(description):
     assert [path for path, part in parts(description) if "default" in part] == []
 
 
-def test_each_operation_and_webhook_has_an_id_of_its_own(operations, description):
-    webhooks = [item["post"] for item in description["webhooks"].values()]
-    ids = [operation["operationId"] for operation in (*operations.values(), *webhooks)]
-    assert len(ids) == len(set(ids))
-
-
 def test_every_description_begins_with_what_the_operation_does(operations):
     for operation in operations.values():
         assert operation["description"].startswith(operation["summary"])

@@ -35,15 +35,6 @@ class Window:
         with self.next_page() if leaves else nullcontext():
             button.click()
 
-    def double_click(self, label):
-        buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button")
-        ActionChains(self.browser).double_click(next(each for each in buttons if each.text == label)).perform()
-
-    @property
-    def zone(self):
-        """The time zone of the browser."""
-        return self.browser.execute_script("return Intl.DateTimeFormat().resolvedOptions().timeZone")
-
     @property
     def notice(self):
         """What was done, as the page says it."""
@@ -59,8 +50,13 @@ class Window:
         wait = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException])
         wait.until(lambda browser: browser.execute_script(is_new))
 
-    def fill(self, name, text):
-        self.browser.find_element(By.NAME, name).send_keys(text)
+    def fill(self, **typed):
+        """Type into the fields with these names."""
+        for name, text in typed.items():
+            self.browser.find_element(By.NAME, name).send_keys(text)
+
+    def value(self, name):
+        return self.browser.find_element(By.ID, name).get_property("value")
 
     @property
     def text(self):
@@ -89,6 +85,11 @@ class Window:
         self.reach(name)
         with self.next_page():
             self.press(Keys.ENTER)
+
+    def check_each(self, axe, *paths):
+        for path in paths:
+            self.open(path)
+            self.check(axe)
 
     def check(self, axe):
         """Check that nobody is kept out and nothing scrolls sideways, in each width and theme."""

@@ -22,7 +22,6 @@ class Page:
     def __init__(self, client, answer):
         self.client = client
         self.status = answer.status_code
-        self.location = answer.headers.get("Location")
         self.headers = answer.headers
         self.text = answer.text
         self.soup = BeautifulSoup(answer.text, "html.parser")
@@ -37,10 +36,6 @@ class Page:
     def said(self):
         """The paragraphs of the page."""
         return self.all("main p")
-
-    @property
-    def title_says_not_saved(self):
-        return self.soup.title.text.startswith("Not saved: ")
 
     @property
     def titles(self):
@@ -96,6 +91,14 @@ def follow(client, answer):
 
 def view(client, path):
     return follow(client, client.get(path))
+
+
+def pages(client, path, older="Older"):
+    """Yield the pages of a list, by their links."""
+    while path:
+        page = view(client, path)
+        yield page
+        path = next((each["href"] for each in page.soup.find_all("a", string=older)), None)
 
 
 def enter(app, database, days=0, browser="Firefox"):

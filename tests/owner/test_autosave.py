@@ -129,8 +129,3 @@ def test_a_post_is_never_published_without_an_event(save, client, database):
     client.post("/v1/webhooks", json={"url": "https://8.8.8.8/"})
     save(title="A", content="A", status="published")
     assert [each for (each,) in database.rows(Event.select(Event.type))] == ["post.created", "post.published"]
-
-
-def test_a_draft_does_not_save_itself_without_its_token(save, count):
-    assert save(title="A", content="A", form_token="").status_code == 403
-    assert count(Post) == 0

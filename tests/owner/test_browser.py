@@ -29,7 +29,7 @@ def status(service, key):
 
 
 def test_the_line_that_is_shown_with_a_new_key_works(window):
-    window.fill("name", "laptop")
+    window.fill(name="laptop")
     window.click("Create key")
     key, line = window.shown
     window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
@@ -42,7 +42,7 @@ def test_the_line_that_is_shown_with_a_new_key_works(window):
 
 
 def test_a_key_is_copied(window):
-    window.fill("name", "laptop")
+    window.fill(name="laptop")
     window.click("Create key")
     rights = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": window.url}
     window.browser.execute_cdp_cmd("Browser.grantPermissions", rights)
@@ -53,51 +53,41 @@ def test_a_key_is_copied(window):
     assert window.text.count("Copied") == 2
 
 
-def test_a_key_is_created_without_scripts(visitor):
-    visitor.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+@pytest.mark.parametrize("with_scripts", [True, False])
+def test_a_key_is_created_and_revoked_with_the_keyboard(visitor, with_scripts):
+    visitor.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
     visitor.enter()
     visitor.open("/settings/keys")
-    visitor.fill("name", "laptop")
-    visitor.click("Create key")
-    assert status(visitor.service, visitor.shown[0]) == 200
-    assert not visitor.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed()
-    visitor.click("Revoke laptop")
-    visitor.click("Yes, revoke laptop")
+    visitor.reach("Name")
+    with visitor.next_page():
+        visitor.press("laptop", Keys.ENTER)
+    key, _ = visitor.shown
+    assert status(visitor.service, key) == 200
+    assert visitor.browser.find_element(By.CSS_SELECTOR, ".copied button").is_displayed() == with_scripts
+    visitor.reach("Revoke laptop")
+    visitor.press(Keys.ENTER)
+    visitor.reach("Yes, revoke laptop")
+    with visitor.next_page():
+        visitor.press(Keys.SPACE)
     assert "“laptop” was revoked." in visitor.text
-
-
-def test_a_key_is_created_and_revoked_with_the_keyboard(window):
-    window.reach("Name")
-    with window.next_page():
-        window.press("laptop", Keys.ENTER)
-    key, _ = window.shown
-    window.reach("Revoke laptop")
-    window.press(Keys.ENTER)
-    window.reach("Yes, revoke laptop")
-    with window.next_page():
-        window.press(Keys.SPACE)
-    assert "“laptop” was revoked." in window.text
-    assert status(window.service, key) == 401
+    assert status(visitor.service, key) == 401
 
 
 def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe, receiver):
     visitor.service.request("POST", "/v1/webhooks", {"url": receiver.url})
     visitor.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
     visitor.service.request("POST", "/v1/webhooks/1/ping")
-    visitor.open()
-    visitor.check(axe)
+    visitor.check_each(axe, "/settings")
     visitor.browser.get(visitor.service.blogapi("settings").stdout.strip())
     visitor.check(axe)
     visitor.click("Open")
     visitor.open("/settings/keys")
-    visitor.fill("name", "n" * 100)
+    visitor.fill(name="n" * 100)
     visitor.click("Create key")
     visitor.click(f"Revoke {'n' * 100}")
     visitor.check(axe)
     webhooks = "/settings/webhooks", "/settings/webhooks?for=GitHub+workflow", "/settings/webhooks/2/edit"
-    for path in (*webhooks, "/settings/posts", "/settings/posts?status=x", "/settings/sessions"):
-        visitor.open(path)
-        visitor.check(axe)
+    visitor.check_each(axe, *webhooks, "/settings/posts", "/settings/posts?status=x", "/settings/sessions")
 
 
 # Others

@@ -1,8 +1,10 @@
 """Images on the owner's page in a real browser: chosen, pasted and dropped."""
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.images.pictures import photograph, save
 from tests.service import eventually
@@ -29,10 +31,6 @@ def loaf(tmp_path):
     return path
 
 
-def content(window):
-    return window.browser.find_element(By.NAME, "content").get_property("value")
-
-
 def is_shown(window):
     """Whether all images of the page were loaded."""
     script = "return [...document.querySelectorAll('main img')].every(each => each.complete && each.naturalWidth > 0)"
@@ -41,18 +39,17 @@ def is_shown(window):
 
 def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf):
     window.open("/settings/posts/new")
-    window.fill("title", "Bread")
-    window.fill("content", "Before.\n\n\n\nAfter.")
+    window.fill(title="Bread", content="Before.\n\n\n\nAfter.")
     window.press(Keys.UP, Keys.UP, Keys.END)
-    window.fill("file", str(loaf))
+    window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
     (image,) = window.service.request("GET", "/v1/images")[2]
     markdown = f"![loaf]({image['url']})"
-    assert content(window) == f"Before.\n\n{markdown}\n\nAfter."
+    assert window.value("content") == f"Before.\n\n{markdown}\n\nAfter."
     for number, kind in enumerate(("paste", "drop"), 2):
         window.browser.find_element(By.NAME, "content").send_keys(" ")
         window.browser.execute_script(EVENT, kind)
-        eventually(lambda number=number: content(window).count(markdown) == number)
+        eventually(lambda number=number: window.value("content").count(markdown) == number)
     window.click("Create")
     post = window.service.request("GET", "/v1/posts/1")[2]
     assert post["content"].split() == ["Before.", *[markdown] * 3, "After."]
@@ -61,40 +58,39 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
 
 def test_two_images_that_are_dropped_at_once_stand_on_two_lines(window, loaf):
     window.open("/settings/posts/new")
-    window.fill("file", str(loaf))
+    window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
     window.browser.execute_script("document.getElementById('content').value = ''")
     one = 'data.items.add(document.getElementById("file").files[0]);'
     window.browser.execute_script(EVENT.replace(one, one + one), "drop")
-    eventually(lambda: content(window).count("![loaf]") == 2)
-    first, second = content(window).split("\n\n")
+    eventually(lambda: window.value("content").count("![loaf]") == 2)
+    first, second = window.value("content").split("\n\n")
     assert first == second
 
 
 def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tmp_path):
     (tmp_path / "a.jpg").write_text("Hello")
     window.open("/settings/posts/new")
-    window.fill("content", "Words.")
-    window.fill("file", str(tmp_path / "a.jpg"))
+    window.fill(content="Words.", file=str(tmp_path / "a.jpg"))
     window.browser.execute_script(EVENT, "drop")
     eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text." in window.text)
-    assert content(window) == "Words."
+    assert window.value("content") == "Words."
 
 
 def choose(window, name):
-    """Choose an image in the picker."""
-    label = f".//dialog//li/button[normalize-space()='{name}']"
-    eventually(lambda: window.browser.find_elements(By.XPATH, label))
-    window.browser.find_element(By.XPATH, label).click()
+    """Choose an image in the picker, whose list may be drawn again meanwhile."""
+    button = f".//dialog//li/button[normalize-space()='{name}']"
+    wait = WebDriverWait(window.browser, 20, ignored_exceptions=[StaleElementReferenceException])
+    wait.until(lambda browser: browser.find_element(By.XPATH, button).click() is None)
 
 
 def test_an_image_that_is_there_is_picked_for_the_text_and_for_the_cover(window, loaf, axe):
     window.open("/settings/images")
-    window.fill("file", str(loaf))
+    window.fill(file=str(loaf))
     window.click("Upload")
     url = window.service.request("GET", "/v1/images")[2][0]["url"]
     window.open("/settings/posts/new")
-    window.fill("content", "Bread: ")
+    window.fill(content="Bread: ")
     window.click("Choose an uploaded image")
     search, description = window.browser.find_elements(By.CSS_SELECTOR, "dialog input")
     search.send_keys("cake")
@@ -105,30 +101,27 @@ def test_an_image_that_is_there_is_picked_for_the_text_and_for_the_cover(window,
     eventually(lambda: "loaf.jpg" in window.browser.find_element(By.CSS_SELECTOR, "dialog").text)
     window.check(axe)
     choose(window, "loaf.jpg")
-    assert content(window) == rf"Bread: ![A \[loaf\]]({url})"
+    assert window.value("content") == rf"Bread: ![A \[loaf\]]({url})"
     window.click("Choose the cover")
     choose(window, "loaf.jpg")
-    assert window.browser.find_element(By.NAME, "cover_image").get_property("value") == url
+    assert window.value("cover_image") == url
 
 
 def test_without_scripts_an_image_is_uploaded_with_the_post(window, loaf):
     window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     window.open("/settings/posts/new")
-    window.fill("title", "Bread")
-    window.fill("content", "Words.")
-    window.fill("file", str(loaf))
+    window.fill(title="Bread", content="Words.", file=str(loaf))
     window.click("Upload")
     assert "loaf.jpg was added to the end of the content." in window.text
-    assert content(window).startswith("Words.\n\n![loaf](http")
-    window.fill("file", str(loaf))
+    assert window.value("content").startswith("Words.\n\n![loaf](http")
+    window.fill(file=str(loaf))
     window.click("Create")
     assert window.service.request("GET", "/v1/posts/1")[2]["content"].count("![loaf](http") == 2
 
 
 def test_pages_of_images_are_accessible_and_never_scroll_sideways(window, loaf, axe):
-    window.open("/settings/images")
-    window.check(axe)
-    window.fill("file", str(loaf))
+    window.check_each(axe, "/settings/images")
+    window.fill(file=str(loaf))
     window.click("Upload")
     window.check(axe)
     assert is_shown(window)

@@ -6,7 +6,6 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.owner.browser import ActionChains
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
@@ -16,10 +15,6 @@ pytestmark = pytest.mark.slow
 def window(window):
     window.open("/settings/posts/new")
     return window
-
-
-def value(window, name):
-    return window.browser.find_element(By.ID, name).get_property("value")
 
 
 def asks_before_leaving(window):
@@ -40,13 +35,13 @@ def published(window):
 def test_what_is_typed_is_offered_again_after_a_reload_until_it_is_saved(window):
     published(window)
     assert not asks_before_leaving(window)
-    window.fill("content", " A long text.")
+    window.fill(content=" A long text.")
     assert asks_before_leaving(window)
     window.browser.refresh()
     assert "that was not saved." in window.text
-    assert value(window, "content") == "One."
+    assert window.value("content") == "One."
     window.click("Take it")
-    assert value(window, "content") == "One. A long text."
+    assert window.value("content") == "One. A long text."
     window.click("Save")
     assert window.notice.startswith("“Evening” was saved.")
     window.open("/settings/posts/1/edit")
@@ -54,17 +49,17 @@ def test_what_is_typed_is_offered_again_after_a_reload_until_it_is_saved(window)
 
 
 def test_a_draft_saves_itself_after_three_seconds_and_goes_on_elsewhere(window):
-    window.fill("content", "Bread rises.")
+    window.fill(content="Bread rises.")
     eventually(lambda: posts(window) == [("Bread rises.", "Bread rises.")])
     eventually(lambda: re.search(r"Saved \d", window.text))
     assert window.browser.current_url == f"{window.url}/settings/posts/1/edit"
     assert not asks_before_leaving(window)
-    window.fill("title", "Bread")
+    window.fill(title="Bread")
     eventually(lambda: posts(window) == [("Bread", "Bread rises.")])
     laptop = window.browser.current_window_handle
     window.browser.switch_to.new_window("tab")
     window.open("/settings/posts/1/edit")
-    window.fill("content", " Slowly.")
+    window.fill(content=" Slowly.")
     eventually(lambda: posts(window) == [("Bread", "Bread rises. Slowly.")])
     window.browser.switch_to.window(laptop)
     # Nothing was typed over it here: the post is shown as it is now.
@@ -76,8 +71,7 @@ def test_a_draft_saves_itself_after_three_seconds_and_goes_on_elsewhere(window):
 
 
 def test_a_draft_is_saved_when_its_page_is_left(window):
-    window.fill("title", "Bread")
-    window.fill("content", "Rises.")
+    window.fill(title="Bread", content="Rises.")
     window.open("/settings/posts")
     eventually(lambda: posts(window) == [("Bread", "Rises.")])
 
@@ -93,7 +87,7 @@ def test_a_draft_that_was_changed_elsewhere_is_not_saved_over_it_until_both_are_
     window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "One."})
     window.open("/settings/posts/1/edit")
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
-    window.fill("content", " Mine.")
+    window.fill(content=" Mine.")
     eventually(lambda: "The post was changed elsewhere; Save shows both." in window.text)
     assert (posts(window), asks_before_leaving(window)) == ([("Bread", "Two.")], True)
     window.click("Save")
@@ -103,8 +97,7 @@ def test_a_draft_that_was_changed_elsewhere_is_not_saved_over_it_until_both_are_
 
 
 def test_a_draft_that_is_created_while_it_saves_itself_is_one_post(window):
-    window.fill("title", "Bread")
-    window.fill("content", "Rises.")
+    window.fill(title="Bread", content="Rises.")
     window.browser.execute_script("dispatchEvent(new Event('pagehide'))")  # It saves itself now.
     with window.next_page():
         window.browser.execute_script("document.querySelector('.save .primary').click()")
@@ -113,7 +106,7 @@ def test_a_draft_that_is_created_while_it_saves_itself_is_one_post(window):
 
 def test_a_published_post_is_saved_by_its_button_alone(window):
     published(window)
-    window.fill("content", " Two.")
+    window.fill(content=" Two.")
     leave = "window.fetch = () => { window.isSent = true; }; dispatchEvent(new Event('pagehide')); return window.isSent"
     assert window.browser.execute_script(leave) is None
 
@@ -123,11 +116,11 @@ def test_buttons_and_keys_mark_what_is_selected_and_are_undone(window):
         script = "const c = document.querySelector('#content'); c.value = arguments[0]; c.focus(); "
         window.browser.execute_script(f"{script} c.setSelectionRange({start}, {end})", text)
         if len(action) == 1:
-            ActionChains(window.browser).key_down(Keys.CONTROL).send_keys(action).key_up(Keys.CONTROL).perform()
+            window.browser.switch_to.active_element.send_keys(Keys.CONTROL, action)
         else:
             tools = window.browser.find_elements(By.CSS_SELECTOR, ".tools button")
             next(each for each in tools if each.text == action).click()
-        return value(window, "content")
+        return window.value("content")
 
     assert mark("a b c", 2, 3, "Bold") == mark("a b c", 2, 3, "b") == "a **b** c"
     assert mark("a **b** c", 4, 5, "b") == "a b c"
@@ -139,7 +132,7 @@ def test_buttons_and_keys_mark_what_is_selected_and_are_undone(window):
     assert mark("a\nb", 0, 3, "Code") == "```\na\nb\n```"
     assert mark("a b c", 2, 3, "Code") == "a `b` c"
     window.browser.execute_script("document.execCommand('undo')")
-    assert value(window, "content") == "a b c"
+    assert window.value("content") == "a b c"
 
 
 def test_the_buttons_are_one_stop_of_the_tab_key(window):
@@ -151,7 +144,7 @@ def test_the_buttons_are_one_stop_of_the_tab_key(window):
 
 
 def test_words_and_minutes_are_counted(window):
-    window.fill("content", "It's 2 o'clock: naïve-looking Привет.")
+    window.fill(content="It's 2 o'clock: naïve-looking Привет.")
     eventually(lambda: "5 words, 1 minute to read" in window.text)
 
 
@@ -160,19 +153,19 @@ def test_a_text_that_is_taken_again_does_not_overwrite_a_change_that_was_made_me
     window.service.request("POST", "/v1/posts", post)
     window.open("/settings/posts/1/edit")
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
-    window.fill("title", "Night")
+    window.fill(title="Night")
     window.browser.refresh()
     window.click("Take it")
     window.click("Save")
     assert "Not saved: the post was changed elsewhere" in window.text
-    assert value(window, "title") == "EveningNight"
+    assert window.value("title") == "EveningNight"
     stored = window.service.request("GET", "/v1/posts/1")[2]
     assert (stored["title"], stored["content"]) == ("Evening", "Two.")
 
 
 def test_what_is_typed_can_be_dropped(window):
     published(window)
-    window.fill("title", "Night")
+    window.fill(title="Night")
     window.browser.refresh()
     assert "that was not saved." in window.text
     window.click("Drop it")
@@ -181,7 +174,7 @@ def test_what_is_typed_can_be_dropped(window):
 
 
 def test_after_the_end_of_a_session_what_is_typed_is_still_there(window):
-    window.fill("title", "Evening")
+    window.fill(title="Evening")
     window.browser.execute_script("document.querySelector('#content').value = 'x'.repeat(100_000)")
     window.browser.delete_all_cookies()
     window.click("Create")
@@ -189,13 +182,12 @@ def test_after_the_end_of_a_session_what_is_typed_is_still_there(window):
     window.enter()
     window.open("/settings/posts/new")
     window.click("Take it")
-    assert (value(window, "title"), len(value(window, "content"))) == ("Evening", 100_000)
+    assert (window.value("title"), len(window.value("content"))) == ("Evening", 100_000)
     eventually(lambda: posts(window) == [("Evening", "x" * 100_000)])
 
 
 def test_after_a_new_session_in_another_tab_one_press_saves(window):
-    window.fill("title", "Evening")
-    window.fill("content", "Words.")
+    window.fill(title="Evening", content="Words.")
     tab = window.browser.current_window_handle
     token = window.browser.find_element(By.CSS_SELECTOR, "form[action$=new] [name=form_token]")
     before = token.get_property("value")
@@ -210,23 +202,21 @@ def test_after_a_new_session_in_another_tab_one_press_saves(window):
 
 
 def test_ctrl_and_s_saves(window):
-    window.fill("title", "Evening")
-    window.fill("content", "Words.")
+    window.fill(title="Evening", content="Words.")
     with window.next_page():
-        ActionChains(window.browser).key_down(Keys.CONTROL).send_keys("s").key_up(Keys.CONTROL).perform()
+        window.browser.switch_to.active_element.send_keys(Keys.CONTROL, "s")
     assert window.notice == "“Evening” was created."
 
 
 def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
-    window.fill("title", "Evening")
-    window.fill("content", "**Bold** <script>document.title = 'gone'</script>")
+    window.fill(title="Evening", content="**Bold** <script>document.title = 'gone'</script>")
     previews = window.browser.find_element(By.CSS_SELECTOR, "[data-preview]")
     previews.click()
     window.browser.switch_to.frame(window.browser.find_element(By.TAG_NAME, "iframe"))
     eventually(lambda: [each.text for each in window.browser.find_elements(By.TAG_NAME, "strong")] == ["Bold"])
     assert "<script>" in window.browser.find_element(By.TAG_NAME, "main").text
     window.browser.switch_to.default_content()
-    assert value(window, "title") == "Evening"
+    assert window.value("title") == "Evening"
     window.click("Create")
     assert window.notice == "“Evening” was created."
 
@@ -234,7 +224,7 @@ def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
 def test_tags_are_offered_for_the_last_one(window):
     window.service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["travel", "rain, snow"]})
     window.open("/settings/posts/new")
-    window.fill("tags", "hills, ")
+    window.fill(tags="hills, ")
     options = "return [...document.querySelectorAll('#known-tags option')].map(each => each.value)"
     assert window.browser.execute_script(options) == ['hills, "rain, snow"', "hills, travel"]
     window.browser.execute_script("document.querySelector('#tags').value = ''")
@@ -245,12 +235,12 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     fields = {"title": "A", "content": "B", "status": "published", "published_at": "2026-01-02T03:04:05Z"}
     window.service.request("POST", "/v1/posts", fields)
     window.open("/settings/posts/1/edit")
-    assert value(window, "published_at") == "2026-01-01T22:04:05"
+    assert window.value("published_at") == "2026-01-01T22:04:05"
     assert "Date of publication (America/New_York)" in window.text
-    window.fill("title", "B")
+    window.fill(title="B")
     window.click("Save")
     assert window.service.request("GET", "/v1/posts/1")[2]["published_at"] == "2026-01-02T03:04:05Z"
     assert "Jan 1, 2026, 10:04" in window.text
     window.open("/settings/posts/1/edit")
     window.click("Tomorrow 8:00")
-    assert value(window, "published_at").endswith("T08:00")
+    assert window.value("published_at").endswith("T08:00")

@@ -6,7 +6,7 @@ from blogapi.owner.counts import count_query, counts
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
 from blogapi.webhooks import storage as webhooks
-from tests.owner.pages import SECTIONS, follow, view
+from tests.owner.pages import SECTIONS, follow, pages, view
 from tests.service import add_key
 
 
@@ -74,19 +74,11 @@ def test_the_post_that_was_changed_last_is_first_and_all_pages_lead_back_and_for
     clock.now += 1
     client.patch("/v1/posts/1", json={"title": "changed"})
     expected = ["changed", *map(str, range(44, 0, -1))]
-    found, path, links = [], "/settings/posts?status=draft", {}
-    while path:
-        page = view(owner, path)
-        found.append(page.titles)
-        links = {each.text: each["href"] for each in page.soup.select(".pages a")}
-        path = links.get("Older")
-    assert found == [expected[:20], expected[20:40], expected[40:]]
-    for titles in found[-2::-1]:
-        page = view(owner, links["Newer"])
-        assert page.titles == titles
-        assert page.all("[aria-current=true]") == ["Draft 45"]
-        links = {each.text: each["href"] for each in page.soup.select(".pages a")}
-    assert "Newer" not in links
+    older = [*pages(owner, "/settings/posts?status=draft")]
+    assert [page.titles for page in older] == [expected[:20], expected[20:40], expected[40:]]
+    newer = [*pages(owner, older[-1].soup.find("a", string="Newer")["href"], "Newer")]
+    assert [page.titles for page in newer] == [expected[20:40], expected[:20]]
+    assert [page.all("[aria-current=true]") for page in newer] == [["Draft 45"]] * 2
 
 
 def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):
@@ -97,9 +89,13 @@ def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):
     assert view(owner, "/settings/posts").all(".problem") == [f"The clock of the server is behind: {told}"]
 
 
-@pytest.mark.parametrize("query", ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"])
-def test_an_unknown_query_of_the_list_is_refused(owner, query):
-    page = view(owner, f"/settings/posts?{query}")
+LISTS = ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"]
+TRASH = ["before=x", "q=a", "status=draft", "before=1&limit=2"]
+
+
+@pytest.mark.parametrize("path", [*(f"posts?{query}" for query in LISTS), *(f"trash?{query}" for query in TRASH)])
+def test_an_unknown_query_of_a_list_is_refused(owner, path):
+    page = view(owner, f"/settings/{path}")
     assert (page.status, page.all("main a")) == (400, ["Back to the first page"])
 
 

@@ -3,11 +3,10 @@
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+import urllib3
 
-from blogapi import create_app
 from blogapi.owner import sessions
 from blogapi.owner.counts import counts
 from blogapi.owner.sessions import OwnerSession
@@ -23,8 +22,12 @@ def open_session(client, link):
     return send(client, "/settings/open", {"link": link})
 
 
+def open_by_link(client):
+    return open_session(client, client.application.extensions["blogapi"].database.write(sessions.add, sessions.LINK))
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete"])
+@pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete", "/settings/posts/1/share"])
 def test_without_a_session_the_page_says_just_that(stranger, client, method, path):
     for each in (stranger, client):  # a key is no session
         answer = each.open(path, method=method, content_type="multipart/form-data; boundary=x")
@@ -78,11 +81,8 @@ def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, own
     ("url", "name", "secure"),
     [("http://127.0.0.1:8000", "blogapi", ""), ("https://blog.example.org", "__Secure-blogapi", "Secure; ")],
 )
-def test_the_cookie_is_for_this_page_alone(config, clock, url, name, secure):
-    app = create_app(replace(config, url=url), clock)
-    database = app.extensions["blogapi"].database
-    answer = open_session(app.test_client(), database.write(sessions.add, sessions.LINK))
-    database.close()
+def test_the_cookie_is_for_this_page_alone(own_app, url, name, secure):
+    answer = open_by_link(own_app(url=url).test_client())
     token = r"blog_session_[A-Za-z0-9_-]{43}"
     cookie = re.sub("Expires=[^;]+; ", "", answer.headers["Set-Cookie"])
     assert re.fullmatch(f"{name}={token}; Max-Age=43200; {secure}HttpOnly; Path=/settings; SameSite=Strict", cookie)
@@ -123,13 +123,9 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
         link = service.blogapi("settings").stdout
         match = re.fullmatch(r"http://127\.0\.0\.1:81/settings/open\?link=(blog_link_[A-Za-z0-9_-]{43})\n", link)
         unused = service.blogapi("settings").stdout
-        content = "multipart/form-data; boundary=x"
-        with service.connect() as sock:
-            body = f'--x\r\nContent-Disposition: form-data; name="link"\r\n\r\n{match[1]}\r\n--x--\r\n'
-            lines = ["POST /settings/open HTTP/1.1", "Host: a", f"Content-Type: {content}", "Connection: close"]
-            sock.sendall("\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode())
-            answer = sock.makefile().read()
-        cookie = re.search("Set-Cookie: ([^;]+);", answer)[1]
+        address = f"http://127.0.0.1:{service.port}/settings/open"
+        answer = urllib3.request("POST", address, fields={"link": match[1]}, redirect=False)
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
         in_fields_of_their_own = f"a=b\r\nCookie: {cookie}\r\nCookie: c=d"  # as HTTP/2 has them
         assert (status(service, cookie), status(service, in_fields_of_their_own)) == (200, 200)
         service.stop()
@@ -273,12 +269,10 @@ def test_a_notice_that_was_changed_is_not_shown(owner):
 # Under a path
 
 
-def test_every_address_is_below_the_path_of_the_public_address(config, clock):
-    app = create_app(replace(config, url="https://example.org/blog"), clock)
-    database = app.extensions["blogapi"].database
-    client = app.test_client()
+def test_every_address_is_below_the_path_of_the_public_address(own_app):
+    client = own_app(url="https://example.org/blog").test_client()
     client.environ_base["wsgi.url_scheme"] = "https"
-    answer = open_session(client, database.write(sessions.add, sessions.LINK))
+    answer = open_by_link(client)
     assert answer.headers["Location"] == "/blog/settings"
     name, value = answer.headers["Set-Cookie"].split(";")[0].split("=")
     assert "Path=/blog/settings;" in answer.headers["Set-Cookie"]
@@ -290,7 +284,6 @@ def test_every_address_is_below_the_path_of_the_public_address(config, clock):
     action, fields = Page(client, client.get("/settings/posts/new")).form("Create")
     answer = send(client, action.removeprefix("/blog"), fields | {"title": "A", "content": "B"})
     assert answer.headers["Location"] == "/blog/settings/posts/1"
-    database.close()
 
 
 # Sessions that last

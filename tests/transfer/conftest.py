@@ -1,17 +1,24 @@
 """Files to read."""
 
+from functools import partial
+
 import pytest
+
+from tests.blogs import read, write_files
 
 
 @pytest.fixture
 def write(tmp_path):
     """Write files below a folder, which is returned."""
+    return partial(write_files, tmp_path)
 
-    def write_all(files):
-        for name, content in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return tmp_path
 
-    return write_all
+@pytest.fixture
+def item(write):
+    """Read a file that has this front matter and this name, below a folder."""
+
+    def read_one(text, name="a.md", content="Words.", **options):
+        (item,) = read(write({name: f"---\n{text}\n---\n\n{content}"}), **options)
+        return item
+
+    return read_one

@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from blogapi.transfer.sources import Failure, Item
-from tests.blogs import SAMPLES, read, run_without_rights
+from tests.blogs import SAMPLES, open_sources, read, run_without_rights
 
 
-def test_a_jekyll_blog_is_read():
-    folder = f"{SAMPLES}/jekyll"
-    items = read(SAMPLES / "jekyll")
-    rye, leap_day, crackers = items
+def test_a_post_of_jekyll_is_read_with_all_that_it_has():
+    rye = read(SAMPLES / "jekyll")[0]
     assert rye._replace(file=None) == Item(
-        f"{folder}/_posts/2019-05-04-rye-starter.markdown",
+        f"{SAMPLES}/jekyll/_posts/2019-05-04-rye-starter.markdown",
         {
             "title": "A rye starter",
             "tags": ["rye", "sourdough", "bread"],
@@ -29,24 +27,16 @@ def test_a_jekyll_blog_is_read():
         ("/bread/2019/05/04/rye-starter.html",),
         notes={"covers": 7, "shortcodes": 12},
     )
-    fields = {"title": "Leap day", "slug": "leap-day", "status": "draft", "content": "Nothing to see.\n"}
-    fields |= {"params": {"layout": "post", "permalink": "/:categories/:year/:title/"}}
-    fields |= {"published_at": "2020-02-29T00:00:00Z"}
-    path = f"{folder}/_posts/2020-02-29-leap-day.md"
-    assert leap_day._replace(file=None) == Item(path, fields, "2020-02-29T00:00:00Z", None)
-    fields = {"title": "Crackers", "slug": "crackers", "status": "draft", "content": "Not yet.\n"}
-    fields |= {"params": {"layout": "post"}, "tags": ["rye", "thin things"]}
-    assert crackers._replace(file=None) == Item(f"{folder}/_drafts/crackers.md", fields, None, None)
-    assert [item.file.content_line for item in items] == [10, 7, 6]
-    assert [item.file.lines for item in items] == [
-        {"layout": 2, "title": 3, "date": 4, "categories": 5, "tags": 6, "image": 7},
-        {"layout": 2, "title": 3, "permalink": 4, "published": 5},
-        {"layout": 2, "title": 3, "tags": 4},
-    ]
+    assert rye.file.lines == {"layout": 2, "title": 3, "date": 4, "categories": 5, "tags": 6, "image": 7}
     assert [rye.file.line_of(field) for field in ("cover_image", "published_at", "excerpt")] == [7, 4, None]
 
 
 BLOGS = {
+    "jekyll": [
+        ("rye-starter", "published", "2019-05-04T07:30:00Z", ["rye", "sourdough", "bread"], ["layout", "image"]),
+        ("leap-day", "draft", "2020-02-29T00:00:00Z", None, ["layout", "permalink"]),
+        ("crackers", "draft", None, ["rye", "thin things"], ["layout"]),
+    ],
     "hugo": [
         ("first-loaf", "published", "2021-03-04T05:06:07Z", ["Sourdough", "bread"], ["lastmod", "cover"]),
         ("focaccia-genovese", "draft", "2022-06-07T06:09:10Z", ["oil", "2022"], ["math"]),
@@ -70,7 +60,7 @@ def test_the_posts_of_a_blog_are_read_in_the_order_of_their_dates(blog, expected
     names = ("slug", "status", "published_at", "tags")
     found = [(*map(item.fields.get, names), [*item.fields.get("params", {})]) for item in items]
     assert found == expected
-    assert [item.created_at for item in items] == [item.fields["published_at"] for item in items]
+    assert [item.created_at for item in items] == [item.fields.get("published_at") for item in items]
 
 
 def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
@@ -100,15 +90,25 @@ def test_folders_that_an_author_may_have_named_are_entered(write):
     assert [item.fields["slug"] for item in read(top)] == ["a", "b"]
 
 
-def test_folders_that_are_links_are_not_entered(write):
-    top = write({"a.md": "# A"})
+def test_a_file_is_read_once_and_folders_that_are_links_are_not_entered(write):
+    top = write({"blog/a.md": "# A", "elsewhere/c.md": "# C"}) / "blog"
+    (top / "b.md").symlink_to("a.md")
     (top / "loop").symlink_to(top)
-    assert [item.source for item in read(top)] == [f"{top}/a.md"]
+    (top / "linked").symlink_to("../elsewhere")
+    for paths in ((top,), (top / "a.md", top, top)):
+        assert [item.source for item in read(*paths)] == [f"{top}/a.md"]
 
 
-def test_a_link_that_leads_to_itself_is_named(tmp_path):
-    (tmp_path / "a.md").symlink_to("a.md")
-    assert [str(item) for item in read(tmp_path)] == [f"{tmp_path}/a.md: Too many levels of symbolic links"]
+def test_a_link_out_of_the_folders_is_not_imported(write):
+    top = write({"elsewhere/secret.md": "Secret.", "blog/a.md": "A", "blog/deep/d.txt": ""})
+    (top / "blog/b.md").symlink_to("../elsewhere/secret.md")
+    (top / "blog/deep/c.md").symlink_to("../../blog/a.md")
+    with open_sources(top / "blog") as sources:
+        assert [item.fields["slug"] for item in sources] == ["a"]
+        assert sources.left_out == {"symbolic link that leads elsewhere": 1}
+    with open_sources(top / "blog", top / "elsewhere") as sources:
+        assert len(sources) == 2
+    assert len(read(top / "blog/b.md")) == 1
 
 
 def test_folders_of_any_depth_are_entered(tmp_path):
@@ -123,12 +123,6 @@ def test_folders_of_any_depth_are_entered(tmp_path):
         folder.rmdir()
 
 
-def test_a_file_that_is_given_twice_is_read_once(write):
-    top = write({"a.md": "# A"})
-    (top / "b.md").symlink_to("a.md")
-    assert [item.source for item in read(top / "a.md", top, top)] == [f"{top}/a.md"]
-
-
 def test_unreadable_files_are_named_and_the_others_are_read(tmp_path, write):
     write({"a.md": "# A", "b.md": b"---\n\xff\n---\n", "c.md": b"a" * (4 * 1024**2 + 1)})
     write({"g\n\u202e.md": "---", "h.txt": ""})
@@ -136,6 +130,7 @@ def test_unreadable_files_are_named_and_the_others_are_read(tmp_path, write):
     for name in ("e.md", "i.xml"):
         os.mkfifo(tmp_path / name)
     (tmp_path / "f.md").symlink_to("nowhere")
+    (tmp_path / "j.md").symlink_to("j.md")
     missing = ["missing.md", "missing.xml", "missing.json"]
     other = "must be a folder, or a regular file that ends in .md, .markdown, .mdx, .xml, .json"
     found = read(tmp_path, *(tmp_path / name for name in [*missing, "h.txt", "i.xml"]), Path("/dev/zero"))
@@ -146,6 +141,7 @@ def test_unreadable_files_are_named_and_the_others_are_read(tmp_path, write):
         f"{tmp_path}/e.md: {other}",
         f"{tmp_path}/f.md: no such file or folder",
         f"{tmp_path}/g\ufffd\ufffd.md:1: the front matter never ends: a line --- is missing after it",
+        f"{tmp_path}/j.md: Too many levels of symbolic links",
         *(f"{tmp_path}/{name}: no such file or folder" for name in missing),
         f"{tmp_path}/h.txt: {other}",
         f"{tmp_path}/i.xml: {other}",

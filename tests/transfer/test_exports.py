@@ -11,7 +11,7 @@ import pytest
 from blogapi.markdown.front_matter import MarkdownError
 from blogapi.markdown.html import markdown_of, paragraphs
 from blogapi.transfer.sources import Failure, Item
-from tests.blogs import SAMPLES, open_sources, read, slugs_in
+from tests.blogs import SAMPLES, read, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
 HEAD = WORDPRESS.read_text().partition("<item>")[0]
@@ -99,24 +99,6 @@ def test_a_caption_of_wordpress_is_a_line_of_its_own(wordpress):
     )
     expected = "a\n\n[![](https://d/e.png)](/c)\n\nA *loaf*\n\nf\n"
     assert wordpress(content=content).fields["content"] == expected
-
-
-@pytest.mark.parametrize(
-    ("element", "note"),
-    [
-        ("<wp:status>private</wp:status>", "private posts"),
-        ("<wp:post_password>x</wp:post_password>", "passwords"),
-    ],
-)
-def test_posts_that_were_not_public_are_noted(wordpress, element, note):
-    post = wordpress(element)
-    assert (post.fields["status"], list(post.notes)) == ("draft", [note])
-
-
-def test_images_on_other_hosts_are_counted():
-    with open_sources(WORDPRESS) as sources:
-        list(sources)
-        assert sources.hosts == {"crumbs.example": 2}
 
 
 def test_the_posts_of_ghost_are_read():
@@ -248,22 +230,6 @@ def test_hostile_html_is_read_quickly(text):
     with suppress(MarkdownError):
         markdown_of(paragraphs(text))
     assert time.process_time() - began < 3
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds", "pages"),
-    [
-        ("wordpress.xml", {"page": 1, "attachment": 1, "post (trash)": 1, "comment": 0}, 1),
-        ("ghost.json", {"page": 1, "comment": 0}, 1),
-    ],
-)
-def test_entries_that_are_not_posts_are_counted(name, kinds, pages):
-    with open_sources(SAMPLES / "exports" / name) as sources:
-        assert sources.left_out == kinds
-        posts = len(sources)
-    with open_sources(SAMPLES / "exports" / name, pages=True) as sources:
-        assert "page" not in sources.left_out
-        assert len(sources) == posts + pages
 
 
 def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):

@@ -5,19 +5,7 @@ import time
 import pytest
 
 from blogapi.transfer.sources import Failure
-from tests.blogs import open_sources, read
-
-
-@pytest.fixture
-def item(write):
-    """Read a file that has this front matter and this name, below a folder."""
-
-    def read_one(text, name="a.md", content="Words.", **options):
-        (item,) = read(write({name: f"---\n{text}\n---\n\n{content}"}), **options)
-        return item
-
-    return read_one
-
+from tests.blogs import read
 
 # The slug
 
@@ -52,6 +40,7 @@ def item(write):
         ("permalink: /:categories/:title.html", "a.md", "a"),
         ("permalink: '/x/{{ page.fileSlug }}/'", "a.md", "a"),
         ("permalink: [a, b]", "a.md", "a"),
+        ("postSlug: b", "a.md", "b"),  # of themes of Astro
     ],
 )
 def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(item, text, name, slug):
@@ -90,19 +79,6 @@ def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, writ
 def test_front_matter_can_name_its_language(write, text):
     (item,) = read(write({"a.md": text}))
     assert (item.fields["title"], item.fields["content"]) == ("A", "B")
-
-
-@pytest.mark.parametrize("start", ["---js\n{\n  title: 'A'\n}\n---\n", ".. title: A\n.. slug: a\n\n"])
-def test_front_matter_that_is_not_read_is_no_content(write, start):
-    (failure,) = read(write({"a.md": f"{start}B"}))
-    assert (failure.line, "YAML" in failure.reason) == (1, True)
-
-
-def test_the_date_and_slug_of_themes_of_astro_are_those_of_the_post(write):
-    text = "---\ntitle: A\npubDatetime: 2022-09-23T15:22:00Z\nmodDatetime: 2023-01-01T00:00:00Z\npostSlug: b\n---\nC"
-    (item,) = read(write({"a.md": text}))
-    assert (item.fields["slug"], item.fields["published_at"]) == ("b", "2022-09-23T15:22:00Z")
-    assert item.fields["params"] == {"modDatetime": "2023-01-01T00:00:00Z"}
 
 
 def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(write):
@@ -170,6 +146,8 @@ def test_a_heading_is_preferred_to_the_name(item):
         ("status: scheduled", "a.md", None, "scheduled"),
         ("Date: 2020-01-02\nDraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
         ("date: 2023-01-29 18:30:22 2023 -0800", "a.md", "2023-01-30T02:30:22Z", "published"),  # Jekyll
+        ("pubDatetime: 2022-09-23T15:22:00Z", "a.md", "2022-09-23T15:22:00Z", "published"),  # of themes of Astro
+        ("published: true", "_posts/a.md", None, "published"),
         ("published: 2020-04-28", "a.md", "2020-04-28T00:00:00Z", "published"),
         ("published: 2020-04-28 10:00\ndraft: true", "a.md", "2020-04-28T10:00:00Z", "draft"),
         ("slug: 2019-01-02-a\nstatus: draft\nid: 1\ncreated_at: 2020-01-02", "2019-01-02-a.md", None, "draft"),
@@ -206,16 +184,17 @@ def test_a_folder_above_those_that_are_given_does_not_make_drafts(write, given, 
     assert [item.fields.get("status") for item in read(top / given)] == [status]
 
 
-def test_posts_are_ordered_by_date_then_future_ones_then_undated_ones(write):
-    texts = {"a": "", "b": "date: 2027-01-01", "c": "created_at: 2021-01-01", "d": "date: 2020-01-01"}
-    top = write({f"{name}.md": f"---\n{text}\n---\n" for name, text in texts.items()})
-    assert [item.fields["slug"] for item in read(top)] == ["d", "c", "b", "a"]
-
-
-def test_posts_of_one_second_keep_the_order_of_their_ids(write):
-    ids = {"a": "10", "b": "'9'", "c": "x", "d": "-1", "e": "1" * 30}
-    top = write({f"{name}.md": f"---\ncreated_at: 2021-01-01\nid: {number}\n---\n" for name, number in ids.items()})
-    assert [item.fields["slug"] for item in read(top)] == ["c", "d", "e", "b", "a"]
+@pytest.mark.parametrize(
+    ("texts", "slugs"),
+    [
+        (["", "date: 2027-01-01", "created_at: 2021-01-01", "date: 2020-01-01"], "dcba"),
+        ([f"created_at: 2021-01-01\nid: {number}" for number in ("10", "'9'", "x", "-1", "1" * 30)], "cdeba"),
+    ],
+    ids=["by date, then future ones, then undated ones", "of one second, by id"],
+)
+def test_posts_are_ordered(write, texts, slugs):
+    top = write({f"{name}.md": f"---\n{text}\n---\n" for name, text in zip("abcde", texts, strict=False)})
+    assert [item.fields["slug"] for item in read(top)] == [*slugs]
 
 
 @pytest.mark.parametrize(
@@ -239,16 +218,13 @@ def test_posts_of_one_second_keep_the_order_of_their_ids(write):
         ("cover: {image: '', alt: B}", None, {}, {"cover": {"image": "", "alt": "B"}}),
         ("taxonomies: {authors: [a], TAGS: [b]}", None, {}, {"taxonomies": {"authors": ["a"]}}),
         ("taxonomies: [a]", None, {}, {"taxonomies": ["a"]}),
+        ("pubDatetime: 2022-09-23\nmodDatetime: 2023-01-01", None, {}, {"modDatetime": "2023-01-01"}),
     ],
 )
 def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     read_item = item(f"title: A\n{text}")
     found = read_item.fields.get("cover_image"), read_item.notes, read_item.fields.get("params")
     assert found == (cover_image, notes, params)
-
-
-def test_names_to_drop_are_left_out(item):
-    assert item("layout: x\nmath: true\nparams: {z: 1}", drop={"layout", "z"}).fields["params"] == {"math": True}
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n \t\n\n", " "])
@@ -263,18 +239,22 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
 # What is refused, and what its author should look at
 
 
+OTHER_FORMS = "front matter must be YAML between lines of ---, or TOML between lines of +++"
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "reason"),
     [
-        '{\n  "title": "A"\n}\n\nWords.',
-        '"title": "A"\n;;;\nWords.',
-        ';;;\n"title": "A"\n;;;\nWords.',
-        "Title: A\nDate: 2020-01-02\n\nWords.",
+        ('{\n  "title": "A"\n}\n\nWords.', OTHER_FORMS),
+        ('"title": "A"\n;;;\nWords.', OTHER_FORMS),
+        (';;;\n"title": "A"\n;;;\nWords.', OTHER_FORMS),
+        ("Title: A\nDate: 2020-01-02\n\nWords.", OTHER_FORMS),
+        (".. title: A\n.. slug: a\n\nB", OTHER_FORMS),
+        ("---js\n{\n  title: 'A'\n}\n---\nB", "front matter in JavaScript cannot be read: write it as YAML"),
     ],
 )
-def test_front_matter_of_other_forms_is_refused(write, text):
+def test_front_matter_of_other_forms_is_refused(write, text, reason):
     top = write({"a.md": text})
-    reason = "front matter must be YAML between lines of ---, or TOML between lines of +++"
     assert read(top) == [Failure(f"{top}/a.md", 1, reason)]
 
 
@@ -335,71 +315,3 @@ def test_a_cover_that_is_not_an_address_is_none_below_a_base_url(item):
 )
 def test_former_addresses_are_kept(item, text, name, old_paths):
     assert item(f"title: A\n{text}", name).old_paths == old_paths
-
-
-# Jekyll
-
-
-@pytest.mark.parametrize(
-    ("folder", "text", "tags"),
-    [
-        ("_posts", "tags: cats dogs\ncategories: jekyll update", ["cats", "dogs", "jekyll", "update"]),
-        ("news/_drafts", "tags: cats  dogs", ["cats", "dogs"]),
-        ("_posts", "tags: big cats, dogs", ["big cats", "dogs"]),
-        ("_posts", "tags: [big cats]\ncategory: jekyll update", ["big cats", "jekyll update"]),
-        ("posts", "tags: cats dogs", ["cats dogs"]),
-    ],
-)
-def test_only_tags_of_jekyll_are_split_at_spaces(item, folder, text, tags):
-    assert item(text, f"{folder}/2020-01-02-a.md").fields["tags"] == tags
-
-
-DATED = "date: 2020-01-02 03:04:05 +0500\ncategories: News Big-News"
-DEFAULTS = "defaults: [{scope: {path: '', type: posts}, values: {permalink: /news/:title/}}]"
-
-
-@pytest.mark.parametrize(
-    ("config", "options", "text", "path"),
-    [
-        ("", {}, DATED, "/news/big-news/2020/01/02/A_b.html"),
-        ("title: x", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
-        ("permalink: pretty", {}, DATED, "/x/news/big-news/2020/01/02/A_b/"),
-        (f"permalink: none\n{DEFAULTS}", {}, DATED, "/news/A_b/"),
-        ("permalink: none", {}, DATED, "/x/news/big-news/A_b.html"),
-        ("permalink: /:year-:i_month/:slug:output_ext", {}, DATED, "/2020-1/a-b.html"),
-        ("permalink: /:unknown/:title", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
-        ("permalink: [", {}, DATED, "/x/news/big-news/2020/01/02/A_b.html"),
-        ("permalink: pretty", {"permalink": "/:y_day/:title"}, DATED, "/002/A_b"),
-        ("", {"permalink": "/:y_day/:title"}, f"{DATED}\npermalink: /p/:day/:title", "/p/02/A_b"),
-        ("", {}, f"{DATED}\npermalink: /p/", "/p/"),
-        ("", {}, "slug: own\ncategory: a b", "/a b/2020/01/02/own.html"),
-        ("", {}, "published: false", None),
-    ],
-)
-def test_the_former_address_of_a_post_follows_the_pattern_of_its_site(write, item, config, options, text, path):
-    write({"_config.yml": config} if config else {})
-    old_paths = item(text, "x/_posts/2020-01-02-A_b.md", **options).old_paths
-    assert next((old for old in old_paths if "/" in old[1:]), None) == path
-
-
-def test_a_pattern_is_for_other_sites_too(write):
-    top = write({"2020-01-02-a.md": "A", "b.md": "---\ndate: 2020-01-02\n---\nB", "c.md": "C"})
-    items = read(top, permalink="/:year/:title/")
-    assert {item.fields["slug"]: item.old_paths for item in items} == {"a": ("/2020/a/",), "b": ("/2020/b/",), "c": ()}
-
-
-def test_a_link_out_of_the_folders_is_not_imported(write):
-    top = write({"elsewhere/secret.md": "Secret.", "blog/a.md": "A", "blog/deep/d.txt": ""})
-    (top / "blog/b.md").symlink_to("../elsewhere/secret.md")
-    (top / "blog/deep/c.md").symlink_to("../../blog/a.md")
-    with open_sources(top / "blog") as sources:
-        assert [item.fields["slug"] for item in sources] == ["a"]
-        assert sources.left_out == {"link out of the folders": 1}
-    with open_sources(top / "blog", top / "elsewhere") as sources:
-        assert len(sources) == 2
-    assert len(read(top / "blog/b.md")) == 1
-
-
-def test_a_published_post_of_jekyll_without_a_date_is_read(write):
-    (item,) = read(write({"_posts/hello.md": "---\npublished: true\n---\nA"}))
-    assert (item.fields["status"], item.old_paths) == ("published", ())
