@@ -27,6 +27,8 @@ KEY = "blog_" + "k" * 43
         (f"/?%0A{KEY}", "/?%0Ablog_[masked]"),
         ("/" + "x" * 980 + KEY, "/" + "x" * 980 + "blog_[masked]"),
         ("/" + "x" * 996 + KEY, "/" + "x" * 996 + "blo"),
+        ("/whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo=", "/whsec_[masked]"),
+        ("/whsec_C2FVsBQI%2Fscc%2B", "/whsec_[masked]"),
         ("/whsec_abc+/=", "/whsec_[masked]"),
         ('/"', "/%22"),
     ],
