@@ -2,6 +2,7 @@
 
 import pytest
 
+from blogapi.storage.models import Revision
 from tests.api.fixtures import answers, with_key
 from tests.conftest import NOON, message
 
@@ -88,16 +89,19 @@ def test_the_trash_has_pages_the_latest_deleted_first(client, post, clock):
     assert [[entry["post"]["id"] for entry in page.json] for page in pages] == [["4", "5"], ["2", "1"], ["3"]]
 
 
-def test_a_post_deleted_for_good_is_nowhere(client, changed, post):
+def test_a_post_deleted_for_good_is_nowhere_and_takes_its_revisions_along(client, changed, post, count):
+    for number in (2, 3):
+        post()
+        client.patch(f"/v1/posts/{number}", json={"title": "Changed"})
     assert client.delete("/v1/posts/1?permanent=true").status_code == 204
     assert client.get("/v1/trash").json == []
     assert message(client.get("/v1/trash/1"), 404) == "no such post in the trash"
-    other = post()
-    client.delete(f"/v1/posts/{other['id']}")
-    assert client.delete(f"/v1/trash/{other['id']}").status_code == 204
-    assert client.delete(f"/v1/trash/{other['id']}").status_code == 404
+    client.delete("/v1/posts/2")
+    assert client.delete("/v1/trash/2").status_code == 204
+    assert client.delete("/v1/trash/2").status_code == 404
     assert client.get("/v1/trash").json == []
-    assert post()["id"] == "3"
+    assert count(Revision) == 1
+    assert post()["id"] == "4"
 
 
 @pytest.mark.parametrize(
