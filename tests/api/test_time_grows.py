@@ -40,15 +40,6 @@ TEXTS = {
     "strings": lambda size: '["' + '","' * (size // 3),
     "digits": lambda size: '{"a":' + "1" * size,
 }
-FILES = {
-    "dashes": lambda size: "---\n" * (size // 4),
-    "a heading": lambda size: "#" + " " * size + "x",
-    "headings": lambda size: "# \n" * (size // 3),
-    "hashes": lambda size: "# " + "#" * size + "x",
-    "TOML quotes": lambda size: '+++\na = """' + '\\"' * (size // 2) + "\n+++\n",
-    "TOML strings": lambda size: "+++\n" + '\\"""a"\n' * (size // 8) + "#" * (size // 4) + "\n+++\n",
-    "YAML anchors": lambda size: "---\na: " + "[" * (size // 2) + "\n---\n",
-}
 
 
 def seconds(run, size):
@@ -108,16 +99,6 @@ def test_a_body(client, worst):
 @pytest.mark.parametrize("worst", TEXTS.values(), ids=TEXTS)
 def test_a_broken_json(client, worst):
     check(lambda size: message(client.post("/v1/posts", data=worst(size), content_type="application/json")), 200_000)
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize("worst", FILES.values(), ids=FILES)
-def test_a_file(client, worst):
-    def run(size):
-        answer = client.put("/v1/posts/by-slug/a", data=worst(size), content_type="text/markdown")
-        assert answer.status_code in (200, 201, 400)
-
-    check(run, 20_000)
 
 
 @pytest.mark.sqlite
