@@ -1,10 +1,12 @@
 """Clients that ask for much: what they make the server keep is bounded, and others are served."""
 
+import json
 import os
 import resource
 import signal
 import socket
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -21,6 +23,7 @@ JSON = "Content-Type: application/json"
 FIELDS = b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
 ENDLESS = b"GET / HTTP/1.1\r\nHost: a\r\n" + FIELDS
 LARGE = {"title": "A", "content": "x" * 900_000}
+CYRILLIC = json.dumps({"title": "A", "content": "ж" * 1_000_000}, ensure_ascii=False).encode()
 
 
 @pytest.fixture
@@ -94,6 +97,27 @@ def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
         send(service, opened, request)
     assert service.request("PATCH", "/v1/posts/1", {"title": "C"})[0] == 200
     assert service.memory < MAX_MEMORY
+
+
+def test_many_changes_of_a_large_post_keep_no_copy_of_it_each(service):
+    service.request("POST", "/v1/posts", CYRILLIC, Content_Type="application/json")
+    done, memory = threading.Event(), []
+
+    def change(title):
+        with suppress(HTTPException, ConnectionError):  # The oldest unread answers end.
+            return service.request("PATCH", "/v1/posts/1", {"title": title})[0]
+
+    def sample():
+        while not done.wait(0.01):
+            memory.append(service.memory)
+
+    with ThreadPoolExecutor(96) as pool:
+        pool.submit(sample)
+        changes = [pool.submit(change, str(number)) for number in range(95)]
+        wait(changes)
+        done.set()
+    assert {change.result() for change in changes} <= {200, 503, None}
+    assert max(memory) < MAX_MEMORY
 
 
 def test_large_bodies_that_never_end_are_bounded_together(service, opened):
