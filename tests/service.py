@@ -222,6 +222,11 @@ class Server:
         lines = [line, "Host: localhost", f"Authorization: Bearer {self.key}", *fields]
         return "\r\n".join([*lines, "", ""]).encode()
 
+    def creation(self, body, length=None, target="/v1/posts"):
+        """Return a request that creates a post from bytes, ready to be sent; it may say another length."""
+        fields = "Content-Type: application/json", f"Content-Length: {length or len(body)}"
+        return self.head(f"POST {target} HTTP/1.1", *fields) + body
+
 
 def eventually(condition, seconds=10):
     """Wait until `condition` holds; fail if it does not within `seconds`."""

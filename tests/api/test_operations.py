@@ -33,11 +33,11 @@ def leftovers(service):
 def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, number):
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    head = service.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(BODY)}")
+    request = service.creation(BODY)
     idle, half_header, half_body, complete = (service.connect() for _ in range(4))
-    half_header.sendall(head[:50])
-    half_body.sendall(head + BODY[:5])
-    complete.sendall(head + BODY)
+    half_header.sendall(request[:50])
+    half_body.sendall(request[:-20])
+    complete.sendall(request)
     assert service.request("GET", "/v1/posts")[0] == 200  # By now the others are waiting.
     begun = time.monotonic()
     service.process.send_signal(number)
@@ -90,8 +90,7 @@ def test_a_client_that_goes_away_is_in_the_log_once_too(service, resets):
     with service.connect() as sock:
         if resets:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        fields = ["Content-Type: application/json", f"Content-Length: {len(BODY)}"]
-        sock.sendall(service.head("POST /v1/posts?gone HTTP/1.1", *fields) + BODY)
+        sock.sendall(service.creation(BODY, target="/v1/posts?gone"))
     eventually(lambda: service.log.count("?gone") == 1)
 
 

@@ -11,7 +11,7 @@ from blogapi.images import uploads
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import ImagePart
 from blogapi.wings import prune
-from tests.api.fixtures import NOW, with_key
+from tests.api.fixtures import NOW
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
 
@@ -158,15 +158,6 @@ def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
     assert message(answer, 413) == "all images together must have at most 5 MiB (BLOGAPI_IMAGES_MB)"
     object.__setattr__(service.config, "images_mb", 0)
     assert message(upload(client, jpeg()), 413) == "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
-
-
-@pytest.mark.parametrize(("scope", "status"), [("read-only", 200), ("published-only", 404)])
-def test_smaller_keys_may_read_or_see_nothing(app, image, scope, status):
-    smaller = with_key(app, scope)
-    for path in ("/v1/images", f"/v1/images/{image['id']}"):
-        assert smaller.get(path).status_code == status
-        assert smaller.delete(path).status_code in (403, 405)
-    assert upload(smaller, png()).status_code == 403
 
 
 # The list

@@ -121,9 +121,8 @@ def test_many_changes_of_a_large_post_keep_no_copy_of_it_each(service):
 
 
 def test_large_bodies_that_never_end_are_bounded_together(service, opened):
-    length = 4 * 2**20
-    head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {length}")
-    sockets = [send(service, opened, head + b" " * (length - 1)) for _ in range(10)]
+    request = service.creation(b" " * 4 * 2**20)
+    sockets = [send(service, opened, request[:-1]) for _ in range(10)]
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
     assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
@@ -162,8 +161,8 @@ def test_headers_that_begin_and_never_end_are_bounded_together(service, opened):
 
 @pytest.mark.parametrize("kind", ["header", "body"])
 def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
-    body = service.head("POST /v1/posts HTTP/1.1", JSON, "Content-Length: 60000") + b" " * 59_999
-    sockets = [send(service, opened, {"header": ENDLESS, "body": body}[kind]) for _ in range(400)]
+    data = {"header": ENDLESS, "body": service.creation(b" " * 60_000)[:-1]}[kind]
+    sockets = [send(service, opened, data) for _ in range(400)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
@@ -182,12 +181,11 @@ def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, o
 
 
 def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opened):
-    body = b'{"title": "A", "content": "B"}'.ljust(60_000)
-    head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {len(body)}")
-    upload = send(service, opened, head + body[:30_000])
+    request = service.creation(b'{"title": "A", "content": "B"}'.ljust(60_000))
+    upload = send(service, opened, request[:30_000])
     sockets = [send(service, opened, ENDLESS) for _ in range(300)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)
-    upload.sendall(body[30_000:])
+    upload.sendall(request[30_000:])
     assert read_answer(upload)[0] == 201
 
 

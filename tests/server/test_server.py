@@ -127,8 +127,7 @@ def test_the_service_never_prints_a_key(service):
 
 
 def test_requests_that_were_sent_before_the_end_are_answered_even_if_not_yet_accepted(service, opened):
-    body = b'{"title": "A", "content": "B"}'
-    request = service.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    request = service.creation(b'{"title": "A", "content": "B"}')
     used = opened.enter_context(service.connect())
     used.sendall(service.head("GET /v1/posts HTTP/1.1"))
     assert read_answer(used)[0] == 200
@@ -136,7 +135,7 @@ def test_requests_that_were_sent_before_the_end_are_answered_even_if_not_yet_acc
     os.kill(worker, signal.SIGSTOP)
     sockets = [used, *(opened.enter_context(service.connect()) for _ in range(200))]
     for sock in sockets:
-        sock.sendall(request + body)
+        sock.sendall(request)
     service.process.send_signal(signal.SIGTERM)
     eventually(lambda: "Handling signal: term" in service.log)
     os.kill(worker, signal.SIGCONT)

@@ -29,7 +29,7 @@ def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
     starts = [
         b"",
         b"GET /v1/posts HT",
-        quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", "Content-Length: 99") + b'{"title',
+        quick.creation(b'{"title', 99),
         b"G",
         quick.head("GET /v1/posts HTTP/1.1", "Connection: close"),
     ]
@@ -67,13 +67,12 @@ def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
 
 def test_a_body_has_a_second_more_for_each_16_kib(quick):
     length = 5 * 16 * 1024
-    head = quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {length}")
-    body = b'{"title": "A", "content": "B"}'.ljust(length)
+    request = quick.creation(b'{"title": "A", "content": "B"}'.ljust(length))
     with quick.connect() as sock:
         begun = time.monotonic()
-        sock.sendall(head)
-        for part in range(5):
-            sock.sendall(body[part * length // 5 : (part + 1) * length // 5])
+        sock.sendall(request[:-length])
+        for start in range(-length, 0, length // 5):
+            sock.sendall(request[start:][: length // 5])
             time.sleep(0.5)
         assert read_answer(sock)[0] == 201
         assert time.monotonic() - begun > 2
