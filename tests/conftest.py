@@ -107,8 +107,6 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def postgresql_server():
-    if not PROGRAMS:
-        pytest.skip("PostgreSQL's programs are not there")
     with PostgresqlServer() as server:
         yield server
 

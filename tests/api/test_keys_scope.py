@@ -5,8 +5,6 @@ import re
 
 import pytest
 
-from blogapi import create_app
-from blogapi.config import Config
 from blogapi.posts.fields import STATUSES
 from tests.api.fixtures import LATER, with_key
 from tests.conftest import NOON, message
@@ -120,11 +118,11 @@ SPELLINGS = {"1": "Shared", "2": "SHARED", "4": "sharED", "5": "shared", "6": "S
 
 
 @pytest.fixture
-def blogs(tmp_path, clock):
+def blogs(own_app, tmp_path, clock):
     """Two blogs: one has published posts and others, in the other one these others are deleted; and their owners."""
     blogs = []
     for name in ("whole", "published"):
-        app = create_app(Config(database=tmp_path / f"{name}.db", rate_limit=1_000_000), clock)
+        app = own_app(database=tmp_path / f"{name}.db")
         owner = with_key(app)
         for number in "123456789":
             status = HIDDEN.get(number, "published")
@@ -136,9 +134,7 @@ def blogs(tmp_path, clock):
             assert owner.delete(f"/v1/posts/{number}").status_code == 204
         blogs.append((app, owner))
     clock.now += 60
-    yield blogs
-    for app, _ in blogs:
-        app.extensions["blogapi"].database.close()
+    return blogs
 
 
 @pytest.fixture

@@ -19,10 +19,9 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import SCHEMAS, VERSION
-from tests.postgresql.programs import PROGRAMS
 from tests.service import eventually
 
-pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 # Tables

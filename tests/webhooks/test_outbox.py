@@ -13,11 +13,9 @@ from tests.storage.fixtures import locked
 
 
 def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
-    webhook, post, background, turn, receiver, database, delivery, clock
+    attempt, background, turn, receiver, database, delivery, clock
 ):
-    webhook()
-    post()
-    turn()
+    attempt()
     with locked(database):
         background.turn()
     clock.now += FAULT_SECONDS

@@ -187,12 +187,10 @@ def test_a_delivery_is_repeated_on_request(client, deliver, send, receiver, deli
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "pending")])
 def test_a_delivery_requested_during_an_attempt_is_repeated(
-    client, webhook, post, background, turn, receiver, status, state, database
+    client, attempt, background, turn, receiver, status, state, database
 ):
-    webhook()
     receiver.status = status
-    post()
-    turn()
+    attempt()
     client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # The first is not written down yet.
     turn()
     background.turn()
@@ -200,11 +198,9 @@ def test_a_delivery_requested_during_an_attempt_is_repeated(
     assert database.row(Delivery.select(Delivery.state, Delivery.attempts)) == (state, 2)
 
 
-def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, webhook, post, background, turn, receiver):
-    webhook()
+def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, attempt, background, receiver):
     receiver.status = 410
-    post()
-    turn()
+    attempt()
     client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8"})
     background.turn()
     assert client.get("/v1/webhooks/1").json["active"] is True
@@ -234,10 +230,8 @@ def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receive
     assert delivery() == {"state": "failed", "attempts": 11, "last_status": 500}
 
 
-def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, webhook, post, background, turn, receiver, count):
-    webhook()
-    post()
-    turn()
+def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, attempt, background, receiver, count):
+    attempt()
     client.delete("/v1/webhooks/1")
     background.turn()
     assert len(receiver.messages) == 1

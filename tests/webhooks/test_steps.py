@@ -46,12 +46,8 @@ def test_an_unexpected_error_in_pruning_keeps_no_message_back(background, turn, 
 
 
 @pytest.mark.sqlite
-def test_results_that_cannot_be_recorded_keep_no_publication_back(
-    client, webhook, post, background, turn, database, clock, caplog
-):
-    webhook(events=["post.created"])
-    post()
-    turn()
+def test_results_that_cannot_be_recorded_keep_no_publication_back(client, attempt, background, database, clock, caplog):
+    attempt()
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     rename(database, "delivery", "other")
     clock.now += HOUR
