@@ -1,16 +1,13 @@
 """The sample blogs, and how the tests read folders and exports."""
 
-import os
-import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-import pytest
-
 from blogapi.transfer.sources import Sources
+from tests.service import without_rights
 
 SAMPLES = Path(__file__).parent / "samples"
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
@@ -46,11 +43,6 @@ def slugs_in(path):
 
 
 def run_without_rights(program, *arguments):
-    """The lines that a program prints, as a user who cannot read everything; root can, unless it gives that up."""
-    command = [sys.executable, "-c", program, *arguments]
-    if not os.geteuid():
-        if not shutil.which("setpriv"):
-            pytest.skip("root cannot give up its rights without setpriv")
-        rights = "-dac_override,-dac_read_search"
-        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+    """The lines that a program prints, as a user who cannot read everything."""
+    command = without_rights(sys.executable, "-c", program, *arguments)
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()

@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a clock that they set, the application with a key, the real server, and a receiver."""
+"""Fixtures for all tests: a clock that they set, the application with a key, and the real server."""
 
 import inspect
 import os
@@ -21,17 +21,13 @@ from selenium.webdriver.chrome.service import Service as ChromeService
 from blogapi import create_app
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
-from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
-from blogapi.server.steps import STEPS
 from blogapi.storage.database import Database
-from blogapi.webhooks import storage as webhooks
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
-from tests.receiver import Receiver
 from tests.service import Server, add_key
 
-pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures"]
+pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures", "tests.webhooks.fixtures"]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
 
 
@@ -111,8 +107,6 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def postgresql_server():
-    if not PROGRAMS:
-        pytest.skip("PostgreSQL's programs are not there")
     with PostgresqlServer() as server:
         yield server
 
@@ -313,62 +307,3 @@ def browser(chromium):
     chromium.execute_cdp_cmd("Network.clearBrowserCookies", {})
     chromium.get_log("browser")  # of other tests
     return chromium
-
-
-# Webhooks
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as receiver:
-        yield receiver
-
-
-@pytest.fixture
-def background(database, clock):
-    return Background(database, clock, Config(webhook_private=True, webhook_seconds=1), STEPS, monotonic=clock)
-
-
-@pytest.fixture
-def attempts(background):
-    """Wait for the attempts that are under way."""
-
-    def wait():
-        for thread in background.sender.sending.values():
-            thread.join()
-
-    return wait
-
-
-@pytest.fixture
-def send(background, attempts):
-    """Send all that is due."""
-
-    def send():
-        background.turn()
-        while background.sender.sending:
-            attempts()
-            background.turn()
-
-    return send
-
-
-@pytest.fixture
-def webhook(database, receiver):
-    """Create a webhook, by default for the receiver; return its secret."""
-
-    def create(url=None, events=("post.created", "post.published")):
-        return database.write(webhooks.add, url or receiver.url, list(events))[1]
-
-    return create
-
-
-@pytest.fixture
-def delivery(client):
-    """The newest delivery of a webhook, without what it says of the event."""
-
-    def newest(webhook=1):
-        delivery = client.get(f"/v1/webhooks/{webhook}/deliveries").json[0]
-        return {name: value for name, value in delivery.items() if name not in ("id", "event", "created_at")}
-
-    return newest

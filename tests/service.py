@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
@@ -30,6 +33,16 @@ def add_key(database, name, scope="full"):
 def unmeasured():
     """The environment without what makes coverage look on."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "COV_"))}
+
+
+def without_rights(*command):
+    """A command that cannot read and write everything: root can, unless it gives that up."""
+    if not os.geteuid():
+        if not shutil.which("setpriv"):
+            pytest.skip("root cannot give up its rights without setpriv")
+        rights = "-dac_override,-dac_read_search"
+        return ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+    return command
 
 
 def free_port():
@@ -106,9 +119,9 @@ class Server:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.02)
 
-    def answers(self):
+    def answers(self, path="/healthz"):
         try:
-            return self.request("GET", "/healthz")[0] == 200
+            return self.request("GET", path)[0] == 200
         except OSError:
             return False
 
@@ -208,6 +221,11 @@ class Server:
         """Return the head of a request with a key, ready to be sent."""
         lines = [line, "Host: localhost", f"Authorization: Bearer {self.key}", *fields]
         return "\r\n".join([*lines, "", ""]).encode()
+
+    def creation(self, body, length=None, target="/v1/posts"):
+        """Return a request that creates a post from bytes, ready to be sent; it may say another length."""
+        fields = "Content-Type: application/json", f"Content-Length: {length or len(body)}"
+        return self.head(f"POST {target} HTTP/1.1", *fields) + body
 
 
 def eventually(condition, seconds=10):

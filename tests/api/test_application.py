@@ -11,10 +11,8 @@ from blogapi.config import Config
 
 
 @pytest.fixture
-def app(tmp_path, clock):
-    app = create_app(Config(database=tmp_path / "blog.db"), clock)
-    yield app
-    app.extensions["blogapi"].database.close()
+def app(own_app):
+    return own_app()
 
 
 def test_hooks_run_before_and_after_requests(app, client):

@@ -5,18 +5,17 @@ import re
 
 import pytest
 
-from blogapi import create_app
-from blogapi.config import Config
-from blogapi.posts import storage as posts
+from blogapi.posts.documents import STATUSES
 from tests.api.fixtures import LATER, with_key
 from tests.conftest import NOON, message
+from tests.images.pictures import gif
 
 MAY = {
     "read-only": "this key is read-only: it may GET and HEAD posts, their history, tags and images",
     "published-only": "this key is published-only: it may GET and HEAD published posts and their tags",
 }
 READABLE = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>", "/v1/tags", "/v1/tags/<tag:tag>"}
-HISTORY = re.compile("/revisions|/trash|/images")  # read-only keys may read it; to published-only ones it is 404
+HISTORY = re.compile("/revisions|/trash|/images")  # of which read-only keys may read all
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"]
 
 
@@ -48,7 +47,7 @@ def said(answer):
 
 
 @pytest.mark.in_process
-def test_posts_and_tags_can_be_read_and_all_else_is_403(app, reader, scope):
+def test_posts_and_tags_can_be_read_and_all_else_is_403_or_to_published_only_keys_unknown(app, reader, scope):
     rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1")]
     forbidden = {rule.rule for rule in rules if "GET" in rule.methods and not HISTORY.search(rule.rule)} - READABLE
     for path, method in itertools.product({rule.rule for rule in rules}, METHODS):
@@ -56,6 +55,8 @@ def test_posts_and_tags_can_be_read_and_all_else_is_403(app, reader, scope):
         assert (answer.status_code == 403) is (method not in ("GET", "HEAD") or path in forbidden), (method, path)
         if answer.status_code == 403 and method != "HEAD":
             assert answer.json == {"error": 403, "message": MAY[scope]}
+        elif scope == "published-only" and HISTORY.search(path) and method != "HEAD":
+            assert answer.json == {"error": 404, "message": "no such path"}
 
 
 def test_a_new_view_is_forbidden_until_it_says_otherwise(own_app, scope):
@@ -101,7 +102,8 @@ def test_a_read_only_key_reads_what_a_full_one_does(app, client, post):
     client.delete(f"/v1/posts/{post()['id']}")
     posts = ("posts", "posts?status=draft", "posts?limit=1", "posts/2", "posts/by-slug/draft")
     history = ("posts/1/revisions", "posts/by-slug/published/revisions", "posts/1/revisions/1", "trash", "trash/3")
-    for path in (*posts, *history, "tags", "tags?limit=1"):
+    image = client.post("/v1/images", data=gif(), content_type="image/gif").json
+    for path in (*posts, *history, "tags", "tags?limit=1", "images", f"images/{image['id']}"):
         assert said(reader.get(f"/v1/{path}")) == said(client.get(f"/v1/{path}"))
 
 
@@ -116,11 +118,11 @@ SPELLINGS = {"1": "Shared", "2": "SHARED", "4": "sharED", "5": "shared", "6": "S
 
 
 @pytest.fixture
-def blogs(tmp_path, clock):
+def blogs(own_app, tmp_path, clock):
     """Two blogs: one has published posts and others, in the other one these others are deleted; and their owners."""
     blogs = []
     for name in ("whole", "published"):
-        app = create_app(Config(database=tmp_path / f"{name}.db", rate_limit=1_000_000), clock)
+        app = own_app(database=tmp_path / f"{name}.db")
         owner = with_key(app)
         for number in "123456789":
             status = HIDDEN.get(number, "published")
@@ -132,9 +134,7 @@ def blogs(tmp_path, clock):
             assert owner.delete(f"/v1/posts/{number}").status_code == 204
         blogs.append((app, owner))
     clock.now += 60
-    yield blogs
-    for app, _ in blogs:
-        app.extensions["blogapi"].database.close()
+    return blogs
 
 
 @pytest.fixture
@@ -152,30 +152,29 @@ def same(blogs):
     return same
 
 
-def test_there_are_only_published_posts(same):
+def test_there_are_only_published_posts(same, clock):
     assert [each["id"] for each in same("GET", "/v1/posts").json] == ["7", "6", "3", "1"]
     assert {each["status"] for each in same("GET", "/v1/posts").json} == {"published"}
-    assert same("GET", "/v1/posts/6").json["published_at"] == "2026-11-20T12:01:00Z"
-    assert same("GET", "/v1/posts/by-slug/slug-6").json["status"] == "published"
+    for path in ("/v1/posts/6", "/v1/posts/by-slug/slug-6"):
+        published = {"id": "6", "status": "published", "published_at": "2026-11-20T12:01:00Z"}
+        assert same("GET", path).json.items() >= published.items()
     assert same("GET", "/v1/tags").json == [
         {"name": "only published", "posts": 4},
         {"name": "other", "posts": 2},
         {"name": "SHared", "posts": 2},
         *({"name": f"Tag {number}", "posts": 1} for number in "1367"),
     ]
-
-
-@pytest.mark.parametrize("status", ["draft", "scheduled", "archived"])
-def test_lists_of_another_status_are_empty(same, status):
-    for path in ("posts", "tags"):
-        answer = same("GET", f"/v1/{path}?status={status}&limit=1")
-        assert (answer.status_code, answer.json, answer.headers.get("Link")) == (200, [], None)
+    clock.now -= 1  # Post 6 is there from its second on.
+    assert [each["id"] for each in same("GET", "/v1/posts").json] == ["7", "3", "1"]
+    assert {"name": "only published", "posts": 3} in same("GET", "/v1/tags").json
+    for path in ("/v1/posts/6", "/v1/posts/by-slug/slug-6"):
+        assert message(same("GET", path), 404) == "no such post"
 
 
 def test_no_list_tells_of_another_post(same):
     parameters = (
         ["", "limit=1", "limit=3", "limit=4"],
-        ["", "status=published", "status=draft"],
+        ["", *(f"status={status}" for status in STATUSES)],
         ["", "tag=shared", "tag=only+draft", "tag=tag+6"],
         ["", *(f"before={number}" for number in (2, 5, 7, 8))],
         ["", "sort=published_at", "q=content", "q=only+draft", "fields=id,slug"],
@@ -185,20 +184,10 @@ def test_no_list_tells_of_another_post(same):
 
 
 def test_no_list_of_tags_tells_of_another_post(same):
-    limits, statuses = ["", "limit=1", "limit=3", "limit=7"], ["", "status=published", "status=draft", "status=x"]
+    limits, statuses = ["", "limit=1", "limit=3", "limit=7"], ["", *(f"status={each}" for each in (*STATUSES, "x"))]
     afters = ["", *(f"after={name}" for name in ("only", "only+draft", "only+published", "shared", "tag+5", "tag+7"))]
     for chosen in itertools.product(limits, statuses, afters):
         same("GET", f"/v1/tags?{'&'.join(filter(None, chosen))}")
-
-
-NEXT = "/v1/posts?limit=2&before=6"
-
-
-def test_links_say_what_was_asked_and_lead_to_every_published_post(same):
-    first = same("GET", "/v1/posts?limit=2")
-    assert ([post["id"] for post in first.json], first.headers["Link"]) == (["7", "6"], f'<{NEXT}>; rel="next"')
-    second = same("GET", NEXT)
-    assert ([post["id"] for post in second.json], second.headers.get("Link")) == (["3", "1"], None)
 
 
 def test_another_post_is_404_like_one_that_never_was(same, blogs):
@@ -232,38 +221,15 @@ def test_no_other_method_or_path_tells_of_another_post(same, method):
                 assert method in ("GET", "HEAD") or answer.status_code == 403
 
 
-def test_a_scheduled_post_is_there_from_its_second_on(visitor, client, post, change, clock):
-    post(title="later", tags=["later"])
-    change(1, status="scheduled", published_at=LATER)
-    paths = ("/v1/posts/1", "/v1/posts/by-slug/later", "/v1/posts", "/v1/tags")
-    clock.now += 3599
-    assert [visitor.get(path).status_code for path in paths] == [404, 404, 200, 200]
-    assert [visitor.get(path).json for path in paths[2:]] == [[], []]
-    clock.now += 1
-    found = client.get("/v1/posts/1").json
-    assert found["status"] == "published"
-    assert [visitor.get(path).json for path in paths] == [found, found, [found], [{"name": "later", "posts": 1}]]
-
-
-def test_a_post_that_is_no_longer_published_is_gone_also_with_its_entity_tag(visitor, client, post):
-    post(title="shy", status="published")
-    tag = visitor.get("/v1/posts/1").headers["ETag"]
-    assert visitor.get("/v1/posts/1", headers={"If-None-Match": tag}).status_code == 304
-    client.patch("/v1/posts/1", json={"status": "draft"})
-    assert said(visitor.get("/v1/posts/1", headers={"If-None-Match": tag})) == said(visitor.get("/v1/posts/2"))
-
-
 def test_a_damaged_draft_is_404_too(visitor, post, damage):
     post(title="broken")
     damage("post", "document", None)
     assert said(visitor.get("/v1/posts/1")) == said(visitor.get("/v1/posts/2"))
 
 
-def test_another_post_is_not_even_read(visitor, post, plan, statements):
+def test_another_post_is_not_even_read(visitor, post, statements):
     post(title="shy")
     visitor.get("/v1/posts/1")
     with statements() as collected:
         assert visitor.get("/v1/posts/1").status_code == 404
     assert [statement.split()[0] for statement in collected] == ["SELECT", "SELECT"]
-    assert plan(posts.PUBLISHED_WITH_ID)[0] == "SEARCH t1 USING INTEGER PRIMARY KEY (rowid=?)"
-    assert plan(posts.PUBLISHED_WITH_SLUG)[0].startswith("SEARCH t1 USING INDEX sqlite_autoindex_post_1 (slug=?)")

@@ -89,18 +89,6 @@ def test_a_restored_post_is_a_draft_if_its_time_has_passed(database, add, delete
     assert (restored["status"], "published_at" in restored) == ("draft", False)
 
 
-def test_what_is_deleted_for_good_takes_its_revisions_along(database, add, change, delete, count):
-    kept, gone, trashed = add(), add(), add()
-    for post_id in (kept, gone, trashed):
-        change(post_id, content="two")
-    delete(gone, permanent=True)
-    delete(trashed)
-    database.write(revisions.delete_from_trash, trashed)
-    assert count(Revision) == 1
-    with pytest.raises(NotFound):
-        database.write(revisions.delete_from_trash, trashed)
-
-
 # Damage
 
 
@@ -194,15 +182,6 @@ def test_many_versions_are_forgotten_in_a_thread(database, add, change, delete, 
         change(post_id, content=f"{number}")
     with pytest.raises(NeedsThread):
         database.write_at_once(history.forget, post_id)
-    delete(post_id, permanent=True)
-    assert count(Revision) == 0
-
-
-@pytest.mark.sqlite
-def test_a_damaged_post_that_is_deleted_keeps_no_versions(database, add, change, delete, count):
-    post_id = add()
-    change(post_id, content="two")
-    database.write(lambda tx: tx.execute(SQL("UPDATE post SET document = ''")))
     delete(post_id, permanent=True)
     assert count(Revision) == 0
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi.markdown.files import parse, render
+from blogapi.text import is_visible
 
 POST = {
     "id": "12",
@@ -91,38 +92,62 @@ def test_text_is_quoted_only_if_yaml_could_read_it_as_something_else(title, writ
     assert render(POST | {"title": title}).decode().splitlines()[1:2] == [f"title: {written}"]
 
 
-TEXT = st.text(
-    st.characters(exclude_categories=["Cs"]) | st.sampled_from("\t\n\r\x85\u2028\u2029\ufeff-.:#'\"\\[]{},&*!|>%@`~?")
-)
+# Characters that some reader of YAML, TOML or Markdown changes
+SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
 MARKS = ["---", "...", "+++", "=", "<<", "- ", "? a", "a: b", "# ", "\ufeff"]  # which mean something at the beginning
 WORDS = ["null", "~", "No", "1_000", "0x1F", "1:2", "2026-11-20"]
-LIKELY = st.sampled_from(MARKS + WORDS)
-SOME_TEXT = (TEXT | LIKELY | st.tuples(LIKELY, TEXT).map("".join)).filter(bool)
-TIME = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "Z")
-POSTS = st.fixed_dictionaries(
-    {"title": SOME_TEXT, "status": st.sampled_from(["draft", "archived"]), "content": st.text() | SOME_TEXT},
+LINE = "\t\n\r\u2028\u2029"
+
+
+def text(most, without=""):
+    """Any text that the service takes."""
+    characters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(SPECIAL)
+    drawn = st.tuples(st.sampled_from(["", *MARKS, *WORDS]), st.text(characters)).map("".join)
+    return drawn.map(lambda value: "".join(each for each in value if each not in without)[:most])
+
+
+def visible(texts):
+    return texts.filter(lambda value: any(map(is_visible, value)))
+
+
+SCALARS = st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | text(50)
+VALUES = st.recursive(
+    SCALARS,
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(visible(text(64, LINE)), values, max_size=4),
+    max_leaves=8,
+)
+FIELDS = st.fixed_dictionaries(
+    {"title": visible(text(255, LINE)), "content": visible(text(1000))},
     optional={
-        "slug": st.from_regex("[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True),
-        "excerpt": SOME_TEXT,
-        "tags": st.lists(SOME_TEXT.filter(str.strip), min_size=1),
-        "cover_image": SOME_TEXT,
-        "published_at": TIME,
-        "created_at": TIME,
+        "excerpt": text(1000),
+        "tags": st.lists(visible(text(64, LINE)), max_size=4),
+        "cover_image": st.sampled_from(["https://a.example/b.png?c=d#e", "HTTP://ä.example/'\"{}:#\U0001f30d", ""]),
+        "params": st.dictionaries(visible(text(64, LINE)), VALUES, max_size=4),
     },
+)
+TIME = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "Z")
+SLUG = st.from_regex("[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True)
+STATUS = st.sampled_from(["draft", "archived"])
+OTHERS = st.fixed_dictionaries({"status": STATUS}, optional={"slug": SLUG, "published_at": TIME, "created_at": TIME})
+POSTS = st.builds(
+    lambda some, others: {name: value for name, value in (some | others).items() if value}, FIELDS, OTHERS
 )
 
 
 @given(POSTS)
-def test_a_written_post_reads_as_the_same_post_with_any_text(post):
+def test_a_written_post_reads_as_the_same_post_with_any_text_and_params(post):
     document = parse(render(post))
     assert document.fields | {"created_at": document.created_at} == {"created_at": None} | post
+    assert repr(document.fields.get("params")) == repr(post.get("params"))  # 1 is not True
 
 
 @given(POSTS.filter(lambda post: "created_at" not in post and "published_at" not in post))
-def test_pyyaml_reads_the_same_texts(post):
+def test_pyyaml_reads_the_same_texts_and_params(post):
     written = render(post).decode()
     end = written.index("\n---\n\n")
-    assert yaml.safe_load(written[4:end]) == {name: value for name, value in post.items() if name != "content"}
+    read = yaml.safe_load(written[4:end])
+    assert read == {name: value for name, value in post.items() if name != "content"}
+    assert repr(read.get("params")) == repr(post.get("params"))
     assert written[end + 6 :] == post["content"]
 
 

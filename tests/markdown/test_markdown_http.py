@@ -40,10 +40,6 @@ MADE = {
 ABSOLUTE = "must be an absolute http or https URL without white space"
 CONTROL = "must not contain control characters or unpaired surrogates"
 ONE_LINE = "must be one line without control characters or unpaired surrogates"
-UNKNOWN = (
-    "is unknown: put it into `params`, or add ?unknown=params to the address; there are title, slug, status, tags, "
-    "excerpt, cover_image, published_at, params, and `id` and `created_at`, which are ignored"
-)
 FUTURE = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
 
 
@@ -84,8 +80,6 @@ def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, sen
         ("Words.", "title: missing"),
         ("---\ntitle: A\n---\n", "content: must contain a visible character"),
         ("---\ntitle: A\nstatus: scheduled\n---\nB", f"status: must be one of published, draft; {SCHEDULING} (line 3)"),
-        ("---\ntitle: A\nlayout: post\n---\nB", f"body: line 3: `layout` {UNKNOWN}"),
-        ("---\ntitle: A\nupdated_at: 2020-01-01\n---\nB", f"body: line 3: `updated_at` {UNKNOWN}"),
         ("---\ntitle: A\ndate: 2099-01-01\nstatus: published\n---\nB", f"{FUTURE} (line 3)"),
         ("---\ntitle: A\ntags: [' \u200b']\n---\nB", "tags[0]: must contain a visible character (line 3)"),
         ("---\ntitle: A\ntags: ['a\u2028b']\n---\nB", f"tags[0]: {ONE_LINE} (line 3)"),
@@ -95,7 +89,7 @@ def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, sen
             f"status: must be one of published, draft; {SCHEDULING} (line 3); cover_image: {ABSOLUTE} (line 4)",
         ),
         ("---\nslug: taken\ntitle: A\n---\nB", "slug: already taken by another post (line 2)"),
-        (b"# A\n\xff", "body: line 2: must be UTF-8"),
+        ("---\ntitle: &a A\n---\nB", "body: line 2: anchors and aliases (& and *) are not allowed"),
         ("# A\n\0", f"content: {CONTROL} (line 2)"),
         ("# A\n\nB\n\nC\nD\0", f"content: {CONTROL} (line 6)"),
         ("---\ntitle: A\n---\n\nB\nC\fD", f"content: {CONTROL} (line 6)"),

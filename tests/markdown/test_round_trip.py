@@ -5,40 +5,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.markdown.files import block, read_block
 from blogapi.posts import lists
-from blogapi.text import is_visible
 from blogapi.transfer.folder import export
 from blogapi.transfer.importer import store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
-from tests.markdown.test_files import MARKS, WORDS
+from tests.markdown.test_files import FIELDS
 from tests.service import add_key
 
 pytestmark = pytest.mark.slow
 
-# Characters that some reader of YAML, TOML or Markdown changes
-SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
-
-
-def text(most, without=""):
-    """Any text that the service takes."""
-    characters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(SPECIAL)
-    drawn = st.tuples(st.sampled_from(["", *MARKS, *WORDS]), st.text(characters)).map("".join)
-    return drawn.map(lambda value: "".join(each for each in value if each not in without)[:most])
-
-
-def visible(texts):
-    return texts.filter(lambda value: any(map(is_visible, value)))
-
-
-LINE = "\t\n\r\u2028\u2029"
 STATUSES = st.sampled_from(
     [
         {"status": "draft"},
@@ -50,21 +31,6 @@ STATUSES = st.sampled_from(
         {"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"},  # by then it is due
         {"status": "scheduled", "published_at": "9999-12-31T23:59:59Z"},
     ]
-)
-SCALARS = st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | text(50)
-VALUES = st.recursive(
-    SCALARS,
-    lambda values: st.lists(values, max_size=4) | st.dictionaries(visible(text(64, LINE)), values, max_size=4),
-    max_leaves=8,
-)
-FIELDS = st.fixed_dictionaries(
-    {"title": visible(text(255, LINE)), "content": visible(text(1000))},
-    optional={
-        "excerpt": text(1000),
-        "tags": st.lists(visible(text(64, LINE)), max_size=4),
-        "cover_image": st.sampled_from(["https://a.example/b.png?c=d#e", "HTTP://ä.example/'\"{}:#\U0001f30d", ""]),
-        "params": st.dictionaries(visible(text(64, LINE)), VALUES, max_size=4),
-    },
 )
 POSTS = st.dictionaries(
     st.from_regex("[a-z0-9]{1,9}(-[a-z0-9]{1,9}){0,2}", fullmatch=True),
@@ -121,12 +87,6 @@ def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug, flat)
             assert set(load(new, top / "posts", clock)) == {"unchanged"}
             assert listed(new_client) == before
             assert set(load(old, top / "posts", clock)) == {"unchanged"}
-
-
-@given(st.dictionaries(visible(text(64, LINE)), VALUES, min_size=1, max_size=4))
-def test_other_parsers_read_the_same_params(params):
-    assert repr(yaml.safe_load(block(params))) == repr(params)  # YAML 1.1, and 1 is not True
-    assert repr(read_block(block(params))) == repr(params)
 
 
 @settings(max_examples=settings.default.max_examples // 2)

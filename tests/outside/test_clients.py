@@ -1,6 +1,5 @@
 """What others make of the description: a linter, and clients that do every operation."""
 
-import fcntl
 import os
 import re
 import shutil
@@ -9,18 +8,12 @@ import sys
 
 import pytest
 
-from tests.service import BIN, CHECKOUT, Server, eventually, unmeasured
+from tests.outside.tools import install, installing, require_node, run
+from tests.service import BIN, CHECKOUT, Server, eventually
 
 pytestmark = pytest.mark.slow
 
 CLIENTS = CHECKOUT / "tests/clients"
-NODE = (20, 19)  # what the linter asks for
-OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH")
-
-
-def run(*command, cwd, **environ):
-    ended = subprocess.run(command, cwd=cwd, env=unmeasured() | environ, capture_output=True, text=True, timeout=300)
-    return ended.returncode, ended.stdout + ended.stderr
 
 
 @pytest.fixture
@@ -41,34 +34,16 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def npm(folder):
     """Run a command of the packages in tests/clients, which are installed there once; it must say nothing is wrong."""
-    version = shutil.which("npm") and run("node", "--version", cwd=CLIENTS)[1]
-    if not version or tuple(map(int, version[1:].split(".")[:2])) < NODE:
-        pytest.skip("Node.js 20.19 or newer is not there")
-    install_packages()
+    require_node()
+    with installing(CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json") as needed:
+        if needed:
+            soon = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000"]
+            install("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *soon, cwd=CLIENTS)
     shutil.copytree(CLIENTS, folder, ignore=shutil.ignore_patterns("node_modules", "package*.json"), dirs_exist_ok=True)
     (folder / "node_modules").symlink_to(CLIENTS / "node_modules")
     quiet = {"NO_COLOR": "1", "REDOCLY_TELEMETRY": "off"}
 
-    def command(name, *arguments, **environ):
-        status, output = run(CLIENTS / "node_modules/.bin" / name, *arguments, cwd=folder, **quiet, **environ)
-        assert status == 0, output
-        return output
-
-    return command
-
-
-def install_packages():
-    """Install the packages in tests/clients, unless they are; one process at a time."""
-    installed, wanted = CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
-    with wanted.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if installed.exists() and installed.stat().st_mtime >= wanted.stat().st_mtime:
-            return
-        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retry-maxtimeout=1000"]
-        status, output = run(*install, "--fetch-retry-mintimeout=1000", cwd=CLIENTS)
-        if status and OFFLINE.search(output):
-            pytest.skip("the npm registry cannot be reached")
-        assert status == 0, output
+    return lambda name, *arguments: run(CLIENTS / "node_modules/.bin" / name, *arguments, cwd=folder, **quiet)
 
 
 def every_operation_is_done(service):
@@ -90,7 +65,7 @@ def test_its_patterns_are_valid_with_and_without_the_u_flag(npm, folder):
     patterns = re.findall(r'"pattern": (".*?(?<!\\)")', (folder / "openapi.json").read_text())
     assert len(patterns) > 8
     tries = "".join(f"RegExp({pattern}); RegExp({pattern}, 'u');" for pattern in patterns)
-    assert run("node", "--eval", tries, cwd=folder) == (0, "")
+    assert run("node", "--eval", tries, cwd=folder) == ""
 
 
 def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
@@ -100,18 +75,16 @@ def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
     for client in ("hey", "fetch"):
         with Server(tmp_path / f"{client}.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
             base = f"http://127.0.0.1:{service.port}"
-            ended = run("node", f"built/{client}.js", cwd=folder, BASE=base, KEY=service.key)
-            assert ended == (0, ""), ended[1]
+            assert run("node", f"built/{client}.js", cwd=folder, BASE=base, KEY=service.key) == ""
             eventually(every_operation_is_done(service))
 
 
 def test_a_python_client_does_every_operation(service, folder):
     tool = [BIN / "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none"]
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of ruff, which it formats by
-    status, output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
-    assert status == 0, output
+    output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
     assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 2
     base = f"http://127.0.0.1:{service.port}"
     environ = {"PYTHONPATH": str(folder), "BASE": base, "KEY": service.key}
-    assert run(sys.executable, CLIENTS / "client.py", cwd=folder, **environ) == (0, "")
+    assert run(sys.executable, CLIENTS / "client.py", cwd=folder, **environ) == ""
     eventually(every_operation_is_done(service))

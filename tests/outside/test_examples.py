@@ -1,13 +1,10 @@
 """The programs of docs/examples.md, as they stand there: against a running service, and in a browser."""
 
-import functools
-import http.server
 import json
 import os
 import re
 import subprocess
 import sys
-import threading
 from importlib.metadata import version
 from xml.etree import ElementTree
 
@@ -15,6 +12,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.outside.tools import served
 from tests.pages import Page
 from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
@@ -44,23 +42,13 @@ def shell(block, folder, environ):
     return subprocess.check_output(command, cwd=folder, env=environ, text=True, timeout=30)
 
 
-class Pages(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
 def site(tmp_path):
     """Serve the folder of the site; give its address."""
     folder = tmp_path / "public"
     folder.mkdir()
-    handler = functools.partial(Pages, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.02])
-        thread.start()
-        yield folder, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with served(folder) as address:
+        yield folder, address
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.pages import Page
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer
 from tests.service import CHECKOUT, add_key, free_port
 
-pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PAGE = Page("docs/several-machines.md")
 (SET_UP,) = PAGE.take("Setting it up")

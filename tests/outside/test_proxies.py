@@ -109,17 +109,10 @@ def under_a_path(request, tmp_path):
         with (tmp_path / "proxy.log").open("w") as log:
             process = subprocess.Popen(command, env=os.environ | {"HOME": str(tmp_path)}, stderr=log)
         service.port = port
-        eventually(lambda: answers(service, "/blog/healthz"))
+        eventually(lambda: service.answers("/blog/healthz"))
         yield service
         process.terminate()
         process.wait(10)
-
-
-def answers(service, path):
-    try:
-        return service.request("GET", path)[0] == 200
-    except OSError:
-        return False
 
 
 def test_under_a_path_every_address_has_it(under_a_path):

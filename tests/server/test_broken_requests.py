@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.service import Server, eventually, read_answer
+from tests.service import eventually, read_answer
 
 REQUEST = "POST /v1/posts HTTP/1.1"
 KEY = "Authorization: Bearer {key}"
@@ -16,12 +16,6 @@ JSON = "Content-Type: application/json"
 HOST = "Host: a"
 BODY = b'{"title": "A", "content": "B"}'
 marks = itertools.count(1000)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("broken") / "blog.db", measured=True) as service:
-        yield service
 
 
 def head_of(*lines):
@@ -131,15 +125,6 @@ MALFORMED_HEADS = {
 }
 
 
-@pytest.mark.parametrize(("head", "answer"), MALFORMED_HEADS.values(), ids=MALFORMED_HEADS)
-def test_a_malformed_header_is_refused(server, head, answer):
-    assert refused(server, head_of(*head)) == answer
-
-
-def test_tls_is_refused_without_waiting_for_more(server):
-    assert refused(server, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03") == LINE
-
-
 CHUNKED = head_of(REQUEST, HOST, KEY, JSON, "Transfer-Encoding: chunked")
 CHUNK = b"1e\r\n" + BODY + b"\r\n"
 INVALID = 400, "body: invalid chunk, or too many chunks"
@@ -165,9 +150,24 @@ BROKEN_CHUNKS = {
 }
 
 
-@pytest.mark.parametrize(("body", "end", "answer"), BROKEN_CHUNKS.values(), ids=BROKEN_CHUNKS)
-def test_a_broken_chunked_body_is_refused(server, body, end, answer):
-    assert refused(server, CHUNKED + body, end) == answer
+NO_PATH = 404, "no such path"
+SHORT_BODY = head_of(REQUEST, HOST, KEY, JSON, "Content-Length: 31") + BODY
+STRANGE_TARGETS = ["/v1/posts/" + "1" * 31, "/v1/posts/%00", "/%ff", "/v1/posts/../posts/1"]
+# what is sent, whether nothing more comes, and the status and the message it gets
+BROKEN = {
+    **{name: (head_of(*head), False, answer) for name, (head, answer) in MALFORMED_HEADS.items()},
+    **{f"chunk: {name}": (CHUNKED + body, end, answer) for name, (body, end, answer) in BROKEN_CHUNKS.items()},
+    **{target: (head_of(f"DELETE {target} HTTP/1.1", HOST, KEY), False, NO_PATH) for target in STRANGE_TARGETS},
+    "no path": (head_of("OPTIONS * HTTP/1.1", HOST, KEY), False, NO_PATH),
+    "TLS that says more": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", False, LINE),
+    "header that breaks off": (b"GET /v1/posts HTTP/1.1\r\nHost:", True, (400, "the header is incomplete")),
+    "body shorter than announced": (SHORT_BODY, True, (400, "body: shorter than its Content-Length")),
+}
+
+
+@pytest.mark.parametrize(("data", "end", "answer"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_request_is_refused(server, data, end, answer):
+    assert refused(server, data, end) == answer
 
 
 @pytest.mark.sqlite
@@ -182,15 +182,6 @@ def test_many_small_chunks_leave_others_their_turn(service):
         sender.join()
         assert read_answer(sock)[2]["message"] == INVALID[1]
     assert max(worked for _, worked in waits) < 0.1
-
-
-def test_a_header_that_breaks_off_is_refused(server):
-    assert refused(server, b"GET /v1/posts HTTP/1.1\r\nHost:", end=True) == (400, "the header is incomplete")
-
-
-def test_a_body_shorter_than_announced_is_refused(server):
-    data = head_of(REQUEST, HOST, KEY, JSON, "Content-Length: 31") + BODY
-    assert refused(server, data, end=True) == (400, "body: shorter than its Content-Length")
 
 
 @pytest.mark.parametrize(
@@ -222,12 +213,6 @@ def test_an_answer_arrives_despite_unread_input(server, head):
 def test_an_answer_arrives_even_if_16_mb_are_sent_before_it_is_read(server, key, status, length):
     head = head_of(REQUEST, HOST, key, JSON, f"Content-Length: {length}")
     assert refused(server, head + b" " * min(length, 16_000_000))[0] == status
-
-
-@pytest.mark.parametrize("target", ["/v1/posts/" + "1" * 31, "/v1/posts/%00", "/%ff", "/v1/posts/../posts/1", "*"])
-def test_a_strange_target_is_404(server, target):
-    method = "OPTIONS" if target == "*" else "DELETE"
-    assert refused(server, head_of(f"{method} {target} HTTP/1.1", HOST, KEY)) == (404, "no such path")
 
 
 # What is unusual and right

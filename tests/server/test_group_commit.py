@@ -18,9 +18,7 @@ def commits(wal):
 
 @pytest.mark.sqlite
 def test_sixteen_creations_share_a_few_commits(service, opened):
-    body = json.dumps({"title": "A", "content": "word " * 100}).encode()
-    fields = "Content-Type: application/json", f"Content-Length: {len(body)}"
-    request = service.head("POST /v1/posts HTTP/1.1", *fields) + body
+    request = service.creation(json.dumps({"title": "A", "content": "word " * 100}).encode())
     connections = [opened.enter_context(service.connect()) for _ in range(CONNECTIONS)]
     wal = service.database.with_name("blog.db-wal")
     service.request("GET", "/v1/posts")  # The use of the key is written down.

@@ -1,10 +1,12 @@
 """Clients that ask for much: what they make the server keep is bounded, and others are served."""
 
+import json
 import os
 import resource
 import signal
 import socket
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -21,6 +23,7 @@ JSON = "Content-Type: application/json"
 FIELDS = b"".join(b"X: " + b"y" * 8000 + b"\r\n" for _ in range(7))
 ENDLESS = b"GET / HTTP/1.1\r\nHost: a\r\n" + FIELDS
 LARGE = {"title": "A", "content": "x" * 900_000}
+CYRILLIC = json.dumps({"title": "A", "content": "ж" * 1_000_000}, ensure_ascii=False).encode()
 
 
 @pytest.fixture
@@ -96,10 +99,30 @@ def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
     assert service.memory < MAX_MEMORY
 
 
+def test_many_changes_of_a_large_post_keep_no_copy_of_it_each(service):
+    service.request("POST", "/v1/posts", CYRILLIC, Content_Type="application/json")
+    done, memory = threading.Event(), []
+
+    def change(title):
+        with suppress(HTTPException, ConnectionError):  # The oldest unread answers end.
+            return service.request("PATCH", "/v1/posts/1", {"title": title})[0]
+
+    def sample():
+        while not done.wait(0.01):
+            memory.append(service.memory)
+
+    with ThreadPoolExecutor(96) as pool:
+        pool.submit(sample)
+        changes = [pool.submit(change, str(number)) for number in range(95)]
+        wait(changes)
+        done.set()
+    assert {change.result() for change in changes} <= {200, 503, None}
+    assert max(memory) < MAX_MEMORY
+
+
 def test_large_bodies_that_never_end_are_bounded_together(service, opened):
-    length = 4 * 2**20
-    head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {length}")
-    sockets = [send(service, opened, head + b" " * (length - 1)) for _ in range(10)]
+    request = service.creation(b" " * 4 * 2**20)
+    sockets = [send(service, opened, request[:-1]) for _ in range(10)]
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
     assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
@@ -138,8 +161,8 @@ def test_headers_that_begin_and_never_end_are_bounded_together(service, opened):
 
 @pytest.mark.parametrize("kind", ["header", "body"])
 def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
-    body = service.head("POST /v1/posts HTTP/1.1", JSON, "Content-Length: 60000") + b" " * 59_999
-    sockets = [send(service, opened, {"header": ENDLESS, "body": body}[kind]) for _ in range(400)]
+    data = {"header": ENDLESS, "body": service.creation(b" " * 60_000)[:-1]}[kind]
+    sockets = [send(service, opened, data) for _ in range(400)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
@@ -158,12 +181,11 @@ def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, o
 
 
 def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opened):
-    body = b'{"title": "A", "content": "B"}'.ljust(60_000)
-    head = service.head("POST /v1/posts HTTP/1.1", JSON, f"Content-Length: {len(body)}")
-    upload = send(service, opened, head + body[:30_000])
+    request = service.creation(b'{"title": "A", "content": "B"}'.ljust(60_000))
+    upload = send(service, opened, request[:30_000])
     sockets = [send(service, opened, ENDLESS) for _ in range(300)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)
-    upload.sendall(body[30_000:])
+    upload.sendall(request[30_000:])
     assert read_answer(upload)[0] == 201
 
 

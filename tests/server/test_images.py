@@ -18,13 +18,6 @@ MEGABYTES = 250
 WAIT_SECONDS = 0.1
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    database = tmp_path_factory.mktemp("images") / "blog.db"
-    with Server(database, measured=True) as server:
-        yield server
-
-
 @pytest.fixture
 def impatient(tmp_path):
     """A server that waits two seconds for a client."""

@@ -16,10 +16,9 @@ from blogapi.server.commits import SharedDatabase
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from tests.postgresql.programs import PROGRAMS
 from tests.service import Server, add_key, free_port
 
-pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 class Proxy:

@@ -16,11 +16,11 @@ from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.invariants import sound_posts
-from tests.postgresql.programs import PROGRAMS, PostgresqlServer
+from tests.postgresql.programs import PostgresqlServer
 from tests.server.workers import EVENTS, FAR, Editor, Undoer, all_at_work, check, settle, told
 from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
 
-pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 ESTABLISHED = "01"  # in /proc/net/tcp
 
 

@@ -15,18 +15,11 @@ pytestmark = pytest.mark.slow
 EACH = 200  # connections of each kind
 
 
-@pytest.fixture
-def quick(tmp_path):
-    """A server that gives a header and a body two seconds."""
-    with Server(tmp_path / "blog.db", BLOGAPI_HEADER_SECONDS=2, BLOGAPI_BODY_SECONDS=2, measured=True) as service:
-        yield service
-
-
 @pytest.fixture(scope="module")
-def quicker(tmp_path_factory):
-    """A server that gives a header and a body one second."""
-    database = tmp_path_factory.mktemp("quicker") / "blog.db"
-    with Server(database, BLOGAPI_HEADER_SECONDS=1, BLOGAPI_BODY_SECONDS=1, measured=True) as service:
+def quick(tmp_path_factory):
+    """A server that gives a header and a body two seconds."""
+    database = tmp_path_factory.mktemp("quick") / "blog.db"
+    with Server(database, BLOGAPI_HEADER_SECONDS=2, BLOGAPI_BODY_SECONDS=2, measured=True) as service:
         yield service
 
 
@@ -36,7 +29,7 @@ def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
     starts = [
         b"",
         b"GET /v1/posts HT",
-        quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", "Content-Length: 99") + b'{"title',
+        quick.creation(b'{"title', 99),
         b"G",
         quick.head("GET /v1/posts HTTP/1.1", "Connection: close"),
     ]
@@ -74,21 +67,20 @@ def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
 
 def test_a_body_has_a_second_more_for_each_16_kib(quick):
     length = 5 * 16 * 1024
-    head = quick.head("POST /v1/posts HTTP/1.1", "Content-Type: application/json", f"Content-Length: {length}")
-    body = b'{"title": "A", "content": "B"}'.ljust(length)
+    request = quick.creation(b'{"title": "A", "content": "B"}'.ljust(length))
     with quick.connect() as sock:
         begun = time.monotonic()
-        sock.sendall(head)
-        for part in range(5):
-            sock.sendall(body[part * length // 5 : (part + 1) * length // 5])
+        sock.sendall(request[:-length])
+        for start in range(-length, 0, length // 5):
+            sock.sendall(request[start:][: length // 5])
             time.sleep(0.5)
         assert read_answer(sock)[0] == 201
         assert time.monotonic() - begun > 2
 
 
-def test_a_connection_that_was_used_is_ended_in_silence(quicker):
-    with quicker.connect() as sock:
-        sock.sendall(quicker.head("GET /v1/posts HTTP/1.1"))
+def test_a_connection_that_was_used_is_ended_in_silence(quick):
+    with quick.connect() as sock:
+        sock.sendall(quick.head("GET /v1/posts HTTP/1.1"))
         assert read_answer(sock)[0] == 200
         assert sock.recv(1) == b""
 
@@ -102,15 +94,15 @@ def test_the_header_has_its_time_from_its_first_byte(quick):
         assert read_answer(sock)[0] == 200
 
 
-def test_a_client_that_does_not_read_disturbs_nobody_and_is_ended(quicker):
+def test_a_client_that_does_not_read_disturbs_nobody_and_is_ended(quick):
     for _ in range(5):
-        quicker.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
+        quick.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        sock.connect((quicker.host, quicker.port))
-        sock.sendall(quicker.head("GET /v1/posts HTTP/1.1"))
-        eventually(lambda: quicker.connections == 1)
-        seconds, worked = quicker.wait("/v1/posts?limit=1")
+        sock.connect((quick.host, quick.port))
+        sock.sendall(quick.head("GET /v1/posts HTTP/1.1"))
+        eventually(lambda: quick.connections == 1)
+        seconds, worked = quick.wait("/v1/posts?limit=1")
         assert seconds < 1
         assert worked < 0.1
-        eventually(lambda: quicker.connections == 0)
+        eventually(lambda: quick.connections == 0)

@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from urllib.parse import urlencode
 
 import pytest
 
@@ -10,18 +9,12 @@ from blogapi.posts import storage as posts
 from blogapi.posts.documents import STATUSES
 from blogapi.tags import storage as stored_tags
 from blogapi.text import fold
-from tests.api.fixtures import LATER, answers
+from tests.api.fixtures import LATER
 from tests.conftest import NOON
 from tests.invariants import sound_posts
+from tests.tags.test_tags import tags
 
 SOON = "2026-11-20T12:30:00Z"
-
-
-def tags(client, status=None, **query):
-    """All tags, page by page."""
-    query |= {"status": status} if status else {}
-    pages = answers(client, f"/v1/tags?{urlencode(query)}")
-    return [(tag["name"], tag["posts"]) for page in pages for tag in page.json]
 
 
 @pytest.fixture
@@ -38,21 +31,6 @@ def two(post, schedule):
     schedule(2)
 
 
-def test_only_posts_with_the_status_count_and_spell_the_tags(client, post, schedule):
-    post(tags=["Go", "Straße"], status="published")
-    post(tags=["GO"], status="published")
-    post(tags=["gO", "draft"])
-    post(tags=["go", "x"])
-    client.patch("/v1/posts/4", json={"status": "archived"})
-    post(tags=["gó"])
-    schedule(5)
-    assert tags(client, "published") == [("GO", 2), ("Straße", 1)]
-    assert tags(client, "draft") == [("draft", 1), ("gO", 1)]
-    assert tags(client, "archived") == [("go", 1), ("x", 1)]
-    assert tags(client, "scheduled") == [("gó", 1)]
-    assert tags(client) == [("draft", 1), ("go", 4), ("gó", 1), ("Straße", 1), ("x", 1)]
-
-
 @pytest.mark.usefixtures("two")
 def test_a_scheduled_post_counts_as_published_from_its_second_on(client, database, config, clock):
     clock.now = NOON + 3599
@@ -65,29 +43,6 @@ def test_a_scheduled_post_counts_as_published_from_its_second_on(client, databas
         assert tags(client) == [("GO", 2), ("new", 1), ("old", 1)]
         database.write(posts.publish_due)  # makes no difference
         sound_posts(config.database)
-
-
-@pytest.mark.usefixtures("two")
-def test_of_a_tag_that_due_posts_and_others_carry_the_others_are_scheduled(client, post, schedule, clock):
-    post(tags=["gO"], status="draft"), post(tags=["go"])
-    schedule(3), schedule(4, SOON)
-    assert tags(client, "scheduled") == [("go", 3), ("new", 1)]
-    clock.now = NOON + 1800
-    assert tags(client, "scheduled") == [("gO", 2), ("new", 1)]
-    assert tags(client, "published") == [("go", 2), ("old", 1)]
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3])
-def test_pages_are_exact_while_posts_are_due(client, post, schedule, clock, limit):
-    for number, name in enumerate("abcdef", 1):
-        post(tags=[name, "x"], status="published" if number % 2 else "draft")
-        if number % 3:
-            schedule(number, SOON if number < 4 else LATER)
-    clock.now = NOON + 1800
-    assert tags(client, "published", limit=limit) == [("a", 1), ("b", 1), ("c", 1), ("x", 3)]
-    assert tags(client, "scheduled", limit=limit) == [("d", 1), ("e", 1), ("x", 2)]
-    assert tags(client, "scheduled", limit=limit, after="d") == [("e", 1), ("x", 2)]
-    assert tags(client, limit=limit) == [*((name, 1) for name in "abcdef"), ("x", 6)]
 
 
 @pytest.mark.usefixtures("two")

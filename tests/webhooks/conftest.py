@@ -40,3 +40,15 @@ def deliver(webhook, post, send):
         send()
 
     return deliver
+
+
+@pytest.fixture
+def attempt(webhook, post, turn):
+    """Create a webhook for the receiver, and a post; attempt its delivery, whose result is not recorded yet."""
+
+    def attempt():
+        webhook(events=["post.created"])
+        post()
+        turn()
+
+    return attempt

@@ -133,14 +133,18 @@ def alarm(seconds):
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def assert_given_up_after_a_second(url):
+    begun = time.monotonic()
+    result = Endpoint(url, "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
+    assert result == AttemptResult(error="no answer within 1 s")
+    assert 1 <= time.monotonic() - begun < 2
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("full", [True, False])
 def test_the_time_limit_includes_connecting(scheme, full):
     with listener("127.0.0.1", full=full) as port:
-        begun = time.monotonic()
-        result = Endpoint(f"{scheme}://127.0.0.1:{port}", "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == AttemptResult(error="no answer within 1 s")
-    assert 1 <= time.monotonic() - begun < 2
+        assert_given_up_after_a_second(f"{scheme}://127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize(("look_up_seconds", "full"), [(5, False), (0.95, True)])
@@ -153,10 +157,7 @@ def test_nothing_is_called_once_the_time_limit_is_reached(receiver, two_addresse
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up_slowly)
     with listener("127.0.0.2", receiver.port, full):
-        begun = time.monotonic()
-        result = Endpoint(two_addresses, "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == AttemptResult(error="no answer within 1 s")
-    assert 1 <= time.monotonic() - begun < 2
+        assert_given_up_after_a_second(two_addresses)
     assert receiver.messages == []
 
 
@@ -209,16 +210,16 @@ def test_at_most_64_kib_of_an_answer_are_read(deliver, receiver, secure_receiver
 
 
 @pytest.mark.parametrize(
-    ("host", "error"),
-    [("localhost", None), ("127.0.0.1", "TLS: IP address mismatch, certificate is not valid for '127.0.0.1'.")],
+    ("host", "trusted", "error"),
+    [
+        ("localhost", True, None),
+        ("localhost", False, "TLS: self-signed certificate"),
+        ("127.0.0.1", True, "TLS: IP address mismatch, certificate is not valid for '127.0.0.1'."),
+    ],
 )
-def test_a_certificate_must_be_of_the_host(deliver, secure_receiver, trust, delivery, host, error):
+def test_a_certificate_is_of_the_host_and_trusted(deliver, secure_receiver, request, delivery, host, trusted, error):
+    if trusted:
+        request.getfixturevalue("trust")
     deliver(f"https://{host}:{secure_receiver.port}")
     assert delivery().get("last_error") == error
     assert len(secure_receiver.messages) == (error is None)
-
-
-def test_a_certificate_must_be_trusted(deliver, secure_receiver, delivery):
-    deliver(f"https://localhost:{secure_receiver.port}")
-    assert delivery()["last_error"] == "TLS: self-signed certificate"
-    assert secure_receiver.messages == []

@@ -1,5 +1,6 @@
 """The sender's steps: publishing, pruning and sending do not wait for each other, and pruning distrusts the clock."""
 
+from functools import partial
 from itertools import count as counting
 
 import pytest
@@ -12,14 +13,9 @@ from blogapi.server.background import Background
 from blogapi.server.steps import STEPS
 from blogapi.storage.models import Post
 from tests.conftest import Clock
+from tests.webhooks.fixtures import take_turn
 
 MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
-
-
-@pytest.fixture
-def change(client):
-    """Change a post; its earlier version is kept."""
-    return lambda title: client.patch("/v1/posts/1", json={"title": title})
 
 
 def rename(database, table, name):
@@ -29,38 +25,30 @@ def rename(database, table, name):
 @pytest.mark.sqlite
 @pytest.mark.parametrize("table", ["schedule", "revision", "idempotency", "search_pending"])
 def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
-    webhook, post, background, attempts, receiver, database, table, clock, caplog
+    webhook, post, turn, receiver, database, table, clock, caplog
 ):
     webhook(events=["post.created"])
     post()
     clock.now += HOUR
     rename(database, table, "other")
-    background.turn()
-    attempts()
+    turn()
     assert len(receiver.messages) == 1
     assert caplog.messages == [f"background work waits for the database: no such table: {table}"]
 
 
-def test_an_unexpected_error_in_pruning_keeps_no_message_back(database, webhook, post, receiver, clock, caplog):
-    background = Background(database, clock, Config(keep_days=999_999, webhook_private=True), STEPS, monotonic=clock)
+def test_an_unexpected_error_in_pruning_keeps_no_message_back(background, turn, webhook, post, receiver, clock, caplog):
+    background.config = Config(keep_days=999_999)
     webhook(events=["post.created"])
     post()
     clock.now += HOUR
-    background.turn()
-    for thread in background.sender.sending.values():
-        thread.join()
+    turn()
     assert len(receiver.messages) == 1
     assert caplog.messages == ["unexpected error in background work"]
 
 
 @pytest.mark.sqlite
-def test_results_that_cannot_be_recorded_keep_no_publication_back(
-    client, webhook, post, background, attempts, database, clock, caplog
-):
-    webhook(events=["post.created"])
-    post()
-    background.turn()
-    attempts()
+def test_results_that_cannot_be_recorded_keep_no_publication_back(client, attempt, background, database, clock, caplog):
+    attempt()
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     rename(database, "delivery", "other")
     clock.now += HOUR
@@ -69,18 +57,14 @@ def test_results_that_cannot_be_recorded_keep_no_publication_back(
     assert caplog.messages == ["background work waits for the database: no such table: delivery"]
 
 
-def test_a_long_pruning_is_done_in_parts(database, webhook, post, change, receiver, clock, count):
-    seconds = counting()
-    background = Background(
-        database, clock, Config(keep_days=0, webhook_private=True), STEPS, monotonic=lambda: next(seconds)
-    )
+def test_a_long_pruning_is_done_in_parts(database, webhook, post, receiver, clock, count):
+    config = Config(keep_days=0, webhook_private=True)
+    background = Background(database, clock, config, STEPS, monotonic=partial(next, counting()))
     webhook(events=["post.created"])
     post()
     database.write(copy_versions, 120)
     clock.now += DAY
-    background.turn()
-    for thread in background.sender.sending.values():
-        thread.join()
+    take_turn(background)
     assert len(receiver.messages) == 1
     assert count(Revision) > 0
     while count(Revision):
@@ -97,15 +81,11 @@ def copy_versions(tx, number):
 
 
 @pytest.fixture
-def monotonic():
-    return Clock(1000)
-
-
-@pytest.fixture
-def pruned(database, clock, monotonic, count, change, post):
+def pruned(client, database, clock, count, post):
     """Keep a version of a post; then let time pass for a background, and return whether the version is gone."""
     post()
-    change("Another title")
+    client.patch("/v1/posts/1", json={"title": "Another title"})
+    monotonic = Clock(1000)
     background = Background(database, clock, Config(), STEPS, monotonic=monotonic)
 
     def after(seconds, jump=0):

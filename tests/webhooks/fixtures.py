@@ -1,0 +1,67 @@
+"""What the tests of several folders need of webhooks: a receiver, and a background whose turns are taken by hand."""
+
+from functools import partial
+
+import pytest
+
+from blogapi.config import Config
+from blogapi.server.background import Background
+from blogapi.server.steps import STEPS
+from blogapi.webhooks import storage as webhooks
+from tests.receiver import Receiver
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def background(database, clock):
+    return Background(database, clock, Config(webhook_private=True, webhook_seconds=1), STEPS, monotonic=clock)
+
+
+def take_turn(background):
+    """Take a turn, and wait for the attempts that are under way then; the next turn records their results."""
+    background.turn()
+    for thread in background.sender.sending.values():
+        thread.join()
+
+
+@pytest.fixture
+def turn(background):
+    return partial(take_turn, background)
+
+
+@pytest.fixture
+def send(background, turn):
+    """Send all that is due."""
+
+    def send():
+        turn()
+        while background.sender.sending:
+            turn()
+
+    return send
+
+
+@pytest.fixture
+def webhook(database, receiver):
+    """Create a webhook, by default for the receiver; return its secret."""
+
+    def create(url=None, events=("post.created", "post.published")):
+        return database.write(webhooks.add, url or receiver.url, list(events))[1]
+
+    return create
+
+
+@pytest.fixture
+def delivery(client):
+    """The newest delivery of a webhook, without what it says of the event."""
+
+    def newest(webhook=1):
+        delivery = client.get(f"/v1/webhooks/{webhook}/deliveries").json[0]
+        return {name: value for name, value in delivery.items() if name not in ("id", "event", "created_at")}
+
+    return newest
