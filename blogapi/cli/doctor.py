@@ -46,7 +46,8 @@ def _database(config: Config) -> str:
         return database.engine.name
 
 
-def _python(config: Config) -> str:
+def python_build(config: Config | None = None) -> str:
+    """Return the version of Python, and whether it is slower than it could be; the Makefile prints it."""
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
     is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions build theirs well.
     slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
@@ -107,7 +108,7 @@ def _proxies(config: Config) -> str:
 
 FILE_CHECKS = {"permissions": _permissions, "free space": _space}
 CHECKS = {
-    "Python": _python,
+    "Python": python_build,
     "database": _database,
     "clock": _clock,
     "images": _images,

@@ -203,7 +203,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
 )
 def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, ghost, row, reason):
     bad, good = {"id": 7, "slug": "bad", "title": "Bad"} | row, {"id": 8, "title": "Good", "html": "b"}
-    tags = {"tags": [{"id": 1, "name": None}], "posts_tags": [{"tag_id": 1, "post_id": 9}]}
+    tags = {"tags": [{"id": 1, "name": 5}], "posts_tags": [{"tag_id": 1, "post_id": 9}]}
     found = {type(item): item for item in ghost(bad, good, **tags)}
     assert found[Failure].reason == reason
     assert found[Failure].source == f"{tmp_path}/a.json ({row.get('slug') or 'bad'})"
