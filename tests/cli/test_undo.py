@@ -76,7 +76,7 @@ def test_the_changes_of_a_key_are_undone_except_in_posts_that_another_changed_si
     assert words(at(0)) == accident | {"edited": before["edited"]}
 
 
-def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(at, accident, path):
+def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(run, at, accident, path):
     before = words(at(0))
     command = [sys.executable, "-c", "from blogapi.cli import main; main()", "undo", "--since", SINCE]
     for option, answer, status, then in (([], b"n\n", 1, before), (["--yes"], b"", 0, accident)):
@@ -87,6 +87,7 @@ def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(at, acci
         os.close(terminal), os.close(other)
         assert (ended.returncode, words(at(0))) == (status, then), ended.stderr
     assert "changed back 2, restored 1, moved to the trash 1, left 0" in ended.stdout
+    assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
 
 
 def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):

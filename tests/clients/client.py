@@ -3,38 +3,9 @@
 import base64
 import io
 import os
+from importlib import import_module
 
 from blogclient import AuthenticatedClient
-from blogclient.api.images import create_image, delete_image, get_image, list_images
-from blogclient.api.posts import (
-    change_post,
-    change_post_by_slug,
-    create_post,
-    delete_post,
-    delete_post_by_slug,
-    get_post,
-    get_post_by_slug,
-    get_revision,
-    get_revision_by_slug,
-    list_posts,
-    list_revisions,
-    list_revisions_by_slug,
-    put_post,
-    restore_revision,
-    restore_revision_by_slug,
-)
-from blogclient.api.tags import change_tag, delete_tag, get_tag, list_tags
-from blogclient.api.trash import delete_trashed_post, get_trashed_post, list_trash, restore_trashed_post
-from blogclient.api.webhooks import (
-    change_webhook,
-    create_webhook,
-    delete_webhook,
-    get_webhook,
-    list_deliveries,
-    list_webhooks,
-    ping_webhook,
-    redeliver,
-)
 from blogclient.models import (
     Error,
     EventType,
@@ -53,45 +24,46 @@ client = AuthenticatedClient(os.environ["BASE"], os.environ["KEY"], raise_on_une
 
 
 def do(operation, *path, **arguments):
-    """Do an operation; return what is answered."""
-    answer = operation.sync_detailed(*path, client=client, **arguments).parsed
+    """Do an operation, named by its tag and its id; return what is answered."""
+    module = import_module(f"blogclient.api.{operation}")
+    answer = module.sync_detailed(*path, client=client, **arguments).parsed
     assert not isinstance(answer, Error), answer
     return answer
 
 
-post = do(create_post, body=PostInput("Käse", "Words.", tags=["a", "b"]))
-assert do(get_post, post.id) == do(get_post_by_slug, post.slug) == post
-post = do(change_post, post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
-do(change_post_by_slug, post.slug, body=PostChange(excerpt="Short."))
-do(put_post, "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
-(found,) = do(list_posts, limit=1, status=Status.PUBLISHED, tag="a", before="99")
+post = do("posts.create_post", body=PostInput("Käse", "Words.", tags=["a", "b"]))
+assert do("posts.get_post", post.id) == do("posts.get_post_by_slug", post.slug) == post
+post = do("posts.change_post", post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
+do("posts.change_post_by_slug", post.slug, body=PostChange(excerpt="Short."))
+do("posts.put_post", "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
+(found,) = do("posts.list_posts", limit=1, status=Status.PUBLISHED, tag="a", before="99")
 assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
-assert [tag.name for tag in do(list_tags, limit=9)] == ["a", "b"]
-assert do(get_tag, "a").posts == 1
-do(change_tag, "a", body=TagChange("c"))
-do(delete_tag, "b")
-newest, _ = do(list_revisions, post.id)
-assert do(list_revisions_by_slug, post.slug, limit=1) == [newest]
-old = do(get_revision, post.id, newest.revision)
-assert do(get_revision_by_slug, post.slug, newest.revision) == old
-assert do(restore_revision, post.id, newest.revision).content == old.content
-do(restore_revision_by_slug, post.slug, newest.revision)
-do(delete_post, post.id)
-do(delete_post_by_slug, "other")
-assert {entry.post.id for entry in do(list_trash)} == {post.id, "2"}
-assert do(get_trashed_post, post.id).title == do(restore_trashed_post, post.id).title
-do(delete_trashed_post, "2")
-webhook = do(create_webhook, body=WebhookInput("http://127.0.0.1:1/"))
+assert [tag.name for tag in do("tags.list_tags", limit=9)] == ["a", "b"]
+assert do("tags.get_tag", "a").posts == 1
+do("tags.change_tag", "a", body=TagChange("c"))
+do("tags.delete_tag", "b")
+newest, _ = do("posts.list_revisions", post.id)
+assert do("posts.list_revisions_by_slug", post.slug, limit=1) == [newest]
+old = do("posts.get_revision", post.id, newest.revision)
+assert do("posts.get_revision_by_slug", post.slug, newest.revision) == old
+assert do("posts.restore_revision", post.id, newest.revision).content == old.content
+do("posts.restore_revision_by_slug", post.slug, newest.revision)
+do("posts.delete_post", post.id)
+do("posts.delete_post_by_slug", "other")
+assert {entry.post.id for entry in do("trash.list_trash")} == {post.id, "2"}
+assert do("trash.get_trashed_post", post.id).title == do("trash.restore_trashed_post", post.id).title
+do("trash.delete_trashed_post", "2")
+webhook = do("webhooks.create_webhook", body=WebhookInput("http://127.0.0.1:1/"))
 assert webhook.secret.startswith("whsec_")
-assert do(list_webhooks) == [do(get_webhook, webhook.id)]
-do(change_webhook, webhook.id, body=WebhookChange(events=[EventType.POST_PUBLISHED, EventType.PING]))
-delivery = do(ping_webhook, webhook.id)
-assert [each.id for each in do(list_deliveries, webhook.id)] == [delivery.id]
-do(redeliver, webhook.id, delivery.id)
-do(delete_webhook, webhook.id)
+assert do("webhooks.list_webhooks") == [do("webhooks.get_webhook", webhook.id)]
+do("webhooks.change_webhook", webhook.id, body=WebhookChange(events=[EventType.POST_PUBLISHED, EventType.PING]))
+delivery = do("webhooks.ping_webhook", webhook.id)
+assert [each.id for each in do("webhooks.list_deliveries", webhook.id)] == [delivery.id]
+do("webhooks.redeliver", webhook.id, delivery.id)
+do("webhooks.delete_webhook", webhook.id)
 gif = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
-image = do(create_image, body=Upload(File(io.BytesIO(gif), "dot.gif", "image/gif")))
+image = do("images.create_image", body=Upload(File(io.BytesIO(gif), "dot.gif", "image/gif")))
 assert (image.name, image.width, image.height) == ("dot.gif", 1, 1)
-assert do(get_image, image.id) == image
-assert do(list_images, limit=1) == [image]
-do(delete_image, image.id)
+assert do("images.get_image", image.id) == image
+assert do("images.list_images", limit=1) == [image]
+do("images.delete_image", image.id)
