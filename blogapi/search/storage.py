@@ -185,20 +185,27 @@ class Order(NamedTuple):
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Prepared:
     """Return the query of a page, whose parameters are limit, now, key, id and after, and those of the words."""
-    order = Order(f"'{part}'", "id DESC", "id < :id")
-    if sort in ("published_at", "updated_at"):  # The range lets PostgreSQL use an index.
-        is_before = f"{sort} BETWEEN :after AND :key AND ({sort}, id) < (:key, :id)"
+    if sort in ("published_at", "updated_at"):
+        is_before = (
+            f"({sort}, id) < (:key, :id) AND {sort} BETWEEN :after AND :key"  # PostgreSQL's index needs a range.
+        )
         order = Order(sort, f"{sort} DESC, id DESC", is_before)
+    else:
+        order = Order(f"'{part}'", "id DESC", "id < :id")
     found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag)}) AS found")], [SQL("*")])
     return Prepared(sqlite=_sqlite_query(order, status), postgresql=bounded(found, "key"))
 
 
-# The posts with a status, as lists of which each has an index; a post whose time has come is published.
-IS_DUE = "EXISTS (SELECT 1 FROM schedule WHERE post_id = id AND schedule.published_at <= :now)"
-LISTS = {status: [f"status = '{status}'"] for status in STATUSES}
-LISTS[None] = [f"status = '{status}'" for status in STATUSES]
-LISTS["published"].append(IS_DUE)
-LISTS["scheduled"] = ["status = 'scheduled' AND published_at > :now"]
+DUE = "SELECT post_id FROM schedule WHERE schedule.published_at <= :now"
+
+
+def _lists(status: str | None, is_due: str) -> list[str]:
+    """Return conditions that posts have a status, each of which has an index; a post that is due is published."""
+    if status == "published":
+        return ["status = 'published'", is_due]
+    if status == "scheduled":
+        return ["status = 'scheduled' AND published_at > :now"]
+    return [f"status = '{each}'" for each in ([status] if status else STATUSES)]
 
 
 def _indexes(status: str | None) -> list[bool]:
@@ -219,12 +226,13 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
-    """Return the query of the first posts that match: their ids first, as it would sort whole documents."""
+    """Return the query of the first posts that match. It finds their ids first: SQLite would sort whole documents."""
+    lists = _lists(status, f"id IN ({DUE})")
     ids = [
         f"""
         SELECT id, {order.key} FROM (SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)
         CROSS JOIN post USING (id)  -- which reads the words first
-        WHERE ({" OR ".join(LISTS[status])}) AND {order.is_before}
+        WHERE ({" OR ".join(lists)}) AND {order.is_before}
         """
         for table in (TABLES[each] for each in _indexes(status))
     ]
@@ -269,12 +277,13 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
         has_texts += " AND labels LIKE '% ' || :label || ' %'"
         has_lexemes += f" AND {LEXEMES.format('labels')} @@ :label::text::tsquery"
     without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
+    lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
     first = [
         f"""
         (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before}
         ORDER BY {order.newest_first} LIMIT {FIRST_READ})
         """
-        for each in LISTS[status]
+        for each in lists
     ]
     indexed = [
         f"SELECT post_id FROM search WHERE published = {each} AND octet_length(text) {condition}{without_title}"
@@ -283,14 +292,14 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
     ]
     return f"""
     WITH first AS (SELECT id FROM ({UNION.join(first)}) AS post ORDER BY {order.newest_first} LIMIT {FIRST_READ}),
-    among AS (
+    among_first AS (
         SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts}{without_title}
     )
     SELECT id, status, document, {order.key} AS key FROM post
-    WHERE (({" OR ".join(LISTS[status])}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
+    WHERE (({" OR ".join(lists)}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
     AND id = ANY (ARRAY(
-        SELECT post_id FROM among UNION ALL
+        SELECT post_id FROM among_first UNION ALL
         SELECT post_id FROM ({UNION.join(indexed)}) AS indexed
-        WHERE (SELECT count(*) FROM among) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
+        WHERE (SELECT count(*) FROM among_first) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
     )) ORDER BY {order.newest_first} LIMIT :limit
     """

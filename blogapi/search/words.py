@@ -61,9 +61,9 @@ _dropped = [mark for mark in _marks if all(map(_is_dropped, _decomposed[mark]))]
 _kept = {*_marks}.difference(_dropped)
 _sorted = _charset(["\uff9e", "\uff9f", *(mark for mark in _kept if unicodedata.combining(_decomposed[mark][0]))])
 KEPT_MARKS = _charset(_kept)
-# One set of all would take twice the time.
-_small, _large = (_charset(mark for mark in _dropped if (mark < BEYOND) == is_small) for is_small in (True, False))
-DROPPED = re.compile(f"[{_small}]+|(?=[{BEYOND}-\U0010ffff])[{_large}]+")
+DROPPED = re.compile(f"[{_charset(_dropped)}]+")
+DROPPED_WITHIN = re.compile(f"[{_charset(mark for mark in _dropped if mark < BEYOND)}]+")  # takes half of the time
+HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
 RUN = re.compile(f"([{_sorted}]{{4}})[{_sorted}]+")  # of marks, for which NFKD takes quadratic time
 STANDS_ALONE = re.compile(rf"(?=\w|[{KEPT_MARKS}])[{BLOCKS}]")
 WORD = re.compile(rf"[^\W_{BLOCKS}]+(?:[{KEPT_MARKS}]+[^\W_{BLOCKS}]*)*|{STANDS_ALONE.pattern}")
@@ -82,8 +82,9 @@ def parts(text: str) -> Iterator[list[str]]:
 
 def _fold(text: str) -> str:
     """Return a text without case and diacritics."""
-    decomposed = unicodedata.normalize("NFKD", RUN.sub(r"\1", DROPPED.sub("", text.replace(*LONGEST))))
-    return unicodedata.normalize("NFC", DROPPED.sub("", decomposed).casefold())
+    dropped = DROPPED if HAS_BEYOND.search(text) else DROPPED_WITHIN
+    decomposed = unicodedata.normalize("NFKD", RUN.sub(r"\1", dropped.sub("", text.replace(*LONGEST))))
+    return unicodedata.normalize("NFC", dropped.sub("", decomposed).casefold())
 
 
 # The words of a search

@@ -109,6 +109,26 @@ def rows_read(plan):
     return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(each) for each in plan.get("Plans", [])), 0)
 
 
+def explained(engine, connection, query, values):
+    """The plan of a query, after it ran."""
+    statement = engine.statement(query)
+    statement = statement._replace(text=f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}")
+    ((((plan,),),),) = [result.rows for result in connection.run([connection.bind(statement, values)])]
+    return plan["Plan"]
+
+
+def test_a_search_among_published_posts_reads_no_scheduled_post_that_is_not_due(postgresql):
+    values = search._postgresql_words(lists.ListQuery(20, q="fog"))
+    values |= {"now": "2027", "key": "~", "id": 2**62, "after": "", "limit": 21}
+    with closing(postgresql.engine.connections.connect()) as connection:
+        for sort in ("created_at", "published_at"):
+            plan = str(
+                explained(postgresql.engine, connection, search.rows_query(sort, "published", "", False), values)
+            )
+            assert "schedule_due" in plan
+            assert "schedule_pkey" not in plan
+
+
 @pytest.mark.parametrize("analyzed", [True, False])
 def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
     engine = postgresql.engine
@@ -133,10 +153,8 @@ def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
                         query = search.rows_query(sort, status, "", by_tag)
                         queries += [(query, values | each) for each in words]
                 for query, given in queries:
-                    statement = engine.statement(query)
-                    explained = statement._replace(text=f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}")
-                    ((((plan,),),),) = [result.rows for result in connection.run([connection.bind(explained, given)])]
-                    assert rows_read(plan["Plan"]) <= 220, (statement.text, plan)
+                    plan = explained(engine, connection, query, given)
+                    assert rows_read(plan) <= 220, plan
 
 
 # Round trips
