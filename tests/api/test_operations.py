@@ -86,7 +86,7 @@ def test_an_interrupt_of_the_whole_terminal_is_as_good(service):
 
 
 @pytest.mark.parametrize("resets", [True, False])
-def test_a_client_that_goes_away_is_in_the_log_once_too(service, resets):
+def test_a_client_that_goes_away_is_logged_once_too(service, resets):
     with service.connect() as sock:
         if resets:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -186,6 +186,15 @@ def test_many_versions_are_forgotten_in_a_thread(database, add, change, delete, 
     assert count(Revision) == 0
 
 
+@pytest.mark.sqlite
+def test_a_damaged_post_that_is_deleted_keeps_no_versions(database, add, change, delete, count):
+    post_id = add()
+    change(post_id, content="two")
+    database.write(lambda tx: tx.execute(SQL("UPDATE post SET document = ''")))
+    delete(post_id, permanent=True)
+    assert count(Revision) == 0
+
+
 # Plans
 
 

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.markdown.files import parse, render
+from blogapi.markdown.files import block, parse, read_block, render
 from blogapi.text import is_visible
 
 POST = {
@@ -149,6 +149,11 @@ def test_pyyaml_reads_the_same_texts_and_params(post):
     assert read == {name: value for name, value in post.items() if name != "content"}
     assert repr(read.get("params")) == repr(post.get("params"))
     assert written[end + 6 :] == post["content"]
+
+
+@given(st.dictionaries(visible(text(64, LINE)), VALUES, min_size=1, max_size=4))
+def test_params_that_are_written_alone_read_as_the_same_params(params):
+    assert repr(read_block(block(params))) == repr(params)  # 1 is not True
 
 
 # Read

@@ -1,6 +1,7 @@
 """PostgreSQL as an engine: its tables, the round trips of a write, and copies from one engine to the other."""
 
 import re
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,7 +19,7 @@ from blogapi.search import storage as search
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import BaseModel
+from blogapi.storage.models import BaseModel, Post
 from blogapi.storage.setup import VERSION
 from tests.service import eventually
 
@@ -227,3 +228,15 @@ def test_reads_that_take_long_leave_connections_for_others(postgresql):
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda client: postgresql.read_in_thread(client, sleep, client), range(6)))
     assert max(most) == 3
+
+
+def test_a_commit_counts_even_if_the_server_ends_the_connection_right_after_it(postgresql, connection):
+    def operation(tx):
+        for setting in ("commit_delay = 100000", "commit_siblings = 0"):  # 0.1 s, for which it cannot be interrupted
+            tx.execute(SQL(f"SET LOCAL {setting}"))
+        (pid,) = tx.row(SQL("SELECT pg_backend_pid()"))
+        threading.Timer(0.05, connection.execute, ["SELECT pg_terminate_backend(%s)", [pid]]).start()
+        return tx.insert(Post.insert(slug="a", status="draft", document="{}"))
+
+    assert postgresql.write(operation) == 1
+    assert list(postgresql.rows(Post.select(Post.slug))) == [("a",)]
