@@ -1,19 +1,12 @@
 """The application in callgrind, which makes it some fifty times as slow: what ends after a time gets as much more."""
 
-from blogapi.server import worker
+from blogapi.server import commits, worker
+from blogapi.server.app import app
 
 try:
-    from blogapi import wings as background
-    from blogapi.server.app import app
+    from blogapi.server import steps
 except ImportError:  # an older checkout
-    from blogapi.app import app
-
-    from blogapi.webhooks import sender as background
-
-try:
-    from blogapi.server import commits
-except ImportError:  # an older checkout
-    from blogapi.storage import database as commits
+    from blogapi import wings as steps
 
 __all__ = ["app"]
 
@@ -21,4 +14,4 @@ SLOWER = 50
 worker.TURN_SECONDS *= SLOWER
 commits.GATHER_SECONDS *= SLOWER
 commits.SHARED_SECONDS *= SLOWER
-background.SETTLE_SECONDS *= SLOWER
+steps.SETTLE_SECONDS *= SLOWER
