@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from flask import Flask
+from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import Map, MapAdapter, Rule
 
 from blogapi.api.access import guard
@@ -39,10 +40,20 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, dict[str, An
     return url_map.bind("localhost").match(path, method, return_rule=True)
 
 
+class NoSessions(SessionInterface):
+    """Sessions that cannot be written: those of the owner's page are our own."""
+
+    null_session = NullSession()
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        return self.null_session
+
+
 class Application(Flask):
     """Flask with our requests and routes."""
 
     request_class = Request
+    session_interface = NoSessions()
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
         config = self.extensions[EXTENSION].config
