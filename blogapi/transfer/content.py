@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urljoin
+
+from blogapi.text import CONTROL
 
 # Code, which is skipped. A fence that is never closed ends with the text, so that each text is searched once.
 FENCE = r"^[ ]{0,3}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
@@ -64,3 +67,10 @@ def not_portable(content: str) -> dict[str, int]:
     content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
     found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(content))}
     return {name: content.count("\n", 0, match.start()) + 1 for name, match in found.items()}
+
+
+def without_controls(fields: dict[str, Any]) -> dict[str, None]:
+    """Remove control characters from the texts of a post; return the note of it, if there were some."""
+    found = [name for name in ("title", "content", "html", "excerpt") if CONTROL.search(fields.get(name, ""))]
+    fields.update({name: CONTROL.sub("", fields[name]) for name in found})
+    return {"control characters": None} if found else {}

@@ -17,9 +17,9 @@ from blogapi.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.markdown.html import markdown_of
 from blogapi.posts.documents import MAX_TAGS, is_slug
 from blogapi.posts.slugs import slug_of
-from blogapi.text import CONTROL, fold
+from blogapi.text import fold
 from blogapi.transfer import ghost, permalinks, wordpress
-from blogapi.transfer.content import absolute, host_of, not_portable, with_images
+from blogapi.transfer.content import absolute, host_of, not_portable, with_images, without_controls
 from blogapi.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
 from blogapi.transfer.names import date_names, midnight, name_and_day, title_of
 
@@ -250,7 +250,7 @@ class Sources:
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
         parents = tuple(name for name in parents if name not in MEANINGLESS_FOLDERS)
         own_path = "/".join(("", *(folder for folder in folders if folder not in MEANINGLESS_FOLDERS), name))
-        notes = _without_controls(fields)
+        notes = without_controls(fields)
         item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, notes, parents)
         item = self._completed(self._with_images(item, path.parent, top))
         is_dated = fields.get("status") == "published" and "published_at" in fields
@@ -280,7 +280,7 @@ class Sources:
         fields = {"slug": slug, "title": title_of(slug)} | fields
         name = _slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, [permalinks.path_of(post.get("path"))]))
-        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | _without_controls(fields)
+        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | without_controls(fields)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))
 
@@ -340,13 +340,6 @@ class Sources:
 
 def _slug_of(text: str) -> str:
     return text if is_slug(text) else slug_of(text)
-
-
-def _without_controls(fields: dict[str, Any]) -> dict[str, None]:
-    """Remove control characters from the texts of a post; return the note of it, if there were some."""
-    found = [name for name in ("title", "content", "html", "excerpt") if CONTROL.search(fields.get(name, ""))]
-    fields.update({name: CONTROL.sub("", fields[name]) for name in found})
-    return {"control characters": None} if found else {}
 
 
 def _failure(path: Path, error: OSError | MarkdownError) -> Failure:
