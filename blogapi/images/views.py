@@ -93,7 +93,7 @@ class UploadSchema(StrictSchema):
     file = fields.Raw(required=True, **about("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))
 
 
-def parse_cursor(text: str) -> Cursor:
+def parse_image_cursor(text: str) -> Cursor:
     """Return the start of a page, which is an id, or what Link has."""
     match = CURSOR.fullmatch(text)
     if not match:
@@ -150,7 +150,7 @@ def create_image(request: Request) -> Response:
     query=parameters(
         limit=page_size("images"),
         before=parsed(
-            parse_cursor,
+            parse_image_cursor,
             "Only images before the one with this id; or the value from `Link`.",
             pattern=f"^({CURSOR_TIME}_)?{IMAGE_ID}$",
         ),

@@ -10,13 +10,13 @@ from blogapi.api.schemas import parameters, parsed
 from blogapi.images import storage as images
 from blogapi.images import uploads
 from blogapi.images.storage import StoredImage
-from blogapi.images.views import delete_unused, parse_cursor
+from blogapi.images.views import delete_unused, parse_image_cursor
 from blogapi.markdown.html import image_of
 from blogapi.owner.blueprint import UPLOAD, asked, blueprint, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
-list_query = parameters(before=parsed(parse_cursor, ""))
+list_query = parameters(before=parsed(parse_image_cursor, ""))
 
 
 @blueprint.app_template_filter()
