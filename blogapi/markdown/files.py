@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from blogapi.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
 from blogapi.posts.documents import ID
-from blogapi.text import CONTROL, is_visible
+from blogapi.text import CONTROL, VISIBLE
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
@@ -274,7 +274,7 @@ BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxo
 def heading(content: str) -> str:
     """Return the text of the ATX heading of level 1 (CommonMark, 4.2) with which the content begins, if any."""
     found = HEADING.search(content)
-    if not found or any(map(is_visible, set(content[: found.start()]))):
+    if not found or VISIBLE.search(content[: found.start()]):
         return ""
     text = (found[1] or "").rstrip(" \t")
     opened = text.rstrip("#")  # a closing sequence

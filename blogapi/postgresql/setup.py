@@ -8,7 +8,7 @@ from blogapi.storage.setup import (
     EMPTY,
     NOTE_ALL,
     OLDER,
-    OTHER_PYTHON,
+    OTHER_WORDS,
     UNICODE,
     VERSION,
     check_tables,
@@ -42,7 +42,7 @@ def set_up(connection: Any, create: bool) -> bool:
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
     if version < VERSION or unicode != UNICODE:
         if not create:
-            raise Unavailable(OTHER_PYTHON)
+            raise Unavailable(OTHER_WORDS)
         connection.execute(NOTE_ALL)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
     return not found

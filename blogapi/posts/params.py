@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from blogapi.text import CONTROL, CONTROL_OR_BREAK, is_visible
+from blogapi.text import CONTROL, CONTROL_OR_BREAK, VISIBLE
 
 MAX_NAME = 64  # characters
 MAX_DEPTH = 8
@@ -55,7 +55,7 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
 
 def _check_names(names: Iterable[str], place: str) -> None:
     for name in names:
-        if len(name) > MAX_NAME or CONTROL_OR_BREAK.search(name) or not any(map(is_visible, name)):
+        if len(name) > MAX_NAME or CONTROL_OR_BREAK.search(name) or not VISIBLE.search(name):
             bounds = f"a name must be one line of 1 to {MAX_NAME} characters, at least one of them visible"
             raise ParamsError(place, bounds)
 

@@ -5,7 +5,7 @@ import re
 from slugify import slugify
 
 from blogapi.posts.documents import MAX_TITLE
-from blogapi.storage.engine import Prepared, Reader, Transaction
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import Post
 
@@ -78,4 +78,7 @@ def find_free(reader: Reader, slug: str) -> str:
 
 def is_taken(reader: Reader, slug: str) -> bool:
     """Return whether a post has this slug."""
-    return reader.row(Post.select(Post.id).where(Post.slug == slug)) is not None
+    return reader.row(WITH_SLUG, slug=slug) is not None
+
+
+WITH_SLUG = Prepared(Post.select(Post.id).where(Post.slug == Param("slug")))

@@ -26,7 +26,7 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
 SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # in and of which a search indexes what was noted
-INDEXED_POSTS, INDEXED_SECONDS = 32, 0.005  # in one transaction, as others wait for it
+INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, as others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 LARGE = 32 * 1024  # bytes of a post that is indexed in a thread
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms

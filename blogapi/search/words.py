@@ -4,71 +4,42 @@ A word is a run of letters and digits, with the marks that belong to them; case 
 scripts that write no spaces between words each character is a word.
 """
 
-import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
 from typing import Any
+
+import regex
 
 from blogapi.text import fold
 
-# The blocks of scripts without spaces between words: Thai, Lao, Myanmar and Khmer; Hangul and kana; Han
-BLOCKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
-BLOCKS += "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff\u3031-\u30ff\u31f0-\u31ff\U0001aff0-\U0001b16f"
-BLOCKS += "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00016ff0-\U00016fff\U00020000-\U0003ffff"
-BEYOND = "\U00010000"  # the first character that takes more than 16 bits
+compiled = partial(regex.compile, flags=regex.V1)  # with -- and && between sets of characters
+
+# Scripts without spaces between words, and the marks that the two kana share
+APART = r"\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Han}ー\u3099\u309a"
+SINGLE = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{APART}]]"  # a character that is a word
+WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{APART}]][[\p{{L}}\p{{N}}\p{{M}}]--[{APART}]]*|{SINGLE}"
+WORD, STANDS_ALONE = compiled(WORD_PATTERN), compiled(SINGLE)
+# Text in quotes, or a run of words, perhaps with a star at its end
+SEQUENCE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
-OF_LETTERS = {7, 8, 9, 84, 91, *range(103, 133)}
+OF_LETTERS = "".join(rf"\p{{ccc={each}}}" for each in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
+DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
+# Marks that NFKD sorts, in quadratic time, and characters that it turns into such marks
+SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
+LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
 MAX_WORD = 500  # characters, as PostgreSQL indexes at most 2,046 bytes
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
 BETWEEN = "·"  # between two texts: no sequence of words crosses it
+FIRST = itemgetter(0)  # letter of a word
 # A large text is split part by part, from space to space if possible, so that other threads can run.
-PARTS = re.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
+PARTS = regex.compile(r"(?s).{1,16384}(?=\s|\Z)|.{1,16384}")
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
 # The words of a text
-
-
-def _is_dropped(mark: str) -> bool:
-    """Return whether a mark is a diacritic, a variation selector or an enclosing one, and not part of a letter."""
-    if unicodedata.combining(mark):
-        return unicodedata.combining(mark) not in OF_LETTERS
-    return unicodedata.category(mark) == "Me" or "\ufe00" <= mark <= "\ufe0f" or mark >= "\U000e0100"
-
-
-def _charset(characters: Iterable[str]) -> str:
-    """Return characters as ranges of a regular expression: one by one, those beyond U+FFFF would make it slow."""
-    ranges: list[list[int]] = []
-    for code in sorted(map(ord, characters)):
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-
-
-# Without Han, Hangul, surrogates and private use: each of these characters would lengthen the start
-_blocks = range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xFB00, 0x17000), range(0x18D00, 0x1F000)
-_marks = [
-    mark
-    for codes in (*_blocks, range(0xE0100, 0xE01F0))
-    for mark in map(chr, codes)
-    if unicodedata.category(mark) in ("Mn", "Mc", "Me")
-]
-_decomposed = {mark: unicodedata.normalize("NFKD", mark) for mark in _marks}
-_dropped = [mark for mark in _marks if all(map(_is_dropped, _decomposed[mark]))]
-_kept = {*_marks}.difference(_dropped)
-_sorted = _charset(["\uff9e", "\uff9f", *(mark for mark in _kept if unicodedata.combining(_decomposed[mark][0]))])
-KEPT_MARKS = _charset(_kept)
-DROPPED = re.compile(f"[{_charset(_dropped)}]+")
-DROPPED_WITHIN = re.compile(f"[{_charset(mark for mark in _dropped if mark < BEYOND)}]+")  # takes half of the time
-HAS_BEYOND = re.compile(f"[{BEYOND}-\U0010ffff]")
-RUN = re.compile(f"([{_sorted}]{{4}})[{_sorted}]+")  # of marks, for which NFKD takes quadratic time
-STANDS_ALONE = re.compile(rf"(?=\w|[{KEPT_MARKS}])[{BLOCKS}]")
-WORD = re.compile(rf"[^\W_{BLOCKS}]+(?:[{KEPT_MARKS}]+[^\W_{BLOCKS}]*)*|{STANDS_ALONE.pattern}")
-# Text in quotes, or a run of words, perhaps with a star at its end
-SEQUENCE = re.compile(rf'"([^"]*)"|((?:{WORD.pattern})+)(\*(?![\w*]))?')
 
 
 def parts(text: str) -> Iterator[list[str]]:
@@ -82,9 +53,8 @@ def parts(text: str) -> Iterator[list[str]]:
 
 def _fold(text: str) -> str:
     """Return a text without case and diacritics."""
-    dropped = DROPPED if HAS_BEYOND.search(text) else DROPPED_WITHIN
-    decomposed = unicodedata.normalize("NFKD", RUN.sub(r"\1", dropped.sub("", text.replace(*LONGEST))))
-    return unicodedata.normalize("NFC", dropped.sub("", decomposed).casefold())
+    decomposed = unicodedata.normalize("NFKD", LONG_RUN.sub(r"\1", DIACRITICS.sub("", text.replace(*LONGEST))))
+    return unicodedata.normalize("NFC", DIACRITICS.sub("", decomposed).casefold())
 
 
 # The words of a search
@@ -125,7 +95,7 @@ def _indexed(*texts: str) -> str:
     for text in texts:
         for part in filter(None, parts(text)):
             found.append(" ".join(part if len(max(part, key=len)) <= MAX_WORD else [word[:MAX_WORD] for word in part]))
-            letters.update(word[0] for word in part)
+            letters.update(map(FIRST, part))
         found.append(BETWEEN)
     # A character that is a word by itself begins no other.
     return " ".join([*found, *(START + each for each in letters if each.isascii() or not STANDS_ALONE.match(each))])

@@ -6,10 +6,12 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+import regex
+
 from blogapi.storage.errors import Unavailable
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
-UNICODE = unicodedata.unidata_version  # the version of the tables that decide about words
+UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}"  # the tables that decide what a word is
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 5  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
@@ -35,7 +37,7 @@ ON_SQLITE = {
 NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-OTHER_PYTHON = "another Python has indexed its words; run blogapi init to index them again"
+OTHER_WORDS = "another version of Python or regex has indexed its words; run blogapi init to index them again"
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
@@ -76,7 +78,7 @@ def _on_sqlite(version: int) -> list[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
-    """Set a SQLite database up if it is empty, upgrade it, and index its words if another Python did.
+    """Set a SQLite database up if it is empty, upgrade it, and index its words if other Unicode tables did.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """
@@ -109,7 +111,7 @@ def is_current(connection: sqlite3.Connection, schema: str, create: bool) -> boo
         if version == VERSION and is_indexed(connection):
             return True
         if not create:
-            raise Unavailable(OTHER_PYTHON if version == VERSION else OLDER)
+            raise Unavailable(OTHER_WORDS if version == VERSION else OLDER)
     elif application_id or version or tables:
         raise Unavailable("it belongs to another program")
     elif not create:
