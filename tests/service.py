@@ -181,9 +181,9 @@ class Server:
 
     @property
     def memory(self):
-        """The memory of master and workers in MB, shared pages counted once (PSS)."""
+        """The memory of master and workers in MB, shared pages counted once; without files, which others may share."""
         rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, *self.workers)]
-        return sum(int(re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
+        return sum(int(re.search(r"^Pss_Anon: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     @property
     def log(self):

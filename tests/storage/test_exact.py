@@ -72,7 +72,7 @@ def test_memory_stays_flat_and_below_110_mb(tmp_path, scale):
         mixed(service, 1000)
         before = service.memory
         mixed(service, 2000 * scale)
-        assert service.memory < min(before + 10, 110)
+        assert service.memory < min(before + 10, 100)
 
 
 def mixed(service, count):
