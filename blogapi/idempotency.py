@@ -11,7 +11,7 @@ from peewee import BlobField, CompositeKey, IntegerField, TextField
 from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
-from blogapi.storage.engine import Transaction
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import BaseModel
 
@@ -50,14 +50,19 @@ def key_of(request: Request) -> IdempotencyKey:
     return IdempotencyKey(request.digest, name, hashlib.sha256(sent).digest())
 
 
+def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
+    """Return the request that had the same Idempotency-Key within a day, as in the key, and the id of its post."""
+    used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
+    is_valid = Idempotency.created_at > earlier(reader.now, TTL)
+    return reader.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
+
+
 def add_once(tx: Transaction, fields: posts.Fields, author: str, key: IdempotencyKey) -> posts.StoredPost:
     """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
 
     Raises Rejected if that request was different, or if its post is deleted.
     """
-    used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
-    is_valid = Idempotency.created_at > earlier(tx.now, TTL)
-    former = tx.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
+    former = find(tx, key)
     if former is None:
         post = posts.add(tx, fields, author)
         forget_old(tx)

@@ -127,12 +127,12 @@ def form_token(action: str) -> str:
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
 
 
-def form_secret() -> bytes:
+def form_secret(*, whatever_it_has: bool = False) -> bytes:
     """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
 
-    A draft that saves itself gives the same bits each time, even if the text has changed.
+    They depend on all that was typed, or not, as for a draft that saves itself again and again.
     """
-    sent = [g.form["nonce"], AUTOSAVE if AUTOSAVE in g.form else sorted(g.form.lists())]
+    sent = [g.form["nonce"], AUTOSAVE if whatever_it_has else sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 

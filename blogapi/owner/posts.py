@@ -110,14 +110,15 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
 def create_post() -> Response:
     """Create a post.
 
-    If the answer to a draft that saves itself was lost, it sends this form again: what was typed since is saved, too.
+    If the answer to a draft that saves itself was lost, this form comes again: what was typed since is saved, too.
     """
     if added := add_image():
         return show_form(added=added)
     fields = load(new_post, *typed_fields())
-    key = IdempotencyKey(form_secret(), "form", b"")
-    post = request.database.write(idempotency.add_once, fields, author(), key)
-    if author() == AUTOSAVE:
+    key, own = (IdempotencyKey(form_secret(whatever_it_has=each), "form", b"") for each in (False, True))
+    is_saved = author() == AUTOSAVE or idempotency.find(request.database, own)
+    post = request.database.write(idempotency.add_once, fields, author(), own if is_saved else key)
+    if is_saved:
         created = documents.load(post.document)
         is_unchanged = created["updated_at"] == created["created_at"]
         g.form["etag"] = etag_of(post.document) if is_unchanged else ""

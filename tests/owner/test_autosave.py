@@ -11,13 +11,13 @@ MINUTE = 60
 
 @pytest.fixture
 def save(owner):
-    """Send the form of a draft as the script does; `old` is what it was answered before."""
+    """Send the form of a draft as the script does, or as its button; `old` is what it was answered before."""
     form = {}
 
-    def send_form(old=None, **typed):
+    def send_form(old=None, by_button=False, **typed):
         if not form:
             form["action"], form["fields"] = view(owner, "/settings/posts/new").form("Create")
-        fields = form["fields"] | {"autosave": "on"} | (old or {})
+        fields = form["fields"] | ({} if by_button else {"autosave": "on"}) | (old or {})
         return send(owner, fields.pop("action", form["action"]), fields | typed)
 
     return send_form
@@ -96,6 +96,16 @@ def test_a_draft_whose_answer_was_lost_does_not_overwrite_a_later_change(save, c
     client.patch("/v1/posts/1", json={"content": "From the phone."})
     assert save(title="Evening", content="B").status_code == 412
     assert client.get("/v1/posts/1").json["content"] == "From the phone."
+
+
+def test_a_draft_whose_answer_was_lost_is_saved_by_its_button_and_created_once(save, client, count, clock):
+    save(title="Ev", content="A")
+    clock.now += MINUTE
+    answer = save(by_button=True, title="Evening", content="B")
+    assert (answer.headers["Location"], count(Post)) == ("/settings/posts/1", 1)
+    assert client.get("/v1/posts/1").json["title"] == "Evening"
+    assert save(by_button=True, title="Night", content="C").status_code == 412  # The page has not seen that version.
+    assert client.get("/v1/posts/1").json["title"] == "Evening"
 
 
 def test_the_history_gets_one_version_in_ten_minutes(save, client, owner, clock):
