@@ -178,12 +178,10 @@ def future_ids(ids: Select) -> Select:
 
 def _due_ids(by_tag: bool) -> Select:
     """Return the query of the ids of posts whose time has come: usually none."""
-    key = Schedule.post_id + 0  # keeps SQLite from the primary key: the index by time finds the few
-    query = Schedule.select(key).where(Schedule.published_at <= Param("now"), key < Param("before"))
-    if by_tag:
-        carries = (PostTag.tag == Param("tag")) & (PostTag.status == "scheduled")
-        query = query.join(PostTag, on=carries & (PostTag.post_id == Schedule.post_id))
-    return query
+    due, key = (PostTag, PostTag.post_id + 0) if by_tag else (Schedule, Schedule.post_id + 0)
+    # The 0 keeps SQLite from the primary key: the index by time finds the few.
+    query = due.select(key).where(due.published_at <= Param("now"), key < Param("before"))
+    return query.where(PostTag.tag == Param("tag"), PostTag.status == "scheduled") if by_tag else query
 
 
 # The order of publication
