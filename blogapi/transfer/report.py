@@ -62,6 +62,8 @@ class Report:
             return
         self.params.update([*checked.fields.get("params", ())])
         for what, line in checked.notes.items():
+            if what == "no dates" and outcome == "unchanged":  # It was published at the time of an earlier import.
+                continue
             names = date_names(checked.file) if what == "no dates" else []
             place = f"{checked.source}:{line}" if line else checked.source
             self.places[what].append(place + (f" has {', '.join(names)}" if names else ""))

@@ -244,6 +244,7 @@ def test_a_published_post_without_a_date_is_named_with_what_looks_like_one(run, 
     top = folder(a="---\nstatus: published\nwritten: 2020-01-02\n---\nA", b="---\ndraft: false\n---\nB")
     (line,) = [line for line in run("import", top)[1] if line.startswith("Published at the time of this import:")]
     assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was understood" in line
+    assert run("import", top)[1] == ["made 0, changed 0, unchanged 2, refused 0", "params: written 1"]
 
 
 def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder):
