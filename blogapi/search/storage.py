@@ -268,33 +268,18 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
     """Return the query of the first posts that match.
 
     The index returns all matches, in no order: for a word in half of the posts, half of the posts. So it is read only
-    if too few of the first posts in the order match. It knows words, not their order, and has no large texts.
+    if too few of the first posts in the order match.
     """
-    column = TITLE if part == TITLE else TEXT
-    has_texts = HAS_TEXTS.format(column)
-    has_lexemes = f"{LEXEMES.format(column)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
-    if by_tag:
-        has_texts += " AND labels LIKE '% ' || :label || ' %'"
-        has_lexemes += f" AND {LEXEMES.format('labels')} @@ :label::text::tsquery"
-    without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
     lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
-    first = [
-        f"""
-        (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before}
-        ORDER BY {order.newest_first} LIMIT {FIRST_READ})
-        """
-        for each in lists
-    ]
+    has_texts, has_lexemes = _conditions(part, by_tag)
     indexed = [
-        f"SELECT post_id FROM search WHERE published = {each} AND octet_length(text) {condition}{without_title}"
+        f"SELECT post_id FROM search WHERE published = {each} AND octet_length(text) {condition}"
         for each in _indexes(status)
-        for condition in (f"<= 1000000 AND {has_lexemes}", f"> 1000000 AND {has_texts}")
+        for condition in (f"<= 1000000 AND {has_lexemes}", f"> 1000000 AND {has_texts}")  # The index has no others.
     ]
     return f"""
-    WITH first AS (SELECT id FROM ({UNION.join(first)}) AS post ORDER BY {order.newest_first} LIMIT {FIRST_READ}),
-    among_first AS (
-        SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts}{without_title}
-    )
+    WITH first AS ({_first_posts(order, lists)}),
+    among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
     SELECT id, status, document, {order.key} AS key FROM post
     WHERE (({" OR ".join(lists)}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
     AND id = ANY (ARRAY(
@@ -303,3 +288,22 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
         WHERE (SELECT count(*) FROM among_first) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
     )) ORDER BY {order.newest_first} LIMIT :limit
     """
+
+
+def _first_posts(order: Order, lists: list[str]) -> str:
+    """Return the query of the first posts in the order."""
+    first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
+    each = [f"(SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before} {first})" for each in lists]
+    return f"SELECT id FROM ({UNION.join(each)}) AS post {first}"
+
+
+def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
+    """Return the conditions for a match: by the texts, and by the index, which does not know the order of words."""
+    column = TITLE if part == TITLE else TEXT
+    has_texts = HAS_TEXTS.format(column)
+    has_lexemes = f"{LEXEMES.format(column)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
+    if by_tag:
+        has_texts += " AND labels LIKE '% ' || :label || ' %'"
+        has_lexemes += f" AND {LEXEMES.format('labels')} @@ :label::text::tsquery"
+    without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
+    return has_texts + without_title, has_lexemes + without_title
