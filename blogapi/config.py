@@ -53,24 +53,19 @@ class Config:
     webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
     trusted_proxies: Networks = ()  # whose X-Forwarded-For is trusted
-    url: str = ""  # the public address of the service; http://HOST:PORT if left out
+    url: str = ""  # the public address of the service
+    post_url: str = ""  # where posts are on the site, with {slug} or {id} in it; in the API if left out
 
-    # Where posts are on the site, with {slug} or {id} in it; the post in the API if left out
-    post_url: str = ""
-
-    public_url = ""  # the URL if it is set
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "public_url", self.url)
-        if not self.url:
-            host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
-            host = f"[{host}]" if ":" in host else host
-            object.__setattr__(self, "url", f"http://{host}:{self.port}")
+    @cached_property
+    def base_url(self) -> str:
+        """The address of the service: the public one, or http://HOST:PORT."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        return self.url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @cached_property
     def prefix(self) -> str:
-        """The path of the URL, which every address of the service begins with: /blog, or nothing."""
-        return urlsplit(self.url).path
+        """The path of that, which every address of the service begins with: /blog, or nothing."""
+        return urlsplit(self.base_url).path
 
     def url_on_site(self, post: Mapping[str, str]) -> str:
         """Return the address of a post on the site, or nothing if BLOGAPI_POST_URL is not set."""

@@ -98,15 +98,6 @@ def current_request() -> Request:
     return flask.request._get_current_object()
 
 
-def cookie(request: Request, name: str) -> str:
-    """Return the value of a cookie, or "". Werkzeug would parse all of them, in quadratic time."""
-    for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
-        key, _, value = pair.strip().partition("=")
-        if key == name:
-            return value
-    return ""
-
-
 @lru_cache(maxsize=256)  # The result depends on the text alone, and scripts repeat theirs.
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.

@@ -120,10 +120,10 @@ def serve(host: str | None, port: str | None) -> None:
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
     init.callback()
-    program = "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
-    click.echo(f"The owner's page is {config.url}/settings: {program} settings prints a link that opens it.", err=True)
-    if is_loopback(config.url):
-        click.echo(f"Addresses of images begin with {config.url}: set BLOGAPI_URL before others see them.", err=True)
+    url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
+    click.echo(f"The owner's page is {url}/settings: {program} settings prints a link that opens it.", err=True)
+    if is_loopback(url):
+        click.echo(f"Addresses of images begin with {url}: set BLOGAPI_URL before others see them.", err=True)
     # In place of this process, as it has imported modules that gevent must patch first
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
 

@@ -88,20 +88,20 @@ def _images(config: Config) -> str:
 
 def _url(config: Config) -> str:
     try:
-        with urlopen(f"{config.url}/healthz", timeout=5):
-            return config.url
+        with urlopen(f"{config.base_url}/healthz", timeout=5):
+            return config.base_url
     except (HTTPException, URLError) as error:
         cause = getattr(error, "reason", "the answer is not HTTP")
         reason = getattr(cause, "strerror", None) or cause
-        raise ValueError(f"{config.url}/healthz: {reason}; is the server running?") from None
+        raise ValueError(f"{config.base_url}/healthz: {reason}; is the server running?") from None
 
 
 def _proxies(config: Config) -> str:
     if config.trusted_proxies:
         return "trusted"
-    if is_loopback(config.url):
+    if is_loopback(config.base_url):
         return "none"
-    if config.url.startswith("http:"):
+    if config.base_url.startswith("http:"):
         raise ValueError("BLOGAPI_URL is http: keys cross the network in clear text; put a proxy with TLS in front")
     raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
 

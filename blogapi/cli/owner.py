@@ -32,8 +32,8 @@ def settings(end: bool, days: int | None, qr: bool) -> None:
     It works once, within ten minutes. The session lasts twelve hours, or as long as --days says.
     """
     config = Config.from_environ(os.environ)
-    url = config.url
-    if not config.public_url and isinstance(config.database, Path):
+    url = config.base_url
+    if not config.url and isinstance(config.database, Path):
         with suppress(OSError):
             url = url_file(config.database).read_text()  # The server may listen on another port.
     with opened() as database:

@@ -51,7 +51,7 @@ def metrics() -> Response:
 @blueprint.get("/openapi.json")
 def openapi() -> Response:
     """Return the description of the API."""
-    content = description(request.service.config.public_url or request.address(""))
+    content = description(request.service.config.url or request.address(""))
     headers = [("Access-Control-Allow-Origin", "*")]  # Tools that run in a browser read it.
     return tagged_response(request, content, etag_of(content), JSON, headers, cache_control="no-cache")
 

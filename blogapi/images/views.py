@@ -103,7 +103,7 @@ def parse_image_cursor(text: str) -> Cursor:
 
 def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
     """Return an image as JSON."""
-    url = request.service.config.url + image.path
+    url = request.service.config.base_url + image.path
     return {"id": image.id, "url": url} | {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
 
 
@@ -139,8 +139,8 @@ def create_image(request: Request) -> Response:
     image, is_new = uploads.store_body(request, request.query.get("name", ""))
     if not is_new:
         return image_response(request, image)
-    if is_loopback(request.service.config.url):
-        warn(request.service.config.url)
+    if is_loopback(request.service.config.base_url):
+        warn(request.service.config.base_url)
     return image_response(request, image, status=201, headers=[("Location", request.address(f"/v1/images/{image.id}"))])
 
 

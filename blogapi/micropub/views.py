@@ -58,7 +58,7 @@ def finish(response: Response) -> Response:
 
 def public(request: Request, path: str) -> str:
     """Return the URL of a path of the service."""
-    return request.service.config.url + path
+    return request.service.config.base_url + path
 
 
 def url_of(request: Request, post: Fields) -> str:

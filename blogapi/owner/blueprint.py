@@ -16,7 +16,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type, cookie
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type
 from blogapi.clock import earlier
 from blogapi.forms import FORM, Form, Write
 from blogapi.images.uploads import FileForm
@@ -61,7 +61,7 @@ def check_session() -> None:
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:
         if not is_public:
-            token = cookie(request, cookie_name())
+            token = read_cookie()
             session = sessions.find(request.database, sessions.SESSION, token)
             if session is None:
                 raise Forbidden(NO_SESSION)
@@ -138,7 +138,16 @@ def form_secret(*, whatever_it_has: bool = False) -> bytes:
 
 def cookie_name(suffix: str = "") -> str:
     """Return the name of a cookie. Browsers accept the prefix `__Secure-` over TLS only."""
-    return f"{'__Secure-' if request.service.config.url.startswith('https:') else ''}blogapi{suffix}"
+    return f"{'__Secure-' if request.service.config.base_url.startswith('https:') else ''}blogapi{suffix}"
+
+
+def read_cookie(suffix: str = "") -> str:
+    """Return the value of a cookie, or "". Werkzeug would parse all of them, in quadratic time."""
+    for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == cookie_name(suffix):
+            return value
+    return ""
 
 
 def set_cookie(response: Response, value: str, seconds: float, suffix: str = "") -> None:
@@ -160,7 +169,7 @@ def address(path: str = "", root: str = ROOT) -> str:
 
 def own_image(url: str) -> str:
     """Return the address at which this page can show an image of this service, or nothing for any other."""
-    start = f"{request.service.config.url}/images/"
+    start = f"{request.service.config.base_url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
 
 
@@ -208,7 +217,7 @@ def done(
 
 def read_notice() -> dict[str, Any]:
     """Return the notice that the redirect left for this page, or an empty one."""
-    content = cookie(request, cookie_name(NOTICE)) if request.session else ""
+    content = read_cookie(NOTICE) if request.session else ""
     with suppress(BadSignature):
         notice = URLSafeSerializer(request.session, NOTICE).loads(content)
         g.was_noticed = notice["path"] == own_path()
@@ -260,7 +269,7 @@ def context() -> dict[str, Any]:
     """Return the names that every template can use."""
     functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
     functions |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
-    return functions | {"url": request.service.config.url, "typed": g.form, "wrong": {}, "notice": read_notice()}
+    return functions | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
 def error_page(status: int, message: str) -> str:

@@ -22,7 +22,7 @@ list_query = parameters(before=parsed(parse_image_cursor, ""))
 @blueprint.app_template_filter()
 def as_markdown(image: StoredImage) -> str:
     """Return the Markdown that shows an image."""
-    return image_of(Path(image.name).stem, request.service.config.url + image.path)
+    return image_of(Path(image.name).stem, request.service.config.base_url + image.path)
 
 
 def add_image() -> str:

@@ -125,7 +125,7 @@ def show_shared() -> Response:
 @shows_errors(show_post)
 def share_post(post_id: int) -> Response:
     """Share the preview of a post."""
-    link = f"{request.service.config.url}{ROOT}/shared?token={request.database.write(shares.add, post_id)}"
+    link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(shares.add, post_id)}"
     return done(f"/posts/{post_id}", "It shows the post as it is, for seven days.", link=link)
 
 
@@ -146,7 +146,7 @@ def show(post: Any) -> Response:
     if heading and heading[1].strip() == title.strip():
         title = ""  # The text begins with it.
     values = {"title": title, "cover": post.get("cover_image", ""), "content": Markup(html)}
-    own, sources = origin(request.service.config.url), "http: https:"
+    own, sources = origin(request.service.config.base_url), "http: https:"
     if request.args.get("images") != "all":
         sources = f"'self' {own}"
         found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}

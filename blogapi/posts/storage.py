@@ -188,23 +188,13 @@ def put(
         return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
     check(post.document)
     old = documents.load(post.document)
-    new = _as_put(old, fields, tx.now)
+    new = as_put(old, fields, tx.now)
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
 
 
-def would_put(reader: Reader, slug: str, fields: Fields) -> Outcome:
-    """Return the outcome that `put` would have. Raises Rejected."""
-    try:
-        old = documents.load(find(reader, slug))
-    except NotFound:
-        publication.published_at({}, {"status": "draft"} | fields, reader.now)
-        return "created"
-    return "unchanged" if is_same(old, _as_put(old, fields, reader.now)) else "updated"
-
-
-def _as_put(old: Fields, fields: Fields, now: str) -> Fields:
+def as_put(old: Fields, fields: Fields, now: str) -> Fields:
     """Return a post after `put`.
 
     A file may still say `scheduled` after its post was published: that is no change.

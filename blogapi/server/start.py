@@ -49,7 +49,7 @@ def on_starting(server: Any) -> None:
             refuse_taken_address(*address)
         if isinstance(config.database, Path):
             host, port = server.cfg.address[0]
-            url = config.public_url or Config(database=config.database, host=host, port=port).url
+            url = config.url or Config(database=config.database, host=host, port=port).base_url
             url_file(config.database).write_text(url)
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")

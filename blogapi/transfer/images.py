@@ -55,7 +55,7 @@ class LocalImages:
 
     def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, config: Config, dry_run: bool):
         self.database = database
-        self.url = config.url
+        self.url = config.base_url
         self.max_bytes = config.images_mb * 1024**2  # of all images of the service
         self.dry_run = dry_run
         self.static = static

@@ -9,11 +9,12 @@ from marshmallow import ValidationError
 from blogapi.api.schemas import sentences
 from blogapi.history.batches import write_each
 from blogapi.images.formats import InvalidImage, UnsupportedImage
+from blogapi.posts import documents, publication
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PutPostSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged, Rejected
+from blogapi.storage.errors import Damaged, NotFound, Rejected
 from blogapi.transfer.sources import Failure, Item
 
 BATCH_POSTS = 100  # read and checked before a transaction begins
@@ -46,10 +47,16 @@ def store(
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
     """Yield the result that `store` would have for each post."""
 
-    def would_put(reader: Reader, item: Item) -> str:
-        return posts.would_put(reader, item.fields["slug"], item.fields)
+    return (_result(_would_put, database, _checked(source, keep)) for source in sources)
 
-    return (_result(would_put, database, _checked(source, keep)) for source in sources)
+
+def _would_put(reader: Reader, item: Item) -> str:
+    try:
+        old = documents.load(posts.find(reader, item.fields["slug"]))
+    except NotFound:
+        publication.published_at({}, {"status": "draft"} | item.fields, reader.now)
+        return "created"
+    return "unchanged" if posts.is_same(old, posts.as_put(old, item.fields, reader.now)) else "updated"
 
 
 def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:

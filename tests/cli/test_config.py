@@ -35,7 +35,7 @@ def test_the_environment_overrides():
     ],
 )
 def test_the_url_defaults_to_the_address_of_the_server(environ, url):
-    assert Config.from_environ(environ).url == url
+    assert Config.from_environ(environ).base_url == url
 
 
 OF_THE_SERVICE = "/v1 /v1/ /blog/v1 /v1/posts /docs /settings/keys /metrics /blog/metrics /healthz /blog/openapi.json"
