@@ -61,6 +61,9 @@ class Application(Flask):
             environ["PATH_INFO"] = config.without_prefix(environ["PATH_INFO"])
         return super().wsgi_app(environ, start_response)
 
+    def ensure_sync(self, func: Callable) -> Callable:
+        return func  # No view is asynchronous, so none is asked whether it is.
+
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         return request and Routes(self.url_map, request.path, request.method)
 
