@@ -172,6 +172,5 @@ def save(piece: bytes, target: BinaryIO) -> None:
     """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
     if target.tell() + len(piece) > MAX_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
-    with disk_errors():
-        if target.write(piece) != len(piece):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if target.write(piece) != len(piece):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
