@@ -106,7 +106,7 @@ def init() -> None:
     """Set up the database, and print a first key."""
     with opened(create=True) as database:
         if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
-            key, url = api_keys.new_key(), Config.from_environ(os.environ).url
+            key, url = api_keys.new_key(), Config.from_environ(os.environ).base_url
             show(WELCOME.format(database=database.engine.name, key=key, url=url))
             database.write(api_keys.add, "first", key)
 

@@ -62,7 +62,7 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
 def rebase_images(database: Database, old: str) -> int:
     """Change the addresses of images in all posts, and say which posts changed; return the exit status."""
     since, changed, left = database.now, 0, 0
-    for slug, reason in rebase(database, old, Config.from_environ(os.environ).url):
+    for slug, reason in rebase(database, old, Config.from_environ(os.environ).base_url):
         click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))
         left, changed = left + bool(reason), changed + (not reason)
     click.echo(f"changed {changed}, left {left}")

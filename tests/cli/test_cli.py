@@ -140,6 +140,7 @@ def test_init_creates_a_first_key_only_with_the_database(run, missing):
     status, output, _ = run("init")
     assert status == 0
     assert output.startswith(f"{missing} is ready")
+    assert "    curl http://127.0.0.1:8000/v1/posts -H" in output
     assert is_valid(missing, KEY.search(output)[0])
     assert run("init") == (0, "", "")
     assert len(names(missing)) == 1

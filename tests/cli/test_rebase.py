@@ -50,6 +50,13 @@ def test_a_post_that_stays_as_it_is_is_not_said_to_be_changed(add, run):
         assert run("images", "--rebase", former) == (0, ["changed 0, left 0"], [])
 
 
+def test_without_a_public_address_they_lead_to_that_of_the_server(add, run, storage, monkeypatch):
+    add(content=f"![]({NEW}{IMAGE})")
+    monkeypatch.delenv("BLOGAPI_URL")
+    assert run("images", "--rebase", NEW)[1] == ["a: changed", "changed 1, left 0"]
+    assert contents(storage) == [f"![]({OLD}{IMAGE})"]
+
+
 def test_one_undo_reverts_it(add, run, storage):
     for _ in range(3):
         add(content=f"![]({OLD}{IMAGE})")
