@@ -35,6 +35,13 @@ MAX_NAME = 255  # characters
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
 
 
+Check = Callable[[Reader], None]  # may raise, before an image is added
+
+
+def accept(reader: Reader) -> None:
+    """Accept every image."""
+
+
 class StoredImage(NamedTuple):
     """An image, without its bytes; `bytes` is their number."""
 
@@ -160,17 +167,17 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
 
 
-def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes]) -> StoredImage:
+def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: Check = accept) -> StoredImage:
     """Write an image part by part, its row last; return it, or the one with the same bytes. Raises Unavailable.
 
-    `write` runs an operation in a transaction, as `Database.write` does.
+    `write` runs an operation in a transaction, as `Database.write` does; `check` runs in the last one.
     """
     stored = None
     try:
         for number, part in enumerate(parts):
             write(add_part, image.upload, number, part)
             time.sleep(POLL_SECONDS)
-        stored = write(add, image)
+        stored = write(add, image, check)
         return stored
     finally:
         if stored is None or stored.upload != image.upload:
@@ -194,13 +201,14 @@ END_UPLOAD = Prepared("DELETE FROM upload WHERE name = :name")
 ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
 
 
-def add(tx: Transaction, image: StoredImage) -> StoredImage:
+def add(tx: Transaction, image: StoredImage, check: Check = accept) -> StoredImage:
     """End an upload; return its image, or the one with the same bytes that was there before. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
     (parts,) = tx.row(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
     if parts != -(-image.bytes // PART_BYTES):
         raise Unavailable("the upload took longer than a day, or the clock is wrong")
+    check(tx)
     image = image._replace(created_at=tx.now)
     tx.execute(Image.insert(image._asdict()))
     tx.execute(END_UPLOAD, name=image.upload)

@@ -19,6 +19,7 @@ from blogapi.forms import FORM, Form, Write, pieces
 from blogapi.images import storage as images
 from blogapi.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.images.storage import PART_BYTES, StoredImage
+from blogapi.storage.engine import Reader
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
 
 FORM_BYTES = 64 * 1024  # of a form besides its file
@@ -92,11 +93,15 @@ def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) ->
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False
-    if images.total_bytes(database) + image.bytes > limit * 1024**2:
-        reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
-        raise exceptions.RequestEntityTooLarge(reason)
+
+    def check(reader: Reader) -> None:
+        if images.total_bytes(reader) + image.bytes > limit * 1024**2:
+            reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
+            raise exceptions.RequestEntityTooLarge(reason)
+
+    check(database)  # and again at the end, as others are uploaded meanwhile
     image = image._replace(upload=images.new_upload(database))
-    stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES))
+    stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES), check)
     return stored, stored.upload == image.upload
 
 

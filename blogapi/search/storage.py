@@ -7,10 +7,11 @@ The words of published posts are apart from those of all others: a search among 
 others, or its time would tell of them.
 """
 
+import threading
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from peewee import SQL, Select
@@ -19,21 +20,22 @@ from blogapi.posts import documents, publication
 from blogapi.posts.documents import STATUSES
 from blogapi.posts.lists import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.search import words
-from blogapi.storage.database import Database
+from blogapi.storage.database import BUSY_SECONDS, Database, locked
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Damaged, NeedsThread, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, Busy, Damaged, NeedsThread, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
 SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # in and of which a search indexes what was noted
 INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, as others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
-LARGE = 32 * 1024  # bytes of a post that is indexed in a thread
+LARGE = 32 * 1024  # bytes of a post whose words are found before the transaction, which runs in a thread
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that PostgreSQL reads before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
+large_posts = threading.Lock()  # indexed one at a time: their words can take 100 MB
 
 
 class Incomplete(Unavailable):
@@ -58,44 +60,78 @@ def settle(database: Database, only_published: bool = False, seconds: float = SE
     noted = [post_id for (post_id,) in pending]
     count = 0
     while count < len(noted) and time.monotonic() < until:
-        count += database.write(_index_some, noted[count : count + INDEXED_POSTS])
+        some = noted[count : count + INDEXED_POSTS]
+        count += database.write(_index_some, some) or _index_large(database, some[0])
         time.sleep(PAUSE_SECONDS)
     return database.row(COUNT_PENDING)[0] if count < len(noted) or count == SETTLED_POSTS else 0
 
 
 def _index_some(tx: Transaction, noted: list[int]) -> int:
-    """Index the first of some noted posts; return how many. Raises NeedsThread if the first one is large."""
+    """Index the first of some noted posts; return how many: none if the first one is large."""
     until, count = time.monotonic() + INDEXED_SECONDS, 0
     for post_id in noted:
-        status, is_due, document = tx.row(STATE, id=post_id, now=tx.now) or ("", False, b"")
-        is_large = len(document or b"") > LARGE
-        if count and (is_large or time.monotonic() > until):
+        status, is_due, document = _state(tx, post_id)
+        is_noted = is_due or tx.row(IS_NOTED, id=post_id)  # else another search has indexed it meanwhile
+        if (is_noted and len(document) > LARGE) or (count and time.monotonic() > until):
             break
-        if is_large and not tx.may_be_slow:
-            raise NeedsThread
-        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
-            _index(tx, post_id, status, is_due, document)
+        if is_noted:
+            _index(tx, post_id, status, is_due, _words_of(document))
         count += 1
     for statement in MERGE if tx.dialect == "sqlite" else ():
         tx.execute(statement)
     return count
 
 
-def _index(tx: Transaction, post_id: int, status: str, is_due: bool, document: bytes | None) -> None:
-    """Replace the words of a post in the index; a damaged one has none."""
+def _index_large(database: Database, post_id: int) -> int:
+    """Index a large post, whose words take seconds: others write meanwhile. Return 0 if it must be tried again."""
+    with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
+        if database.write(_index_some, [post_id]):  # Another search has indexed it meanwhile.
+            return 1
+        *_, document = _state(database, post_id)
+        found = database.in_background("search", partial(_words_of, document))
+        return database.write(_index_words, post_id, document, found)
+    return 0
+
+
+def _index_words(tx: Transaction, post_id: int, document: bytes, found: tuple[str, str, str]) -> int:
+    """Index the words of a post; return 0 if it has another document now. Raises NeedsThread."""
+    status, is_due, present = _state(tx, post_id)
+    if present != document:
+        return 0
+    if not tx.may_be_slow:
+        raise NeedsThread
+    _index(tx, post_id, status, is_due, found)
+    return 1
+
+
+def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
+    """Return the status of a post, whether it is due, and its document; ("", False, b"") if it is deleted."""
+    status, is_due, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, b"")
+    return status, is_due, document or b""  # NULL if it is damaged
+
+
+def _words_of(document: bytes) -> tuple[str, str, str]:
+    """Return the words of the title of a post, and those of its other texts and tags; a damaged one has none."""
+    with suppress(Damaged):
+        return words.of_post(documents.load(document))
+    return "", "", ""
+
+
+def _index(tx: Transaction, post_id: int, status: str, is_due: bool, found: tuple[str, str, str]) -> None:
+    """Replace the words of a post in the index."""
+    tx.defer(FORGET, id=post_id)
     for statement in REMOVE:
         tx.defer(statement, id=post_id)
     if status:
-        title = text = labels = ""
-        with suppress(Damaged):
-            title, text, labels = words.of_post(documents.load(document))
+        title, text, labels = found
         is_published = status == "published" or is_due
         tx.defer(ADD[is_published], id=post_id, title=title, text=text, labels=labels, published=is_published)
 
 
 NOTE = Prepared("INSERT INTO search_pending (published, post_id) VALUES (:published, :id) ON CONFLICT DO NOTHING")
 COUNT_PENDING = Prepared("SELECT count(*) FROM search_pending")
-FORGET = Prepared("DELETE FROM search_pending WHERE published IN (FALSE, TRUE) AND post_id = :id")
+PENDING_POST = "search_pending WHERE published IN (FALSE, TRUE) AND post_id = :id"
+IS_NOTED, FORGET = Prepared(f"SELECT 1 FROM {PENDING_POST}"), Prepared(f"DELETE FROM {PENDING_POST}")
 # The noted posts, and those that are due but not yet indexed as published, which they are before the database knows.
 NOTED = """
     SELECT post_id FROM search_pending WHERE published >= :published UNION ALL

@@ -160,6 +160,24 @@ def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
     assert message(upload(client, jpeg()), 413) == "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 
 
+@pytest.mark.in_process
+def test_images_that_are_uploaded_at_the_same_time_have_together_at_most_the_bytes_of_the_setting(
+    client, app, database, count, monkeypatch
+):
+    object.__setattr__(app.extensions["blogapi"].config, "images_mb", 6)
+    first, begun = save(photograph().resize((1600, 1200)).rotate(180), "PNG", compress_level=0), []
+
+    def write(operation, *arguments):
+        if not begun:  # with the first part
+            begun.append(operation)
+            assert send(client, first).status_code == 201
+        return type(database).write(database, operation, *arguments)
+
+    monkeypatch.setattr(database, "write", write)
+    assert message(send(client, LARGE), 413) == "all images together must have at most 6 MiB (BLOGAPI_IMAGES_MB)"
+    assert (begun, count(ImagePart)) == ([images.add_part], 22)
+
+
 # The list
 
 

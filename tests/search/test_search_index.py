@@ -13,6 +13,7 @@ from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
 from blogapi.search import storage as search
+from blogapi.search import words
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import NOTE_ALL
@@ -189,14 +190,29 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, fo
     assert client.post("/v1/posts", json=large).status_code == 201
     post(title="Small", content="fog")
     assert in_thread == []
-    assert (found("fog"), found("lake"), len(in_thread)) == ("21", "1", 1)
+    assert (found("fog"), found("lake"), len(in_thread)) == ("21", "1", 2)  # its words, and the transaction
     client.delete("/v1/posts/1")
-    assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 1)
+    assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 2)
+
+
+def test_others_write_while_the_words_of_a_large_post_are_found(database, add, found, noted, monkeypatch):
+    of_post, others = words.of_post, []
+
+    def slowly(post):
+        if not others:
+            others.append(add(title="Small"))
+            database.write(posts.change, 1, {"title": "Larger"}, "tests")
+        return of_post(post)
+
+    monkeypatch.setattr(words, "of_post", slowly)
+    add(title="Large", content="fog " * search.LARGE)
+    assert (found("large"), found("larger fog"), found("small")) == ("", "1", "2")
+    assert (others, noted()) == ([2], [])
 
 
 def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
-    words = " ".join(f"жж{number:x}" for number in range(115_000))
-    post(title="Large fog", content=f"{words} {'x' * 5000} lake sun", status="published", tags=["a"])
+    text = " ".join(f"жж{number:x}" for number in range(115_000))
+    post(title="Large fog", content=f"{text} {'x' * 5000} lake sun", status="published", tags=["a"])
     post(title="Small", content="lake sun")
     assert (found("lake"), found('"lake sun"'), found("жж7531 lake"), found('"жж7531 lake"')) == ("21", "21", "1", "")
     assert [found("lake", status=status) for status in ("published", "draft")] == ["1", "2"]
