@@ -265,7 +265,7 @@ class Sources:
         own = values.get("permalink")
         pattern = own if permalinks.is_pattern(own) else self.permalink or pattern
         above = folder.absolute().parts[len(site.parts) :] if site else ()
-        categories = [part for part in above if part not in JEKYLL_FOLDERS] if "_posts" in above else []
+        categories = [*above[: above.index("_posts")]] if "_posts" in above else []
         for names in (values.get("categories"), values.get("category")):
             names = names.split() if isinstance(names, str) and names is values.get("categories") else names
             categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
