@@ -36,7 +36,7 @@ JEKYLL_FOLDERS = {"_posts", "_drafts"}
 # These are never put in front of a slug.
 MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
 # Files of posts that are not read, and exports, which are read by their own path
-OTHER_SUFFIXES = (".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
+OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
 LAST = "~"  # after every time
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 

@@ -249,10 +249,11 @@ def test_a_published_post_without_a_date_is_named_with_what_looks_like_one(run, 
 
 def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder):
     top = folder()
-    (top / "a.rst").write_text("A")
-    (top / "b.xml").write_text("<rss/>")
+    for name in ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml"):
+        (top / name).write_text("A")
     status, printed, errors = run("import", top)
-    assert (status, printed[1]) == (1, "Not imported: 1 file in .rst and 1 file in .xml.")
+    files = "1 file in .html, 1 file in .mkdown, 1 file in .rst, 1 file in .textile and 1 file in .xml"
+    assert (status, printed[1]) == (1, f"Not imported: {files}.")
     assert errors == ["Nothing was found to import: give Markdown files, a folder with some, or an export."]
 
 
