@@ -79,6 +79,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "Not imported: 1 page; --pages imports pages.\n"
             "params: visibility 3, cover_image 1\n"
             "On other hosts: 1 image (static.example 1).\n"
+            "Posts for members, as drafts: 1 post ({} (members)): they were not public.\n"
             "Covers that were not found in 1 post ({} (own-picture)): "
             "params keep them; --static DIR finds those of the site's root.\n"
             "HTML in 1 post ({} (coming-soon)): it stays in the Markdown.",
