@@ -213,6 +213,9 @@ def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
     window.fill(title="Evening", content=content)
     previews = window.browser.find_element(By.CSS_SELECTOR, "[data-preview]")
     previews.click()
+    place = "const { top, bottom } = document.querySelector('iframe').getBoundingClientRect(); return [top, bottom]"
+    top, bottom = window.browser.execute_script(place)
+    assert 0 <= top < bottom <= window.browser.execute_script("return innerHeight")
     window.browser.switch_to.frame(window.browser.find_element(By.TAG_NAME, "iframe"))
     eventually(lambda: [each.text for each in window.browser.find_elements(By.TAG_NAME, "strong")] == ["Bold"])
     assert "<script>" in window.browser.find_element(By.TAG_NAME, "main").text

@@ -218,7 +218,10 @@ if (post) {
   const previews = [...document.querySelectorAll("[data-preview]")];
   for (const each of previews) {
     each.formTarget = "preview";
-    each.addEventListener("click", () => (frame.hidden = false));
+    each.addEventListener("click", () => {
+      frame.hidden = false;
+      frame.scrollIntoView({ block: "nearest" });
+    });
   }
   post.addEventListener("submit", (event) => {
     if (previews.includes(event.submitter)) {
