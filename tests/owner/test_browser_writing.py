@@ -163,6 +163,38 @@ def test_a_text_that_is_taken_again_does_not_overwrite_a_change_that_was_made_me
     assert (stored["title"], stored["content"]) == ("Evening", "Two.")
 
 
+def go_back(window):
+    with window.next_page():
+        window.browser.back()
+
+
+def test_back_after_a_post_was_created_leads_to_an_empty_form(window):
+    window.fill(title="Bread", content="Rises.")
+    window.click("Create")
+    go_back(window)
+    assert (window.value("title"), window.value("content")) == ("", "")
+    assert "not saved" not in window.text
+
+
+def test_back_after_a_post_was_saved_shows_it_as_it_is_now(window):
+    published(window)
+    window.fill(content=" Mine.")
+    window.click("Save")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    go_back(window)
+    assert window.value("content") == "Two."
+
+
+def test_back_to_a_draft_that_saved_itself_shows_it_as_it_is_now(window):
+    window.fill(title="Bread", content="Rises.")
+    eventually(lambda: posts(window) == [("Bread", "Rises.")])
+    eventually(lambda: re.search(r"Saved \d", window.text))
+    window.click("Cancel")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    go_back(window)
+    assert window.value("content") == "Two."
+
+
 def test_what_is_typed_can_be_dropped(window):
     published(window)
     window.fill(title="Night")
