@@ -21,6 +21,7 @@ CLEAR_LINE = "\r\x1b[K"  # of a progress bar
 # The notes of an import, in the order in which they are printed: the beginning of the line, and what to do or to know
 NOTES = {
     "private posts": ("Private posts, as drafts:", "they were not public"),
+    "members": ("Posts for members, as drafts:", "they were not public"),
     "passwords": ("Posts with a password, as drafts:", "they were not public"),
     "no dates": ("Published at the time of this import:", "no date was understood; `date` would be"),
     "many tags": ("Tags beyond the first 50 are left out of", "a post has at most 50"),

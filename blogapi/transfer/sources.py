@@ -36,7 +36,7 @@ JEKYLL_FOLDERS = {"_posts", "_drafts"}
 # These are never put in front of a slug.
 MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
 # Files of posts that are not read, and exports, which are read by their own path
-OTHER_SUFFIXES = (".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
+OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
 LAST = "~"  # after every time
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 
@@ -265,7 +265,7 @@ class Sources:
         own = values.get("permalink")
         pattern = own if permalinks.is_pattern(own) else self.permalink or pattern
         above = folder.absolute().parts[len(site.parts) :] if site else ()
-        categories = [part for part in above if part not in JEKYLL_FOLDERS] if "_posts" in above else []
+        categories = [*above[: above.index("_posts")]] if "_posts" in above else []
         for names in (values.get("categories"), values.get("category")):
             names = names.split() if isinstance(names, str) and names is values.get("categories") else names
             categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []

@@ -79,6 +79,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "Not imported: 1 page; --pages imports pages.\n"
             "params: visibility 3, cover_image 1\n"
             "On other hosts: 1 image (static.example 1).\n"
+            "Posts for members, as drafts: 1 post ({} (members)): they were not public.\n"
             "Covers that were not found in 1 post ({} (own-picture)): "
             "params keep them; --static DIR finds those of the site's root.\n"
             "HTML in 1 post ({} (coming-soon)): it stays in the Markdown.",
@@ -249,10 +250,11 @@ def test_a_published_post_without_a_date_is_named_with_what_looks_like_one(run, 
 
 def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder):
     top = folder()
-    (top / "a.rst").write_text("A")
-    (top / "b.xml").write_text("<rss/>")
+    for name in ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml"):
+        (top / name).write_text("A")
     status, printed, errors = run("import", top)
-    assert (status, printed[1]) == (1, "Not imported: 1 file in .rst and 1 file in .xml.")
+    files = "1 file in .html, 1 file in .mkdown, 1 file in .rst, 1 file in .textile and 1 file in .xml"
+    assert (status, printed[1]) == (1, f"Not imported: {files}.")
     assert errors == ["Nothing was found to import: give Markdown files, a folder with some, or an export."]
 
 

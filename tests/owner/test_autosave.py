@@ -69,15 +69,20 @@ def test_the_first_line_is_the_title_of_a_draft_until_it_has_one(save, client):
 
 
 def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(save, owner, client, post):
+    hint = "The post’s name in addresses."
     post(title="Bread")
     answer = save(title="Bread", content="B").json
     answer = save(answer, title="Bread", content="C").json
     assert client.get("/v1/posts/2").json["slug"] == "bread-2"
     answer = save(answer, title="Rolls", content="C", slug="mine").json
-    view(owner, "/settings/posts/2/edit").press("Save", title="Cake")
+    form = view(owner, "/settings/posts/2/edit")
+    assert form.all("#slug-hint") == [f"{hint} Leave it empty to create it from the title."]
+    form.press("Save", title="Cake")
     assert client.get("/v1/posts/2").json["slug"] == "mine"
     client.patch("/v1/posts/2", json={"status": "published"})
-    view(owner, "/settings/posts/2/edit").press("Save", title="Tea", slug="")
+    form = view(owner, "/settings/posts/2/edit")
+    assert form.all("#slug-hint") == [f"{hint} Leave it empty to keep it."]
+    form.press("Save", title="Tea", slug="")
     assert client.get("/v1/posts/2").json["slug"] == "mine"
 
 

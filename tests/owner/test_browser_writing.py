@@ -163,6 +163,38 @@ def test_a_text_that_is_taken_again_does_not_overwrite_a_change_that_was_made_me
     assert (stored["title"], stored["content"]) == ("Evening", "Two.")
 
 
+def go_back(window):
+    with window.next_page():
+        window.browser.back()
+
+
+def test_back_after_a_post_was_created_leads_to_an_empty_form(window):
+    window.fill(title="Bread", content="Rises.")
+    window.click("Create")
+    go_back(window)
+    assert (window.value("title"), window.value("content")) == ("", "")
+    assert "not saved" not in window.text
+
+
+def test_back_after_a_post_was_saved_shows_it_as_it_is_now(window):
+    published(window)
+    window.fill(content=" Mine.")
+    window.click("Save")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    go_back(window)
+    assert window.value("content") == "Two."
+
+
+def test_back_to_a_draft_that_saved_itself_shows_it_as_it_is_now(window):
+    window.fill(title="Bread", content="Rises.")
+    eventually(lambda: posts(window) == [("Bread", "Rises.")])
+    eventually(lambda: re.search(r"Saved \d", window.text))
+    window.click("Cancel")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    go_back(window)
+    assert window.value("content") == "Two."
+
+
 def test_what_is_typed_can_be_dropped(window):
     published(window)
     window.fill(title="Night")
@@ -213,6 +245,9 @@ def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
     window.fill(title="Evening", content=content)
     previews = window.browser.find_element(By.CSS_SELECTOR, "[data-preview]")
     previews.click()
+    place = "const { top, bottom } = document.querySelector('iframe').getBoundingClientRect(); return [top, bottom]"
+    top, bottom = window.browser.execute_script(place)
+    assert 0 <= top < bottom <= window.browser.execute_script("return innerHeight")
     window.browser.switch_to.frame(window.browser.find_element(By.TAG_NAME, "iframe"))
     eventually(lambda: [each.text for each in window.browser.find_elements(By.TAG_NAME, "strong")] == ["Bold"])
     assert "<script>" in window.browser.find_element(By.TAG_NAME, "main").text

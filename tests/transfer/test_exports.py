@@ -111,7 +111,7 @@ def test_the_posts_of_ghost_are_read():
     fields = {"title": "Own picture", "slug": "own-picture", "status": "draft", "content": "*Kept* as it was"}
     fields |= {"params": {"visibility": "public", "cover_image": "/content/images/own.png"}}
     assert own == Item(f"{GHOST} (own-picture)", fields, "2022-11-14T10:00:00Z", notes={"covers": None})
-    assert members.fields["status"] == "draft"
+    assert (members.fields["status"], members.notes) == ("draft", {"members": None})
 
 
 @pytest.fixture

@@ -51,3 +51,8 @@ def test_a_pattern_is_for_other_sites_too(write):
     top = write({"2020-01-02-a.md": "A", "b.md": "---\ndate: 2020-01-02\n---\nB", "c.md": "C"})
     items = read(top, permalink="/:year/:title/")
     assert {item.fields["slug"]: item.old_paths for item in items} == {"a": ("/2020/a/",), "b": ("/2020/b/",), "c": ()}
+
+
+def test_folders_above_posts_are_categories_and_those_below_are_not(write, item):
+    write({"_config.yml": ""})
+    assert item("", "es/_posts/2020/2020-01-02-a.md").old_paths == ("/es/2020/01/02/a.html",)

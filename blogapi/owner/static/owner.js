@@ -86,7 +86,11 @@ const tab = store.attempt(() => (sessionStorage.blogapiTab ??= String(Math.rando
 const sent = store.attempt(() => JSON.parse(sessionStorage.blogapiSent ?? "[]"));
 store.attempt(() => delete sessionStorage.blogapiSent);
 if (document.querySelector(".notice")) {
-  sent?.forEach(store.remove); // The server has saved it.
+  // The server has saved it.
+  sent?.forEach((key) => {
+    store.remove(key);
+    store.attempt(() => (sessionStorage[key] = "saved"));
+  });
 }
 
 const create = (name, properties = {}, attributes = {}) => {
@@ -114,8 +118,10 @@ if (post) {
   // The version over which the text is typed, and the form that creates a post once, are kept, too.
   const keep = () => {
     const kept = { at: new Date().toISOString(), typed: typed(), etag: etag.value, nonce: nonce.value };
-    isChanged() ? store.set(prefix() + tab, kept) : store.remove(prefix() + tab);
+    return (isChanged() ? store.set(prefix() + tab, kept) : store.remove(prefix() + tab)) !== null;
   };
+  // After Back, a browser types the old text again, over the post as it is now: only if that was neither kept nor saved.
+  post.autocomplete = store.attempt(() => sessionStorage[prefix() + tab]) ? "off" : "on";
   let isSending = false;
 
   const found = store.newest(prefix());
@@ -201,7 +207,7 @@ if (post) {
   };
   const leave = () => {
     if (!isSending) {
-      keep();
+      post.autocomplete = keep() ? "off" : "on";
       save();
     }
   };
@@ -218,7 +224,10 @@ if (post) {
   const previews = [...document.querySelectorAll("[data-preview]")];
   for (const each of previews) {
     each.formTarget = "preview";
-    each.addEventListener("click", () => (frame.hidden = false));
+    each.addEventListener("click", () => {
+      frame.hidden = false;
+      frame.scrollIntoView({ block: "nearest" });
+    });
   }
   post.addEventListener("submit", (event) => {
     if (previews.includes(event.submitter)) {
@@ -231,7 +240,11 @@ if (post) {
     }
     isSending = true;
     keep();
-    store.attempt(() => (sessionStorage.blogapiSent = JSON.stringify([prefix() + tab])));
+    post.autocomplete = "on"; // until the next page says that it was saved
+    store.attempt(() => {
+      sessionStorage.removeItem(prefix() + tab);
+      sessionStorage.blogapiSent = JSON.stringify([prefix() + tab]);
+    });
   });
 
   // After a new session in another tab, the tokens of this page are renewed, so that one press saves. A post that was
