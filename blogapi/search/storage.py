@@ -22,14 +22,14 @@ from blogapi.posts.lists import Cursor, ListQuery, Page, bounded, cursor_of, id_
 from blogapi.search import words
 from blogapi.storage.database import BUSY_SECONDS, Database, locked
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Busy, Damaged, NeedsThread, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, Busy, Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
 SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # in and of which a search indexes what was noted
 INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, as others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
-LARGE = 32 * 1024  # bytes of a post whose words are found before the transaction, which runs in a thread
+LARGE = 32 * 1024  # bytes of a post that is indexed in a thread
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that PostgreSQL reads before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
@@ -71,10 +71,9 @@ def _index_some(tx: Transaction, noted: list[int]) -> int:
     until, count = time.monotonic() + INDEXED_SECONDS, 0
     for post_id in noted:
         status, is_due, document = _state(tx, post_id)
-        is_noted = is_due or tx.row(IS_NOTED, id=post_id)  # else another search has indexed it meanwhile
-        if (is_noted and len(document) > LARGE) or (count and time.monotonic() > until):
+        if len(document) > LARGE or (count and time.monotonic() > until):
             break
-        if is_noted:
+        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
             _index(tx, post_id, status, is_due, _words_of(document))
         count += 1
     for statement in MERGE if tx.dialect == "sqlite" else ():
@@ -85,22 +84,20 @@ def _index_some(tx: Transaction, noted: list[int]) -> int:
 def _index_large(database: Database, post_id: int) -> int:
     """Index a large post, whose words take seconds: others write meanwhile. Return 0 if it must be tried again."""
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
-        if database.write(_index_some, [post_id]):  # Another search has indexed it meanwhile.
+        state = _, is_due, document = _state(database, post_id)
+        if not is_due and not database.row(IS_NOTED, id=post_id):  # Another search has indexed it meanwhile.
             return 1
-        *_, document = _state(database, post_id)
         found = database.in_background("search", partial(_words_of, document))
-        return database.write(_index_words, post_id, document, found)
+        return database.write_in_thread(_index_words, post_id, state, found)
     return 0
 
 
-def _index_words(tx: Transaction, post_id: int, document: bytes, found: tuple[str, str, str]) -> int:
-    """Index the words of a post; return 0 if it has another document now. Raises NeedsThread."""
-    status, is_due, present = _state(tx, post_id)
-    if present != document:
+def _index_words(tx: Transaction, post_id: int, state: tuple[str, bool, bytes], found: tuple[str, str, str]) -> int:
+    """Index the words of a post, unless it has changed since they were found: then return 0."""
+    if _state(tx, post_id) != state:
         return 0
-    if not tx.may_be_slow:
-        raise NeedsThread
-    _index(tx, post_id, status, is_due, found)
+    tx.execute(FORGET, id=post_id)
+    _index(tx, post_id, *state[:2], found)
     return 1
 
 
@@ -111,7 +108,7 @@ def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
 
 
 def _words_of(document: bytes) -> tuple[str, str, str]:
-    """Return the words of the title of a post, and those of its other texts and tags; a damaged one has none."""
+    """Return the words of a document as `words.of_post` does; a damaged one has none."""
     with suppress(Damaged):
         return words.of_post(documents.load(document))
     return "", "", ""
@@ -119,7 +116,6 @@ def _words_of(document: bytes) -> tuple[str, str, str]:
 
 def _index(tx: Transaction, post_id: int, status: str, is_due: bool, found: tuple[str, str, str]) -> None:
     """Replace the words of a post in the index."""
-    tx.defer(FORGET, id=post_id)
     for statement in REMOVE:
         tx.defer(statement, id=post_id)
     if status:
