@@ -28,7 +28,7 @@ TOO_DEEP = "its HTML is nested too deeply"
 ELEMENT = re.compile("<[A-Za-z]")
 START = re.compile("[0-9]{1,9}")  # of a numbered list, as CommonMark has it
 LINE = re.compile("^(?=.)", re.MULTILINE)
-NOT_IN_ADDRESS = str.maketrans({" ": "%20", "\n": "%0A", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
+NOT_IN_ADDRESS = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"} | {"\\": r"\\"})
 
 # Elements in which WordPress creates no paragraphs from bare lines, and those that it leaves alone altogether.
 BLOCK = re.compile(
@@ -169,7 +169,9 @@ def _prepare(soup: BeautifulSoup) -> None:
         if not element.find("img", src=address):
             element.insert(0, soup.new_tag("img", src=address, alt=""))
     for image in soup.find_all("img", alt=True):
-        image["alt"] = _escaped(image["alt"])
+        image["alt"] = _escaped(" ".join(image["alt"].split()))
+    for element in soup.find_all(["a", "img"], title=True):  # markdownify escapes the quotes
+        element["title"] = " ".join(element["title"].split()).replace("\\", r"\\")
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)

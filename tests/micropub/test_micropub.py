@@ -12,8 +12,8 @@ from tests.micropub.requests import PATH, URL, bad, entry, error, form
 
 SUNSET = "https://micropub.rocks/media/sunset.jpg"
 ALT = {"value": SUNSET, "alt": "Photo of a [sunset]"}
-PHOTOS = ["https://a.example/b c.jpg", "https://a.example/d(1).jpg"]
-PARAGRAPHS = "A\n\n![](https://a.example/b%20c.jpg)\n\n![](https://a.example/d%281%29.jpg)\n"
+PHOTOS = ["https://a.example/b c.jpg", "https://a.example/d(1)\\"]
+PARAGRAPHS = "A\n\n![](https://a.example/b%20c.jpg)\n\n![](https://a.example/d%281%29\\\\)\n"
 HTML = "<p>This post has <b>bold</b> and <i>italic</i> text.</p>"
 IA_WRITER = {"title": "A", "content": "B", "status": "draft"}
 CHECKIN = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}

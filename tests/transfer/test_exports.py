@@ -292,6 +292,8 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("C:\\new \\*", "C:\\new \\\\\\*\n"),
         ("[my_code a=\"*b*\"]*c*[/my_code]", "[my_code a=\"*b*\"]\\*c\\*[/my_code]\n"),
         ('<a href="/a b(c)">d</a><img src="/e f.png" alt="g">', "[d](/a%20b%28c%29)![g](/e%20f.png)\n"),
+        ('<a href="/a\t\\">b</a><img src="/c\\" alt="d\n\ne">', "[b](/a%09\\\\)![d e](/c\\\\)\n"),
+        ('<a href="/a" title="b\n\n&quot;c\\">d</a>', '[d](/a "b \\"c\\\\")\n'),
         ("<pre>a\n\n  b_*</pre>", "```\na\n\n  b_*\n```\n"),
         ('<pre class="language-js">```</pre>', "````js\n```\n````\n"),
         ('<pre><code class="x lang-c++">a</code></pre>', "```c++\na\n```\n"),
