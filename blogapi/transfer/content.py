@@ -26,12 +26,15 @@ CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{EMBED}|{BEFORE}{ADDRESS}", FLAGS)
 IS_RELATIVE = re.compile(f"{RELATIVE}.", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
+POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
+# Other files can still be there if their addresses begin at the root.
+FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
 # Constructs that work on one site only.
 NOT_PORTABLE = {
     "relative images": re.compile(f"{BEFORE}{RELATIVE}{ADDRESS}", FLAGS),
     "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
     "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
-    "links to files": re.compile(r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"),
+    "links to files": re.compile(f"{POST_LINK}|{FILE_LINK}", re.IGNORECASE),
     "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
 }
 

@@ -35,7 +35,7 @@ NOTES = {
     "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
     "shortcodes": ("Shortcodes in", "only the old site knows them, so replace them"),
     "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
-    "links to files": ("Links to files in", "they should lead to slugs"),
+    "links to files": ("Links to files in", "they should lead to slugs, or to where the site has the files"),
     "HTML": ("HTML in", "it stays in the Markdown"),
     "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
     "old addresses": ("Other addresses of", "--redirects FILE lists them"),

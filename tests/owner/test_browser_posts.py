@@ -114,7 +114,8 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.check_each(axe, "/settings/posts")
     for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
         fields = {"title": title, "content": "x" * 500 + "\n\n" + title, "excerpt": "y" * 500, "tags": ["x" * 64]}
-        window.service.request("POST", "/v1/posts", fields | {"cover_image": "https://example.org/" + "a" * 300})
+        fields |= {"cover_image": "https://example.org/" + "a" * 300, "params": {"url": "b c" * 300}}
+        window.service.request("POST", "/v1/posts", fields)
     window.check_each(axe, "/settings", "/settings/posts/1", "/settings/posts/2/edit", "/settings/posts/new")
     window.open("/settings/tags")
     window.click(f"Rename {'x' * 64}")

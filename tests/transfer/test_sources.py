@@ -269,6 +269,9 @@ def test_front_matter_of_other_forms_is_refused(write, text, reason):
         ("a\n\n{% include x %}", [("shortcodes", 7)]),
         ("[gallery ids='1'] [caption]", [("shortcodes", 5)]),
         ("[[Note]] [a](b.md)", [("wiki links", 5), ("links to files", 5)]),
+        ("a\n[a](b.pdf)", [("links to files", 6)]),
+        ("[![a](https://b.example/b.png)](../c.JPG 'd')", [("links to files", 5)]),
+        ("[a](/b.pdf) [a](https://c/d.pdf) [a](//c/d.pdf) [a](#e.pdf) [a](f/) [a](g.html)", []),
         ("a<br>b <https://a.example/> 1 < 2", [("HTML", 5)]),
         ("```\n![a](b.png) {{ c }} <br>\n```\n`[[d]]`", []),
         ("~~~\n<br>", []),
@@ -278,7 +281,9 @@ def test_content_that_works_on_one_site_only_is_noted_with_its_line(item, conten
     assert list(item("title: A", content=content).notes.items()) == notes
 
 
-@pytest.mark.parametrize("content", ["`" * 200_000, "~" * 200_000, "![" * 100_000, "`a" * 100_000, "<img " * 50_000])
+@pytest.mark.parametrize(
+    "content", ["`" * 200_000, "~" * 200_000, "![" * 100_000, "[a](b" * 50_000, "`a" * 100_000, "<img " * 50_000]
+)
 def test_hostile_content_is_read_quickly(item, content):
     began = time.process_time()
     item("title: A", content=content)
