@@ -236,7 +236,7 @@ def from_line(line: str) -> list[str]:
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
-        raise ValueError("has a tag that is too long") from None
+        raise ValueError(f"must be tags of 1 to {documents.MAX_TAG} characters") from None
     return [name.strip() for row in rows for name in row if name.strip()]
 
 
