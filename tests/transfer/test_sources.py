@@ -239,7 +239,7 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
 # What is refused, and what its author should look at
 
 
-OTHER_FORMS = "front matter must be YAML between lines of ---, or TOML between lines of +++"
+OTHER_FORMS = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
 
 
 @pytest.mark.parametrize(
