@@ -78,7 +78,7 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
     if language and language[1] == b"toml":
         marks = b"+++"
     if not marks and not strict and NOT_READ.match(content):
-        raise MarkdownError("front matter must be YAML between lines of ---, or TOML between lines of +++", 1)
+        raise MarkdownError("front matter must be YAML or JSON between lines of ---, or TOML between lines of +++", 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
     file = read(marks, text, strict, keeps_others or not strict, divides_tags)
     fields = {**file.fields, "content": content}

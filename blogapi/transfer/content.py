@@ -32,7 +32,9 @@ FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|g
 # Constructs that work on one site only.
 NOT_PORTABLE = {
     "relative images": re.compile(f"{BEFORE}{RELATIVE}{ADDRESS}", FLAGS),
-    "shortcodes": re.compile(r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]"),
+    "shortcodes": re.compile(
+        r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]|^import .+ from ['\"]", re.MULTILINE
+    ),
     "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
     "links to files": re.compile(f"{POST_LINK}|{FILE_LINK}", re.IGNORECASE),
     "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),

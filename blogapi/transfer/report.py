@@ -33,7 +33,7 @@ NOTES = {
     "lost images": ("Addresses of this service without an image in", "an export of their blog has them in `images`"),
     "covers": ("Covers that were not found in", "params keep them; --static DIR finds those of the site's root"),
     "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
-    "shortcodes": ("Shortcodes in", "only the old site knows them, so replace them"),
+    "shortcodes": ("Shortcodes or imports in", "only the old site knows them, so replace them"),
     "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
     "links to files": ("Links to files in", "they should lead to slugs, or to where the site has the files"),
     "HTML": ("HTML in", "it stays in the Markdown"),

@@ -28,7 +28,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "params: layout 3, image 1, permalink 1\n"
             "Covers that were not found in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:7): "
             "params keep them; --static DIR finds those of the site's root.\n"
-            "Shortcodes in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:12): "
+            "Shortcodes or imports in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:12): "
             "only the old site knows them, so replace them.\n"
             "Other addresses of 1 post ({}/_posts/2019-05-04-rye-starter.markdown): --redirects FILE lists them.",
         ),
@@ -53,6 +53,8 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "On other hosts: 1 image (docs.example 1).\n"
             "Covers that were not found in 1 post ({}/src/content/blog/using-mdx.mdx:5): "
             "params keep them; --static DIR finds those of the site's root.\n"
+            "Shortcodes or imports in 1 post ({}/src/content/blog/using-mdx.mdx:8): "
+            "only the old site knows them, so replace them.\n"
             "HTML in 1 post ({}/src/content/blog/using-mdx.mdx:10): it stays in the Markdown.",
         ),
         (
@@ -68,7 +70,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "On other hosts: 2 images (crumbs.example 2).\n"
             "Private posts, as drafts: 1 post ({} (hurotuku)): they were not public.\n"
             "Posts with a password, as drafts: 1 post ({} (for-friends)): they were not public.\n"
-            "Shortcodes in 1 post ({} (salt-time)): only the old site knows them, so replace them.\n"
+            "Shortcodes or imports in 1 post ({} (salt-time)): only the old site knows them, so replace them.\n"
             "Changed slugs of 1 post ({} (hurotuku)): --redirects FILE lists the old ones.\n"
             "Other addresses of 1 post ({} (salt-time)): --redirects FILE lists them.",
         ),

@@ -56,16 +56,15 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
     assert [entry["message"] for entry in window.browser.get_log("browser")] == []
 
 
-def test_two_images_that_are_dropped_at_once_stand_on_two_lines(window, loaf):
+def test_images_that_are_added_one_after_the_other_or_at_once_stand_on_lines_of_their_own(window, loaf):
     window.open("/settings/posts/new")
     window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
-    window.browser.execute_script("document.getElementById('content').value = ''")
     one = 'data.items.add(document.getElementById("file").files[0]);'
     window.browser.execute_script(EVENT.replace(one, one + one), "drop")
-    eventually(lambda: window.value("content").count("![loaf]") == 2)
-    first, second = window.value("content").split("\n\n")
-    assert first == second
+    eventually(lambda: window.value("content").count("![loaf]") == 3)
+    first, second, third = window.value("content").split("\n\n")
+    assert first == second == third
 
 
 def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tmp_path):

@@ -239,7 +239,7 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
 # What is refused, and what its author should look at
 
 
-OTHER_FORMS = "front matter must be YAML between lines of ---, or TOML between lines of +++"
+OTHER_FORMS = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
 
 
 @pytest.mark.parametrize(
@@ -268,6 +268,7 @@ def test_front_matter_of_other_forms_is_refused(write, text, reason):
         ("{{< figure src=x >}}", [("shortcodes", 5)]),
         ("a\n\n{% include x %}", [("shortcodes", 7)]),
         ("[gallery ids='1'] [caption]", [("shortcodes", 5)]),
+        ("a\n\nimport Chart from '../Chart.astro';", [("shortcodes", 7)]),
         ("[[Note]] [a](b.md)", [("wiki links", 5), ("links to files", 5)]),
         ("a\n[a](b.pdf)", [("links to files", 6)]),
         ("[![a](https://b.example/b.png)](../c.JPG 'd')", [("links to files", 5)]),

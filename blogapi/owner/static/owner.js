@@ -294,8 +294,9 @@ if (post) {
       content.dispatchEvent(new Event("input", { bubbles: true }));
     }
   };
+  let added = ""; // the Markdown of the last image
   const addImages = async (files) => {
-    for (const [number, file] of files.entries()) {
+    for (const file of files) {
       hint.textContent = `Uploading ${file.name} …`;
       const form = new FormData();
       form.set("form_token", upload.elements.form_token.value);
@@ -307,7 +308,9 @@ if (post) {
         hint.textContent = page.querySelector("main p")?.textContent ?? "The image was not uploaded: there is no connection.";
         return;
       }
-      insert(number ? `\n\n${image}` : image); // Each stands on a line of its own.
+      const isAfterOne = added && content.value.slice(0, content.selectionStart).endsWith(added);
+      insert(isAfterOne ? `\n\n${image}` : image); // Each stands on a line of its own.
+      added = image;
       hint.textContent = `${file.name} was added.`;
     }
   };
