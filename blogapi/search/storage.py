@@ -46,6 +46,9 @@ class Incomplete(Unavailable):
 
 # Indexing posts
 
+# The status of a post in the database, "" if it is deleted; whether it is due; and its document
+State = tuple[str, bool, bytes]
+
 
 def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Note that the words of a post changed; {} stands for no post. Fields that stay can be left out."""
@@ -70,12 +73,13 @@ def _index_some(tx: Transaction, noted: list[int]) -> int:
     """Index the first of some noted posts; return how many: none if the first one is large."""
     until, count = time.monotonic() + INDEXED_SECONDS, 0
     for post_id in noted:
-        status, is_due, document = _state(tx, post_id)
+        state = _, is_due, document = _state(tx, post_id)
         is_noted = is_due or tx.row(IS_NOTED, id=post_id)  # else another search has indexed it meanwhile
         if (is_noted and len(document) > LARGE) or (count and time.monotonic() > until):
             break
         if is_noted:
-            _index(tx, post_id, status, is_due, _words_of(document))
+            tx.defer(FORGET, id=post_id)
+            _index(tx, post_id, state, _words_of(document))
         count += 1
     for statement in MERGE if tx.dialect == "sqlite" else ():
         tx.execute(statement)
@@ -83,29 +87,28 @@ def _index_some(tx: Transaction, noted: list[int]) -> int:
 
 
 def _index_large(database: Database, post_id: int) -> int:
-    """Index a large post, whose words take seconds: others write meanwhile. Return 0 if it must be tried again."""
+    """Index a large post, whose words take seconds: others write meanwhile. Return 0 if others are indexed instead."""
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
-        if database.write(_index_some, [post_id]):  # Another search has indexed it meanwhile.
-            return 1
-        *_, document = _state(database, post_id)
-        found = database.in_background("search", partial(_words_of, document))
-        return database.write(_index_words, post_id, document, found)
+        if not database.write(_index_some, [post_id]):  # else another search has indexed it meanwhile
+            state = *_, document = _state(database, post_id)
+            found = database.in_background("search", partial(_words_of, document))
+            database.write(_index_words, post_id, state, found)
+        return 1
     return 0
 
 
-def _index_words(tx: Transaction, post_id: int, document: bytes, found: tuple[str, str, str]) -> int:
-    """Index the words of a post; return 0 if it has another document now. Raises NeedsThread."""
-    status, is_due, present = _state(tx, post_id)
-    if present != document:
-        return 0
+def _index_words(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:
+    """Index the words that a post had in a state. If it has changed since, it stays noted. Raises NeedsThread."""
     if not tx.may_be_slow:
         raise NeedsThread
-    _index(tx, post_id, status, is_due, found)
-    return 1
+    present = _state(tx, post_id)
+    if present == state:
+        tx.defer(FORGET, id=post_id)
+    if present[:2] == state[:2]:  # else those of a draft could be found in the published post
+        _index(tx, post_id, present, found)
 
 
-def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
-    """Return the status of a post, whether it is due, and its document; ("", False, b"") if it is deleted."""
+def _state(reader: Reader, post_id: int) -> State:
     status, is_due, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, b"")
     return status, is_due, document or b""  # NULL if it is damaged
 
@@ -117,11 +120,11 @@ def _words_of(document: bytes) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _index(tx: Transaction, post_id: int, status: str, is_due: bool, found: tuple[str, str, str]) -> None:
+def _index(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:
     """Replace the words of a post in the index."""
-    tx.defer(FORGET, id=post_id)
     for statement in REMOVE:
         tx.defer(statement, id=post_id)
+    status, is_due, _ = state
     if status:
         title, text, labels = found
         is_published = status == "published" or is_due

@@ -10,6 +10,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
+from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
 from blogapi.search import storage as search
@@ -195,19 +196,25 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, fo
     assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 2)
 
 
-def test_others_write_while_the_words_of_a_large_post_are_found(database, add, found, noted, monkeypatch):
+@pytest.mark.parametrize(("change", "as_it_was"), [({"title": "Larger"}, "1"), ({"status": "published"}, "")])
+def test_others_write_while_the_words_of_a_large_post_are_found(
+    database, add, found, noted, monkeypatch, change, as_it_was
+):
     of_post, others = words.of_post, []
 
     def slowly(post):
         if not others:
             others.append(add(title="Small"))
-            database.write(posts.change, 1, {"title": "Larger"}, "tests")
+            database.write(posts.change, 1, change, "tests")
         return of_post(post)
 
     monkeypatch.setattr(words, "of_post", slowly)
     add(title="Large", content="fog " * search.LARGE)
-    assert (found("large"), found("larger fog"), found("small")) == ("", "1", "2")
-    assert (others, noted()) == ([2], [])
+    assert (search.settle(database), noted()) == (0, [1, 2])
+    indexed = search.page(database, ListQuery(9, q="large")).items
+    assert "".join(documents.load(each)["id"] for each in indexed) == as_it_was
+    assert (found("larg* fog"), found("small"), noted()) == ("1", "2", [])
+    assert found("large") == ("" if "title" in change else "1")
 
 
 def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
