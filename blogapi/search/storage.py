@@ -35,6 +35,7 @@ FIRST_READ = 200  # posts that PostgreSQL reads before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
+State = tuple[str, bool, bytes]  # of a post: its status, "" if it is deleted; whether it is due; its document
 large_posts = threading.Lock()  # indexed one at a time: their words can take 100 MB
 
 
@@ -45,9 +46,6 @@ class Incomplete(Unavailable):
 
 
 # Indexing posts
-
-# The status of a post in the database, "" if it is deleted; whether it is due; and its document
-State = tuple[str, bool, bytes]
 
 
 def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -61,40 +59,44 @@ def settle(database: Database, only_published: bool = False, seconds: float = SE
     until = time.monotonic() + seconds
     pending = database.rows(PENDING, published=only_published, now=database.now, limit=SETTLED_POSTS)
     noted = [post_id for (post_id,) in pending]
-    count = 0
+    count, large = 0, []
     while count < len(noted) and time.monotonic() < until:
-        some = noted[count : count + INDEXED_POSTS]
-        count += database.write(_index_some, some) or _index_large(database, some[0])
+        seen, more = database.write(_index_some, noted[count : count + INDEXED_POSTS])
+        count, large = count + seen, large + more
         time.sleep(PAUSE_SECONDS)
-    return database.row(COUNT_PENDING)[0] if count < len(noted) or count == SETTLED_POSTS else 0
+    while large and time.monotonic() < until:
+        large = large[_index_large(database, large[0]) :]
+    return database.row(COUNT_PENDING)[0] if large or count < len(noted) or count == SETTLED_POSTS else 0
 
 
-def _index_some(tx: Transaction, noted: list[int]) -> int:
-    """Index the first of some noted posts; return how many: none if the first one is large."""
-    until, count = time.monotonic() + INDEXED_SECONDS, 0
+def _index_some(tx: Transaction, noted: list[int]) -> tuple[int, list[int]]:
+    """Index the first of some noted posts; return how many these are, and the large ones, which are left."""
+    until, count, large = time.monotonic() + INDEXED_SECONDS, 0, []
     for post_id in noted:
-        state = _, is_due, document = _state(tx, post_id)
+        count += 1
+        state = *_, is_due, document = _state(tx, post_id)
         is_noted = is_due or tx.row(IS_NOTED, id=post_id)  # else another search has indexed it meanwhile
-        if (is_noted and len(document) > LARGE) or (count and time.monotonic() > until):
-            break
-        if is_noted:
+        if is_noted and len(document) > LARGE:
+            large.append(post_id)
+        elif is_noted:
             tx.defer(FORGET, id=post_id)
             _index(tx, post_id, state, _words_of(document))
-        count += 1
+        if time.monotonic() > until:
+            break
     for statement in MERGE if tx.dialect == "sqlite" else ():
         tx.execute(statement)
-    return count
+    return count, large
 
 
-def _index_large(database: Database, post_id: int) -> int:
-    """Index a large post, whose words take seconds: others write meanwhile. Return 0 if others are indexed instead."""
+def _index_large(database: Database, post_id: int) -> bool:
+    """Index a large post, whose words take seconds: others write meanwhile. Return False after waiting for others."""
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
-        if not database.write(_index_some, [post_id]):  # else another search has indexed it meanwhile
+        if database.write(_index_some, [post_id])[1]:  # else another search has indexed it meanwhile
             state = *_, document = _state(database, post_id)
             found = database.in_background("search", partial(_words_of, document))
             database.write(_index_words, post_id, state, found)
-        return 1
-    return 0
+        return True
+    return False
 
 
 def _index_words(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:

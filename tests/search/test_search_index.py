@@ -131,7 +131,7 @@ def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch):
         add()
     with monkeypatch.context() as patched:
         patched.setattr(search, "INDEXED_SECONDS", -1)
-        assert database.write(search._index_some, noted()) == 1
+        assert database.write(search._index_some, noted()) == (1, [])
     assert len(noted()) == search.INDEXED_POSTS + 2
     assert search.settle(database) == 0
     assert noted() == []
@@ -172,7 +172,7 @@ def test_a_post_that_another_search_has_indexed_is_not_indexed_again(database, a
     before = noted()
     search.settle(database)
     database.write(lambda tx: [tx.execute(each, id=1) for each in search.REMOVE])
-    assert database.write(search._index_some, before) == 1
+    assert database.write(search._index_some, before) == (1, [])
     assert search.page(database, ListQuery(9, q="fog")).items == []
 
 
@@ -215,6 +215,15 @@ def test_others_write_while_the_words_of_a_large_post_are_found(
     assert "".join(documents.load(each)["id"] for each in indexed) == as_it_was
     assert (found("larg* fog"), found("small"), noted()) == ("1", "2", [])
     assert found("large") == ("" if "title" in change else "1")
+
+
+def test_large_posts_are_indexed_after_all_others(database, add, noted, monkeypatch):
+    of_post, titles = words.of_post, []
+    monkeypatch.setattr(words, "of_post", lambda post: titles.append(post["title"]) or of_post(post))
+    for title in ("Large", "Small", "Larger", "Smaller"):
+        add(title=title, content="fog " * (search.LARGE if "L" in title else 1))
+    assert (search.settle(database), noted()) == (0, [])
+    assert titles == ["Small", "Smaller", "Large", "Larger"]
 
 
 def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
