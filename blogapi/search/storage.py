@@ -35,6 +35,7 @@ FIRST_READ = 200  # posts that PostgreSQL reads before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
+State = tuple[str, bool, bytes]  # of a post: its status, "" if it is deleted; whether it is due; its document
 large_posts = threading.Lock()  # indexed one at a time: their words can take 100 MB
 
 
@@ -58,51 +59,54 @@ def settle(database: Database, only_published: bool = False, seconds: float = SE
     until = time.monotonic() + seconds
     pending = database.rows(PENDING, published=only_published, now=database.now, limit=SETTLED_POSTS)
     noted = [post_id for (post_id,) in pending]
-    count = 0
+    count, large = 0, []
     while count < len(noted) and time.monotonic() < until:
-        some = noted[count : count + INDEXED_POSTS]
-        count += database.write(_index_some, some) or _index_large(database, some[0])
+        seen, more = database.write(_index_some, noted[count : count + INDEXED_POSTS])
+        count, large = count + seen, large + more
         time.sleep(PAUSE_SECONDS)
-    return database.row(COUNT_PENDING)[0] if count < len(noted) or count == SETTLED_POSTS else 0
+    while large and time.monotonic() < until:
+        large = large[_index_large(database, large[0]) :]
+    return database.row(COUNT_PENDING)[0] if large or count < len(noted) or count == SETTLED_POSTS else 0
 
 
-def _index_some(tx: Transaction, noted: list[int]) -> int:
-    """Index the first of some noted posts; return how many: none if the first one is large."""
-    until, count = time.monotonic() + INDEXED_SECONDS, 0
+def _index_some(tx: Transaction, noted: list[int]) -> tuple[int, list[int]]:
+    """Index the first of some noted posts; return how many these are, and the large ones, which are left."""
+    until, count, large = time.monotonic() + INDEXED_SECONDS, 0, []
     for post_id in noted:
-        status, is_due, document = _state(tx, post_id)
-        if len(document) > LARGE or (count and time.monotonic() > until):
-            break
-        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
-            _index(tx, post_id, status, is_due, _words_of(document))
         count += 1
+        state = *_, is_due, document = _state(tx, post_id)
+        if len(document) > LARGE:
+            large.append(post_id)
+        elif tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
+            _index(tx, post_id, state, _words_of(document))
+        if time.monotonic() > until:
+            break
     for statement in MERGE if tx.dialect == "sqlite" else ():
         tx.execute(statement)
-    return count
+    return count, large
 
 
-def _index_large(database: Database, post_id: int) -> int:
-    """Index a large post, whose words take seconds: others write meanwhile. Return 0 if it must be tried again."""
+def _index_large(database: Database, post_id: int) -> bool:
+    """Index a large post, whose words take seconds: others write meanwhile. Return False after waiting for others."""
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
-        state = _, is_due, document = _state(database, post_id)
-        if not is_due and not database.row(IS_NOTED, id=post_id):  # Another search has indexed it meanwhile.
-            return 1
-        found = database.in_background("search", partial(_words_of, document))
-        return database.write_in_thread(_index_words, post_id, state, found)
-    return 0
+        state = *_, is_due, document = _state(database, post_id)
+        if is_due or database.row(IS_NOTED, id=post_id):  # else another search has indexed it meanwhile
+            found = database.in_background("search", partial(_words_of, document))
+            database.write_in_thread(_index_words, post_id, state, found)
+        return True
+    return False
 
 
-def _index_words(tx: Transaction, post_id: int, state: tuple[str, bool, bytes], found: tuple[str, str, str]) -> int:
-    """Index the words of a post, unless it has changed since they were found: then return 0."""
-    if _state(tx, post_id) != state:
-        return 0
-    tx.execute(FORGET, id=post_id)
-    _index(tx, post_id, *state[:2], found)
-    return 1
+def _index_words(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:
+    """Index the words that a post had in a state. If it has changed since, it stays noted."""
+    present = _state(tx, post_id)
+    if present == state:
+        tx.defer(FORGET, id=post_id)
+    if present[:2] == state[:2]:  # else those of a draft could be found in the published post
+        _index(tx, post_id, present, found)
 
 
-def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
-    """Return the status of a post, whether it is due, and its document; ("", False, b"") if it is deleted."""
+def _state(reader: Reader, post_id: int) -> State:
     status, is_due, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, b"")
     return status, is_due, document or b""  # NULL if it is damaged
 
@@ -114,10 +118,11 @@ def _words_of(document: bytes) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _index(tx: Transaction, post_id: int, status: str, is_due: bool, found: tuple[str, str, str]) -> None:
+def _index(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:
     """Replace the words of a post in the index."""
     for statement in REMOVE:
         tx.defer(statement, id=post_id)
+    status, is_due, _ = state
     if status:
         title, text, labels = found
         is_published = status == "published" or is_due

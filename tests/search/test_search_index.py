@@ -10,6 +10,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
+from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
 from blogapi.search import storage as search
@@ -130,7 +131,7 @@ def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch):
         add()
     with monkeypatch.context() as patched:
         patched.setattr(search, "INDEXED_SECONDS", -1)
-        assert database.write(search._index_some, noted()) == 1
+        assert database.write(search._index_some, noted()) == (1, [])
     assert len(noted()) == search.INDEXED_POSTS + 2
     assert search.settle(database) == 0
     assert noted() == []
@@ -171,7 +172,7 @@ def test_a_post_that_another_search_has_indexed_is_not_indexed_again(database, a
     before = noted()
     search.settle(database)
     database.write(lambda tx: [tx.execute(each, id=1) for each in search.REMOVE])
-    assert database.write(search._index_some, before) == 1
+    assert database.write(search._index_some, before) == (1, [])
     assert search.page(database, ListQuery(9, q="fog")).items == []
 
 
@@ -195,19 +196,34 @@ def test_a_large_post_is_indexed_in_a_thread_and_found_like_any_other(client, fo
     assert (found("fog"), found("lake"), len(in_thread)) == ("2", "", 2)
 
 
-def test_others_write_while_the_words_of_a_large_post_are_found(database, add, found, noted, monkeypatch):
+@pytest.mark.parametrize(("change", "as_it_was"), [({"title": "Larger"}, "1"), ({"status": "published"}, "")])
+def test_others_write_while_the_words_of_a_large_post_are_found(
+    database, add, found, noted, monkeypatch, change, as_it_was
+):
     of_post, others = words.of_post, []
 
     def slowly(post):
         if not others:
             others.append(add(title="Small"))
-            database.write(posts.change, 1, {"title": "Larger"}, "tests")
+            database.write(posts.change, 1, change, "tests")
         return of_post(post)
 
     monkeypatch.setattr(words, "of_post", slowly)
     add(title="Large", content="fog " * search.LARGE)
-    assert (found("large"), found("larger fog"), found("small")) == ("", "1", "2")
-    assert (others, noted()) == ([2], [])
+    assert (search.settle(database), noted()) == (0, [1, 2])
+    indexed = search.page(database, ListQuery(9, q="large")).items
+    assert "".join(documents.load(each)["id"] for each in indexed) == as_it_was
+    assert (found("larg* fog"), found("small"), noted()) == ("1", "2", [])
+    assert found("large") == ("" if "title" in change else "1")
+
+
+def test_large_posts_are_indexed_after_all_others(database, add, noted, monkeypatch):
+    of_post, titles = words.of_post, []
+    monkeypatch.setattr(words, "of_post", lambda post: titles.append(post["title"]) or of_post(post))
+    for title in ("Large", "Small", "Larger", "Smaller"):
+        add(title=title, content="fog " * (search.LARGE if "L" in title else 1))
+    assert (search.settle(database), noted()) == (0, [])
+    assert titles == ["Small", "Smaller", "Large", "Larger"]
 
 
 def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
