@@ -6,7 +6,8 @@ from typing import Any
 
 from blogapi.postgresql.setup import SCHEMA as POSTGRESQL
 from blogapi.storage.engine import Engine
-from blogapi.storage.setup import SCHEMA, TABLE
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import EMPTY, SCHEMA, TABLE
 from blogapi.storage.sqlite import Sqlite
 from blogapi.transfer.files import fill_file, snapshot_file, write_backup
 
@@ -30,6 +31,8 @@ def copy(
     """
     with snapshot(source) as contents, filling(target) as filled:
         found = {table for (table,) in contents.rows(contents.TABLES)}  # A database of an older version has fewer.
+        if "post" not in found:
+            raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in found]:
             columns = [name for name, *_ in contents.execute(f"SELECT * FROM {table} LIMIT 0").description]
             rows = contents.rows(f"SELECT {', '.join(columns)} FROM {table}")

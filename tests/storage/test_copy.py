@@ -79,6 +79,13 @@ def test_a_copy_refuses_what_is_not_empty(filled, url, tmp_path):
         copy(engine_for(url), engine_for(url))
 
 
+def test_a_backup_of_an_empty_database_is_refused_and_none_is_written(postgresql_server, tmp_path):
+    postgresql_server.execute("CREATE DATABASE nothing")
+    with pytest.raises(Unavailable, match="it is empty; run blogapi init"):
+        backup(engine_for(postgresql_server.url("nothing")), tmp_path / "backup.db")
+    assert list(tmp_path.glob("backup.db*")) == []
+
+
 def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_repeated(filled, url, postgresql_server, tmp_path):
     def interrupted(rows, count):
         yield next(rows)
