@@ -16,7 +16,7 @@ from blogapi.cli.commands import opened
 from blogapi.config import Config, is_loopback
 from blogapi.images import storage as images
 from blogapi.posts import publication
-from blogapi.server.start import OTHERS
+from blogapi.server.start import OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
 
 ROOM_BYTES = 100 * 1024 * 1024  # that should be free
@@ -87,13 +87,14 @@ def _images(config: Config) -> str:
 
 
 def _url(config: Config) -> str:
+    url = url_of_server(config)
     try:
-        with urlopen(f"{config.base_url}/healthz", timeout=5):
-            return config.base_url
+        with urlopen(f"{url}/healthz", timeout=5):
+            return url
     except (HTTPException, URLError) as error:
         cause = getattr(error, "reason", "the answer is not HTTP")
         reason = getattr(cause, "strerror", None) or cause
-        raise ValueError(f"{config.base_url}/healthz: {reason}; is the server running?") from None
+        raise ValueError(f"{url}/healthz: {reason}; is the server running?") from None
 
 
 def _proxies(config: Config) -> str:

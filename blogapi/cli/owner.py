@@ -2,8 +2,6 @@
 
 import io
 import os
-from contextlib import suppress
-from pathlib import Path
 
 import click
 import segno
@@ -11,7 +9,7 @@ import segno
 from blogapi.cli.commands import opened, show
 from blogapi.config import Config, is_loopback
 from blogapi.owner import sessions
-from blogapi.server.start import url_file
+from blogapi.server.start import url_of_server
 from blogapi.storage import keys
 
 
@@ -31,11 +29,7 @@ def settings(end: bool, days: int | None, qr: bool) -> None:
 
     It works once, within ten minutes. The session lasts twelve hours, or as long as --days says.
     """
-    config = Config.from_environ(os.environ)
-    url = config.base_url
-    if not config.url and isinstance(config.database, Path):
-        with suppress(OSError):
-            url = url_file(config.database).read_text()  # The server may listen on another port.
+    url = url_of_server(Config.from_environ(os.environ))
     with opened() as database:
         if end:
             database.write(sessions.end_all)

@@ -78,6 +78,14 @@ def url_file(database: Path) -> Path:
     return database.with_name(f"{database.name}.url")
 
 
+def url_of_server(config: Config) -> str:
+    """Return the address of the service; without BLOGAPI_URL, of the server that runs, which may have another port."""
+    if not config.url and isinstance(config.database, Path):
+        with suppress(OSError):
+            return url_file(config.database).read_text()
+    return config.base_url
+
+
 def when_ready(server: Any) -> None:
     """Ignore the signals that would run two workers side by side, each with counts of its own."""
 

@@ -10,7 +10,7 @@ import threading
 from contextlib import closing
 from importlib.metadata import version
 
-from tests.service import BIN, CHECKOUT, free_port
+from tests.service import BIN, CHECKOUT, Server, free_port
 
 
 def checks(**environ):
@@ -25,6 +25,12 @@ def test_a_running_service_is_well(service):
     assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://{service.host}:{service.port}")
     assert [result[:4] for result in found.values()] == ["ok, "] * len(found)
     assert {"database", "clock", "BLOGAPI_URL", "proxies"} <= set(found)
+
+
+def test_in_another_terminal_it_knows_the_port_of_the_server(tmp_path):
+    with Server(tmp_path / "blog.db") as service:
+        status, found = checks(BLOGAPI_DATABASE=str(service.database))
+        assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://127.0.0.1:{service.port}")
 
 
 def test_each_fault_has_a_line(path, run, folder):
