@@ -93,7 +93,7 @@ def _index_large(database: Database, post_id: int) -> bool:
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
         if database.write(_index_some, [post_id])[1]:  # else another search has indexed it meanwhile
             state = *_, document = _state(database, post_id)
-            found = database.in_background("search", partial(_words_of, document))
+            found = database.engine.loop.run_in_thread(partial(_words_of, document))  # low priority would hold the GIL
             database.write(_index_words, post_id, state, found)
         return True
     return False
