@@ -91,7 +91,8 @@ def _index_large(database: Database, post_id: int) -> bool:
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
         state = *_, is_due, document = _state(database, post_id)
         if is_due or database.row(IS_NOTED, id=post_id):  # else another search has indexed it meanwhile
-            found = database.in_background("search", partial(_words_of, document))
+            # Not in the background: at a low priority, it would wait for the processor while it holds Python's lock.
+            found = database.engine.loop.run_in_thread(partial(_words_of, document))
             database.write_in_thread(_index_words, post_id, state, found)
         return True
     return False
