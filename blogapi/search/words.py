@@ -69,7 +69,7 @@ def sequences(q: str) -> Iterator[Sequence]:
     A character that is a word by itself begins no other.
     """
     for quoted, run, star in SEQUENCE.findall(_fold(q)):
-        if words := WORD.findall(quoted or run):
+        if words := [word[:MAX_WORD] for word in WORD.findall(quoted or run)]:
             yield " ".join(words), bool(star) and not STANDS_ALONE.match(words[-1])
 
 
