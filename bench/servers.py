@@ -271,7 +271,7 @@ def store(location: str, numbers: range) -> None:
 
 def add(tx: Transaction, numbers: Iterable[int]) -> None:
     for number in numbers:
-        posts.add(tx, fields_of(number))
+        posts.add(tx, fields_of(number), "bench")
 
 
 @contextmanager

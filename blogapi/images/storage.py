@@ -32,14 +32,8 @@ NAMED = 3  # of the posts that show an image
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_NAME = 255  # characters
+Check = Callable[[Reader], None] | None  # may raise before an image is added
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
-
-
-Check = Callable[[Reader], None]  # may raise, before an image is added
-
-
-def accept(reader: Reader) -> None:
-    """Accept every image."""
 
 
 class StoredImage(NamedTuple):
@@ -167,7 +161,7 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
 
 
-def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: Check = accept) -> StoredImage:
+def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: Check = None) -> StoredImage:
     """Write an image part by part, its row last; return it, or the one with the same bytes. Raises Unavailable.
 
     `write` runs an operation in a transaction, as `Database.write` does; `check` runs in the last one.
@@ -201,14 +195,15 @@ END_UPLOAD = Prepared("DELETE FROM upload WHERE name = :name")
 ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
 
 
-def add(tx: Transaction, image: StoredImage, check: Check = accept) -> StoredImage:
+def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage:
     """End an upload; return its image, or the one with the same bytes that was there before. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
     (parts,) = tx.row(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
     if parts != -(-image.bytes // PART_BYTES):
         raise Unavailable("the upload took longer than a day, or the clock is wrong")
-    check(tx)
+    if check:
+        check(tx)
     image = image._replace(created_at=tx.now)
     tx.execute(Image.insert(image._asdict()))
     tx.execute(END_UPLOAD, name=image.upload)
