@@ -183,6 +183,8 @@ class Blog(Server):
             self.stop()
             store(self.database, missing)
             self.start()
+            while self.request("GET", f"{LIST}&q=none")[1]["Retry-After"]:  # until all posts are in the search index
+                time.sleep(1)
         else:
             with ThreadPoolExecutor(16) as pool:
                 list(pool.map(lambda number: self.request("POST", "/v1/posts", fields_of(number)), missing))
