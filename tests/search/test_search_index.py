@@ -43,18 +43,6 @@ def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
     assert (found("gamma"), found("one")) == ("", "2")
 
 
-def test_old_posts_are_found_as_new_ones_are(found, post, add):
-    post(title="Red fox", content="In the snow.", status="published", tags=["a"])
-    post(title="Fox red", content="In the fog.")
-    post(title="Long", content="red fox " + "слово " * 120_000, status="published", tags=["a"])  # 1.3 MB
-    for _ in range(search.FIRST_READ):
-        add(title="Other", status="published")
-    assert (found("red fox"), found('"red fox"'), found('"fox red"'), found("fo* snow")) == ("321", "31", "2", "1")
-    assert (found("red fox", status="published"), found("red fox", status="draft")) == ("31", "2")
-    assert (found("red", tag="a"), found("fog", tag="a"), found("слово red")) == ("31", "", "3")
-    assert found("red fox", sort="relevance") == "213"
-
-
 def test_a_post_that_was_refused_is_not_found(client, found, post):
     post(slug="taken")
     assert client.post("/v1/posts", json={"title": "Words", "content": "x", "slug": "taken"}).status_code == 400
