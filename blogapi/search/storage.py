@@ -74,7 +74,8 @@ def _index_some(tx: Transaction, noted: list[int]) -> tuple[int, list[int]]:
     until, count, large = time.monotonic() + INDEXED_SECONDS, 0, []
     for post_id in noted:
         count += 1
-        state = *_, is_due, document = _state(tx, post_id)
+        state = _state(tx, post_id)
+        _, is_due, document = state
         if len(document) > LARGE:
             large.append(post_id)
         elif tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
@@ -89,7 +90,8 @@ def _index_some(tx: Transaction, noted: list[int]) -> tuple[int, list[int]]:
 def _index_large(database: Database, post_id: int) -> bool:
     """Index a large post, whose words take seconds: others write meanwhile. Return False after waiting for others."""
     with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
-        state = *_, is_due, document = _state(database, post_id)
+        state = _state(database, post_id)
+        _, is_due, document = state
         if is_due or database.row(IS_NOTED, id=post_id):  # else another search has indexed it meanwhile
             # Not in the background: at a low priority, it would wait for the processor while it holds Python's lock.
             found = database.engine.loop.run_in_thread(partial(_words_of, document))
