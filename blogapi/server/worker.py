@@ -11,7 +11,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import gevent
@@ -231,13 +230,17 @@ class EventLoop(Loop):
 
     is_cooperative = True
     places = Places
-    timeout = partial(gevent.Timeout, exception=TimeoutError)
 
     def __init__(self) -> None:
         self.turns = Turns()
         threadpool = gevent.get_hub().threadpool
         threadpool.maxsize = THREADS
         self.threads, self.background = threadpool, ThreadPool(BACKGROUND_THREADS)
+
+    @staticmethod
+    def timeout(seconds: float) -> gevent.Timeout:
+        """Return a context manager that raises TimeoutError if its block takes longer."""
+        return gevent.Timeout(seconds, TimeoutError)
 
     def run_in_thread(self, function: Callable[[], Any], *, in_background: bool = False) -> Any:
         """Return the result of a function, while others run."""
