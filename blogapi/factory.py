@@ -17,7 +17,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.wings import install
+from blogapi.wings.install import install
 
 
 class Routes(MapAdapter):

@@ -13,8 +13,8 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.owner import sessions
 from blogapi.storage import keys
+from blogapi.wings.owner import sessions
 
 FOLDER = Path(__file__).parent / "pictures"
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z

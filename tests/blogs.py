@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from blogapi.transfer.sources import Sources
+from blogapi.wings.transfer.sources import Sources
 from tests.service import without_rights
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -14,10 +14,10 @@ import click
 
 from blogapi.cli.commands import opened
 from blogapi.config import Config, is_loopback
-from blogapi.images import storage as images
 from blogapi.posts import publication
 from blogapi.server.start import OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
+from blogapi.wings.images import storage as images
 
 ROOM_BYTES = 100 * 1024 * 1024  # that should be free
 

@@ -11,11 +11,11 @@ from blogapi.api.schemas import URL
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier
 from blogapi.config import Config
-from blogapi.images import storage as images
-from blogapi.images.rebase import BY, rebase
-from blogapi.markdown.front_matter import shown
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Rejected
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.rebase import BY, rebase
+from blogapi.wings.markdown.front_matter import shown
 
 
 def given_url(value: str) -> str:

@@ -8,9 +8,9 @@ import segno
 
 from blogapi.cli.commands import opened, show
 from blogapi.config import Config, is_loopback
-from blogapi.owner import sessions
 from blogapi.server.start import url_of_server
 from blogapi.storage import keys
+from blogapi.wings.owner import sessions
 
 
 def code_of(text: str) -> str:

@@ -17,19 +17,19 @@ from blogapi.api.schemas import URL
 from blogapi.cli.commands import opened, with_progress
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
-from blogapi.history import undo
-from blogapi.history.undo import Undone
-from blogapi.markdown.front_matter import rfc3339_of, shown
 from blogapi.posts import lists
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName
-from blogapi.transfer import copy, permalinks
-from blogapi.transfer.folder import IMAGES, export
-from blogapi.transfer.images import LocalImages
-from blogapi.transfer.importer import ImportResult, foresee, store
-from blogapi.transfer.report import Report, counted
-from blogapi.transfer.sources import Sources
+from blogapi.wings.history import undo
+from blogapi.wings.history.undo import Undone
+from blogapi.wings.markdown.front_matter import rfc3339_of, shown
+from blogapi.wings.transfer import copy, permalinks
+from blogapi.wings.transfer.folder import IMAGES, export
+from blogapi.wings.transfer.images import LocalImages
+from blogapi.wings.transfer.importer import ImportResult, foresee, store
+from blogapi.wings.transfer.report import Report, counted
+from blogapi.wings.transfer.sources import Sources
 
 UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` does with posts
 

@@ -28,7 +28,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.keys import Hits
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
-from blogapi.webhooks.models import ACTIVE_WEBHOOKS
+from blogapi.wings.webhooks.models import ACTIVE_WEBHOOKS
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported

@@ -5,12 +5,12 @@ Every write of a post passes here once, before its row is written: the history c
 
 from typing import Any, Literal, NamedTuple
 
-from blogapi.history import storage as history
 from blogapi.posts import publication, tags
-from blogapi.search import storage as search
 from blogapi.storage.engine import Transaction
 from blogapi.storage.models import AUTOSAVE
-from blogapi.webhooks import storage as webhooks
+from blogapi.wings.history import storage as history
+from blogapi.wings.search import storage as search
+from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
 # amended: a draft that saved itself does so again; repeated: a change that changes nothing; published: at its

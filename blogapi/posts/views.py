@@ -7,21 +7,21 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi import idempotency
 from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer, operation
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import created, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
-from blogapi.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import is_slug
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema
 from blogapi.posts.storage import PostRef
-from blogapi.search import storage as search
 from blogapi.storage.database import Database
 from blogapi.storage.models import SCOPES
+from blogapi.wings import idempotency
+from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_response
+from blogapi.wings.search import storage as search
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))

@@ -11,7 +11,7 @@ from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.webhooks.sender import Sender
+from blogapi.wings.webhooks.sender import Sender
 
 POLL_SECONDS = 0.1  # between two turns
 STEP_SECONDS = 1.0  # for a step, which goes on at the next turn

@@ -19,11 +19,11 @@ from blogapi.api.errors import error_body, with_id
 from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
-from blogapi.cors import cors_headers, is_covered
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
+from blogapi.wings.cors import cors_headers, is_covered
 
 MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
 OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end

@@ -3,14 +3,14 @@
 import logging
 import time
 
-from blogapi import idempotency
-from blogapi.history import storage as history
-from blogapi.images import storage as images
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
-from blogapi.search import storage as search
 from blogapi.server.background import STEP_SECONDS, Background
-from blogapi.webhooks import storage as webhooks
+from blogapi.wings import idempotency
+from blogapi.wings.history import storage as history
+from blogapi.wings.images import storage as images
+from blogapi.wings.search import storage as search
+from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
 SETTLE_SECONDS = 0.2  # after which words are in the search index, unless a search was faster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi import cors
+from blogapi.wings import cors
 from tests.api.fixtures import with_key
 from tests.conftest import NOON, message
 from tests.service import Server

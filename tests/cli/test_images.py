@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from blogapi.clock import earlier
-from blogapi.images import storage as images
-from blogapi.images.storage import StoredImage
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Damaged
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.storage import StoredImage
 
 CONTENT = b"a" * images.PART_BYTES + b"b"
 

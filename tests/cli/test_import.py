@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.history.batches import write_each
 from blogapi.posts import lists
-from blogapi.tags import storage as tags
-from blogapi.transfer import importer
-from blogapi.transfer.sources import Item
-from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.models import Event
+from blogapi.wings.history.batches import write_each
+from blogapi.wings.tags import storage as tags
+from blogapi.wings.transfer import importer
+from blogapi.wings.transfer.sources import Item
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.models import Event
 from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually
@@ -117,7 +117,7 @@ def test_a_busy_database_is_waited_for(folder, path):
 
 
 def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
-    monkeypatch.setattr("blogapi.history.batches.PATIENT_SECONDS", 0)
+    monkeypatch.setattr("blogapi.wings.history.batches.PATIENT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from PIL.Image import frombytes
 
-from blogapi.images import storage as images
-from blogapi.images.models import Image, ImagePart
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.models import Image, ImagePart
 from tests.cli.conftest import stored
 from tests.images.pictures import SECRET, gif, jpeg, png, webp
 

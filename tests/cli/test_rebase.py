@@ -2,9 +2,9 @@
 
 import pytest
 
-from blogapi.history import revisions
 from blogapi.posts import documents, lists
 from blogapi.posts import storage as posts
+from blogapi.wings.history import revisions
 
 IMAGE = f"/images/{1:032x}.jpg"
 OLD, NEW = "http://127.0.0.1:8000", "https://blog.example.org"

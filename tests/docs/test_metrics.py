@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogapi.api.service import BUCKETS
-from blogapi.docs.metrics import Metrics, label
+from blogapi.wings.docs.metrics import Metrics, label
 
 
 @pytest.fixture

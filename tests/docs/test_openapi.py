@@ -13,12 +13,12 @@ from selenium.webdriver.support.expected_conditions import element_to_be_clickab
 from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.api.schemas import StrictSchema
-from blogapi.docs.openapi import SHAPES
 from blogapi.posts.documents import FIELDS, ID, MAX_SLUG, SLUG
 from blogapi.posts.schemas import PostSchema
-from blogapi.tags.views import TagSchema
-from blogapi.webhooks.models import EVENTS, Event
-from blogapi.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
+from blogapi.wings.docs.openapi import SHAPES
+from blogapi.wings.tags.views import TagSchema
+from blogapi.wings.webhooks.models import EVENTS, Event
+from blogapi.wings.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 PAGE = ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")

@@ -5,15 +5,15 @@ import re
 import pytest
 from peewee import SQL
 
-from blogapi.history import revisions
-from blogapi.history import storage as history
-from blogapi.history.models import Revision
-from blogapi.history.undo import undo
 from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import Cursor
 from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound
+from blogapi.wings.history import revisions
+from blogapi.wings.history import storage as history
+from blogapi.wings.history.models import Revision
+from blogapi.wings.history.undo import undo
 from tests.conftest import NOON
 
 DAY = 24 * 3600

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.history.models import Revision
+from blogapi.wings.history.models import Revision
 from tests.api.fixtures import answers, with_key
 from tests.conftest import NOON, message
 

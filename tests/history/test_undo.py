@@ -3,13 +3,13 @@
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.history import revisions
-from blogapi.history import storage as history
-from blogapi.history.models import Retagging
-from blogapi.history.undo import undo
 from blogapi.posts import documents, lists
 from blogapi.posts import storage as posts
-from blogapi.tags import storage as tags
+from blogapi.wings.history import revisions
+from blogapi.wings.history import storage as history
+from blogapi.wings.history.models import Retagging
+from blogapi.wings.history.undo import undo
+from blogapi.wings.tags import storage as tags
 from tests.conftest import NOON
 from tests.invariants import sound_posts
 

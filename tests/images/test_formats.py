@@ -10,7 +10,7 @@ from struct import pack
 import pytest
 from PIL import Image, ImageSequence
 
-from blogapi.images.formats import InvalidImage, UnsupportedImage, read_image
+from blogapi.wings.images.formats import InvalidImage, UnsupportedImage, read_image
 from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
 
 KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")

@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 import pytest
 
-from blogapi.images import storage as images
-from blogapi.images import uploads
-from blogapi.images.models import ImagePart
 from blogapi.server.steps import prune
 from blogapi.storage.errors import Rejected
+from blogapi.wings.images import storage as images
+from blogapi.wings.images import uploads
+from blogapi.wings.images.models import ImagePart
 from tests.api.fixtures import NOW
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp

@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.markdown.files import block, parse, read_block, render
 from blogapi.text import VISIBLE
+from blogapi.wings.markdown.files import block, parse, read_block, render
 
 POST = {
     "id": "12",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from blogapi.markdown.files import render
 from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
+from blogapi.wings.markdown.files import render
 from tests.api.fixtures import NOW
 from tests.conftest import message
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.markdown.files import parse
-from blogapi.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.files import parse
+from blogapi.wings.markdown.front_matter import MarkdownError
 from tests.markdown.test_files import front
 
 MIB = 1024**2

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.posts import lists
-from blogapi.transfer.folder import export
-from blogapi.transfer.importer import store
+from blogapi.wings.transfer.folder import export
+from blogapi.wings.transfer.importer import store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
 from tests.markdown.test_files import FIELDS

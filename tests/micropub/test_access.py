@@ -5,9 +5,9 @@ import tracemalloc
 
 import pytest
 
-from blogapi.forms import READ_BYTES
-from blogapi.images.models import Image
 from blogapi.storage.models import PostTag
+from blogapi.wings.forms import READ_BYTES
+from blogapi.wings.images.models import Image
 from tests.api.fixtures import with_key
 from tests.conftest import without_id
 from tests.images.pictures import jpeg

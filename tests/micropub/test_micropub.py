@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from blogapi.images.models import Image
+from blogapi.wings.images.models import Image
 from tests.images.pictures import jpeg, png
 from tests.micropub.requests import PATH, URL, bad, entry, error, form
 

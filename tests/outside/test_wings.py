@@ -1,4 +1,4 @@
-"""A wing can be removed: its folder, its commands, and the lines of `wings.py` and of the command line that name it."""
+"""A wing can be removed: its folder, its commands, and the lines of `install.py` and the command line that name it."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-LISTS = ("blogapi/wings.py", "blogapi/cli/commands.py")  # the files that name wings line by line
+LISTS = ("blogapi/wings/install.py", "blogapi/cli/commands.py")  # the files that name wings line by line
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ OUTPUT = {"check": True, "capture_output": True, "text": True}
 def without(checkout, *wings):
     """Remove wings as CONTRIBUTING says."""
     for wing in wings:
-        for folder in ("blogapi", "tests"):
+        for folder in ("blogapi/wings", "tests"):
             shutil.rmtree(checkout / folder / wing)
         (checkout / f"blogapi/cli/{wing}.py").unlink(missing_ok=True)
     names = "|".join(wings)
@@ -40,7 +40,7 @@ def without(checkout, *wings):
         lines = (checkout / name).read_text().splitlines(keepends=True)
         (checkout / name).write_text("".join(line for line in lines if not re.search(rf"\b({names})(_|\b)", line)))
     for test in (checkout / "tests").rglob("test_*.py"):  # Some tests are about a wing and others.
-        if re.search(rf"blogapi\.({names})\b", test.read_text()):
+        if re.search(rf"blogapi\.wings(\.| import )({names})\b", test.read_text()):
             test.unlink()
 
 
@@ -52,8 +52,8 @@ WINGS = ["micropub", "owner", "transfer", "docs"]
 def test_the_core_and_its_tests_do_without_a_wing(checkout, wings):
     without(checkout, *wings)
     options = {"cwd": checkout, "env": os.environ | {"PYTHONPATH": str(checkout)}, "capture_output": True, "text": True}
-    found = subprocess.run([sys.executable, "-c", f"import blogapi.{wings[0]}"], **options)
-    assert f"No module named 'blogapi.{wings[0]}'" in found.stderr
+    found = subprocess.run([sys.executable, "-c", f"import blogapi.wings.{wings[0]}"], **options)
+    assert f"No module named 'blogapi.wings.{wings[0]}'" in found.stderr
     helped = subprocess.run([sys.executable, "-c", "from blogapi.cli import main; main()", "--help"], **options)
     assert (helped.returncode, helped.stderr) == (0, "")
     tests = ["tests/posts"] if wings == WINGS else ["tests/posts/test_life.py"]

@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 from urllib3.filepost import encode_multipart_formdata
 
-from blogapi.owner import sessions
+from blogapi.wings.owner import sessions
 
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
 SECTIONS = (

@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.storage.models import Post
-from blogapi.webhooks.models import Event
+from blogapi.wings.webhooks.models import Event
 from tests.owner.pages import send, view
 
 MINUTE = 60

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines
+from blogapi.wings.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines
 
 SIGNS = {"same": " ", "removed": "-", "added": "+", "skipped": "~"}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.api.service import EXTENSION
-from blogapi.history.models import Revision
+from blogapi.wings.history.models import Revision
 from tests.owner.pages import follow, pages, send, view
 
 WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}

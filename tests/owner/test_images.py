@@ -2,8 +2,8 @@
 
 import pytest
 
-from blogapi.images import storage as images
-from blogapi.images.models import Image, ImagePart
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.models import Image, ImagePart
 from tests.images.pictures import gif, jpeg, png, webp
 from tests.owner.pages import follow, pages, send, view
 

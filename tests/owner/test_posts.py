@@ -2,10 +2,10 @@
 
 import pytest
 
-from blogapi.owner.counts import count_query, counts
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
-from blogapi.webhooks import storage as webhooks
+from blogapi.wings.owner.counts import count_query, counts
+from blogapi.wings.webhooks import storage as webhooks
 from tests.owner.pages import SECTIONS, follow, pages, view
 from tests.service import add_key
 

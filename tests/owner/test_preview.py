@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.owner import sessions
+from blogapi.wings.owner import sessions
 from tests.owner.pages import Page, send, view
 
 POLICY = (

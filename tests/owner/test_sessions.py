@@ -7,10 +7,10 @@ from contextlib import closing
 import pytest
 import urllib3
 
-from blogapi.owner import sessions
-from blogapi.owner.counts import counts
-from blogapi.owner.sessions import OwnerSession
 from blogapi.storage import keys
+from blogapi.wings.owner import sessions
+from blogapi.wings.owner.counts import counts
+from blogapi.wings.owner.sessions import OwnerSession
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from blogapi.owner import shares
-from blogapi.owner.shares import PreviewLink
 from blogapi.server.log import printable_target
+from blogapi.wings.owner import shares
+from blogapi.wings.owner.shares import PreviewLink
 from tests.owner.pages import follow, view
 
 DAY = 24 * 3600

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.owner import sessions
 from blogapi.storage.models import Post
+from blogapi.wings.owner import sessions
 from tests.owner.pages import Page, enter, send, view
 
 FULL = {

@@ -10,17 +10,17 @@ import psycopg
 import pytest
 from peewee import SQL
 
-from blogapi.history import revisions
 from blogapi.postgresql.setup import SCHEMA
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import STATUSES
-from blogapi.search import storage as search
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post
 from blogapi.storage.setup import VERSION
+from blogapi.wings.history import revisions
+from blogapi.wings.search import storage as search
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
-from blogapi.webhooks.models import Event
+from blogapi.wings.webhooks.models import Event
 from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
 from tests.conftest import message
 

@@ -4,11 +4,11 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
-from blogapi.history.models import Revision
 from blogapi.posts import storage as posts
-from blogapi.search import storage as search
 from blogapi.storage.models import Post, PostTag, Schedule
-from blogapi.webhooks.models import EVENTS, Event
+from blogapi.wings.history.models import Revision
+from blogapi.wings.search import storage as search
+from blogapi.wings.webhooks.models import EVENTS, Event
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """The fields of a post, which several packages name, are the same in all of them."""
 
-from blogapi.history.revisions import RESTORED
-from blogapi.markdown.files import FIELD_NAMES, IGNORED, WRITTEN
-from blogapi.owner import posts
 from blogapi.posts.documents import FIELDS
 from blogapi.posts.schemas import PostInputSchema, PostSchema, PutPostSchema
+from blogapi.wings.history.revisions import RESTORED
+from blogapi.wings.markdown.files import FIELD_NAMES, IGNORED, WRITTEN
+from blogapi.wings.owner import posts
 
 SET_BY_THE_SERVICE = {"id", "created_at", "updated_at"}
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.idempotency import Idempotency
+from blogapi.wings.idempotency import Idempotency
 from tests.api.fixtures import listed
 from tests.conftest import message
 

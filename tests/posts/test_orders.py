@@ -9,7 +9,7 @@ from blogapi.posts import documents, lists
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import STATUSES
 from blogapi.posts.lists import Cursor
-from blogapi.search import storage as search
+from blogapi.wings.search import storage as search
 from tests.conftest import NOON
 
 FIND = partial(search.find, client="tests")

@@ -4,7 +4,7 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.posts.documents import STATUSES
-from blogapi.search import storage as search
+from blogapi.wings.search import storage as search
 from tests.conftest import message
 from tests.posts.test_list import walk
 

@@ -13,11 +13,11 @@ from blogapi.clock import rfc3339
 from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
-from blogapi.search import storage as search
-from blogapi.search import words
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import NOTE_ALL
+from blogapi.wings.search import storage as search
+from blogapi.wings.search import words
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.storage.fixtures import locked

@@ -14,8 +14,8 @@ from blogapi.config import Config
 from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
-from blogapi.search import storage as search
-from blogapi.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, parts, sequences
+from blogapi.wings.search import storage as search
+from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, parts, sequences
 
 
 def words(text):

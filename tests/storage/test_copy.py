@@ -7,8 +7,8 @@ from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for, keys
 from blogapi.storage.errors import Unavailable
-from blogapi.transfer.copy import backup, copy
-from blogapi.webhooks import storage as webhooks
+from blogapi.wings.transfer.copy import backup, copy
+from blogapi.wings.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS

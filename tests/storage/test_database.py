@@ -6,10 +6,10 @@ import pytest
 
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.search import storage as search
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.errors import NotFound
+from blogapi.wings.search import storage as search
 
 LARGE = "fog " * 100_000
 

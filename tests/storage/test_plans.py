@@ -5,10 +5,10 @@ import pytest
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import STATUSES
-from blogapi.search import storage as search
-from blogapi.webhooks import outbox
-from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.models import Delivery
+from blogapi.wings.search import storage as search
+from blogapi.wings.webhooks import outbox
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.models import Delivery
 
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())

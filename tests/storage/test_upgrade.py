@@ -12,7 +12,7 @@ from blogapi.config import Config
 from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import VERSION
-from blogapi.transfer.copy import backup, copy
+from blogapi.wings.transfer.copy import backup, copy
 from tests.blogs import SAMPLES
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS

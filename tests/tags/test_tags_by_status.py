@@ -7,8 +7,8 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.posts.documents import STATUSES
-from blogapi.tags import storage as stored_tags
 from blogapi.text import fold
+from blogapi.wings.tags import storage as stored_tags
 from tests.api.fixtures import LATER
 from tests.conftest import NOON
 from tests.invariants import sound_posts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.transfer.sources import Failure, Item
+from blogapi.wings.transfer.sources import Failure, Item
 from tests.blogs import SAMPLES, open_sources, read, run_without_rights
 
 

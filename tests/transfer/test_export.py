@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from blogapi.markdown.files import render
-from blogapi.transfer.folder import export
+from blogapi.wings.markdown.files import render
+from blogapi.wings.transfer.folder import export
 from tests.blogs import run_without_rights
 from tests.images.pictures import png
 
@@ -121,7 +121,7 @@ def test_a_leftover_that_cannot_be_read_is_named_and_the_others_are_removed(fold
     export([*POSTS, POSTS[0] | {"slug": "c"}], folder)
     (folder / "a.md").chmod(0)
     program = (
-        "import sys, pathlib; from blogapi.transfer.folder import export\n"
+        "import sys, pathlib; from blogapi.wings.transfer.folder import export\n"
         "print(*export([], pathlib.Path(sys.argv[1]), delete=True).values(), sep='\\n')"
     )
     printed = run_without_rights(program, folder)

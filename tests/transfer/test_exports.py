@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from blogapi.markdown.front_matter import MarkdownError
-from blogapi.markdown.html import markdown_of, paragraphs
-from blogapi.transfer.sources import Failure, Item
+from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.html import markdown_of, paragraphs
+from blogapi.wings.transfer.sources import Failure, Item
 from tests.blogs import SAMPLES, read, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.transfer.sources import Failure
+from blogapi.wings.transfer.sources import Failure
 from tests.blogs import read
 
 # The slug

@@ -7,7 +7,7 @@ import pytest
 from blogapi.config import Config
 from blogapi.server.background import Background
 from blogapi.server.steps import STEPS
-from blogapi.webhooks import storage as webhooks
+from blogapi.wings.webhooks import storage as webhooks
 from tests.receiver import Receiver
 
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from blogapi.webhooks.endpoint import AddressError, addresses_of
+from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
 
 LOOPBACK = [
     "127.0.0.1", "127.255.0.9", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0",

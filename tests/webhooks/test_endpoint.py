@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from blogapi.webhooks.endpoint import RECEIVED_BYTES, AttemptResult, Endpoint
+from blogapi.wings.webhooks.endpoint import RECEIVED_BYTES, AttemptResult, Endpoint
 from tests.service import free_port
 
 

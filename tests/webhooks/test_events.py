@@ -3,8 +3,8 @@
 import pytest
 
 from blogapi.posts import storage as posts
-from blogapi.tags import storage as tags
-from blogapi.webhooks.models import Delivery, Event
+from blogapi.wings.tags import storage as tags
+from blogapi.wings.webhooks.models import Delivery, Event
 from tests.api.fixtures import LATER, NOW, WEBHOOK
 from tests.conftest import NOON
 

@@ -5,10 +5,10 @@ import logging
 import pytest
 from peewee import SQL
 
-from blogapi.idempotency import Idempotency
 from blogapi.server.background import FAULT_SECONDS
-from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.models import Delivery, Event
+from blogapi.wings.idempotency import Idempotency
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.models import Delivery, Event
 from tests.conftest import NOON
 from tests.storage.fixtures import locked
 

@@ -7,11 +7,11 @@ import pytest
 from peewee import SQL
 
 from blogapi.config import Config
-from blogapi.history.models import Revision
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
 from blogapi.server.steps import STEPS
 from blogapi.storage.models import Post
+from blogapi.wings.history.models import Revision
 from tests.conftest import Clock
 from tests.webhooks.fixtures import take_turn
 

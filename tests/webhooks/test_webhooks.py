@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from blogapi.storage.loop import Loop
-from blogapi.webhooks import storage as webhooks
-from blogapi.webhooks.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
 from tests.conftest import message

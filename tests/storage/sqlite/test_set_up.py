@@ -11,7 +11,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import APPLICATION_ID, SCHEMA, VERSION
 from blogapi.storage.sqlite import Sqlite
-from blogapi.transfer.copy import tables
+from blogapi.wings.transfer.copy import tables
 
 
 def query(path, sql):

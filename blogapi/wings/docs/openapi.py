@@ -1,0 +1,154 @@
+"""The description of the API (OpenAPI 3.1), from the routes and the declarations at their views."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from inspect import getdoc
+from pathlib import Path
+from typing import Any
+
+import yaml
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
+from flask import Flask
+from marshmallow import fields
+from werkzeug.routing import Rule
+
+from blogapi.api.operations import Operation
+from blogapi.api.request import MARKDOWN
+from blogapi.api.schemas import StrictSchema
+from blogapi.posts.documents import LISTED, STATUSES
+from blogapi.posts.schemas import FieldNames, PostSchema
+from blogapi.wings.markdown.files import render
+from blogapi.wings.webhooks.models import EVENTS
+
+# The statuses of errors that any operation may answer with
+ERRORS = ("400", "401", "403", "404", "405", "408", "413", "414", "415", "417", "429", "431", "500", "501", "503")
+BASE = Path(__file__).parent / "static/openapi.yaml"
+RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+# Enumerations that several schemas use, by name: their words, and a description
+SHAPES = {
+    "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
+    "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
+}
+MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
+REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
+PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
+
+
+class SchemaConverter(OpenAPIConverter):
+    """apispec's converter, with descriptions and examples of schemas, and names for shared enumerations."""
+
+    def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
+        own = {"description": type(schema).__doc__, "example": schema.example}
+        if isinstance(schema, PostSchema) and "content" in schema.fields:
+            own["required"] = list(LISTED)  # A list can have only some fields.
+        return super().schema2jsonschema(schema) | own
+
+    def field2property(self, field: fields.Field) -> dict[str, Any]:
+        described = super().field2property(field)
+        described.pop("default", None)  # With it, generators require the field; the description says it.
+        for name, (words, what) in SHAPES.items():
+            if described.get("enum") == list(words):
+                return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}
+        return described
+
+
+def describe(app: Flask, server: str = "") -> dict[str, Any]:
+    """Return the description of the application's operations; their addresses begin with `server`."""
+    plugin = MarshmallowPlugin()
+    plugin.Converter = SchemaConverter
+    base = yaml.safe_load(BASE.read_bytes())
+    known = base.pop("x-parameters")
+    servers = [{"url": server or "/", "description": "this server"}]
+    title, version = base["info"]["title"], base["info"]["version"]
+    spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
+    plugin.converter.add_parameter_attribute_function(parameter_attributes)
+    for name, (words, description) in SHAPES.items():
+        spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        view = app.view_functions[rule.endpoint]
+        if hasattr(view, "operation"):
+            operations = {view.operation.method.lower(): describe_operation(rule, view, known)}
+            spec.path(PLACE.sub(r"{\2}", rule.rule), operations=operations)
+    return with_open_answers(spec.to_dict())
+
+
+def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
+    """Return a description in which bodies are closed and answers are open: new versions add fields to them."""
+    operations = [operation for path in described["paths"].values() for operation in path.values()]
+    bodies = {*REFERENCE.findall(json.dumps([operation.get("requestBody") for operation in operations]))}
+    for name, schema in described["components"]["schemas"].items():
+        if name not in bodies:
+            schema.pop("additionalProperties", None)
+    return described
+
+
+def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: dict[str, Any]) -> dict[str, Any]:
+    """Return the other attributes of a parameter: its example, and the style of a list of names."""
+    example = ret["schema"].pop("example", None)
+    names = {"style": "form", "explode": False} if isinstance(field, FieldNames) else {}
+    return names | ({} if example is None else {"example": example})
+
+
+def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI operation of a view; `known` are all parameters of paths and headers."""
+    operation: Operation = view.operation
+    described = {
+        "operationId": rule.endpoint.rpartition(".")[2],
+        "summary": getdoc(view).partition("\n")[0],
+        "description": getdoc(view),  # The description repeats the summary: some programs show nothing else.
+        "tags": [rule.rule.split("/")[2]],
+        "parameters": list(parameters(rule, operation, known)),
+        "responses": responses(rule, operation),
+    }
+    if operation.body:
+        # For two kinds of JSON, openapi-python-client writes code that fails unless there is an optional parameter.
+        content_types = operation.content_types if operation.request_headers else operation.content_types[:1]
+        described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
+    return described
+
+
+def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str, Any]:
+    """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
+    types: dict[str, Any] = {each: {"schema": schema} for each in content_types}
+    if MARKDOWN in types:
+        types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
+    return types
+
+
+def parameters(rule: Rule, operation: Operation, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parameters of an operation in its path, header and query."""
+    for converter, name in PLACE.findall(rule.rule):
+        yield {"in": "path", "name": name} | known[converter] | {"required": True}
+    for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
+        yield {"in": "header", "name": name} | known[name]
+    yield {"in": "query", "schema": operation.query}
+
+
+def has_validator(operation: Operation) -> bool:
+    """Return whether an operation answers 304 if a client has the answer already."""
+    return operation.method == "GET" and "ETag" in operation.answer.headers
+
+
+def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
+    """Return the responses of an operation by status."""
+    found: dict[str, Any] = dict.fromkeys(ERRORS, "Error")
+    if rule.arguments:
+        found["404"] = "404"
+    if "If-Match" in operation.request_headers:
+        found["412"] = "412"
+    for answer in filter(None, (operation.answer, operation.creates)):
+        found[str(answer.status)] = response(answer.description, answer.headers)
+        if answer.schema:
+            found[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
+    if has_validator(operation):
+        found["304"] = response("Nothing has changed: the ETag is still this one.", operation.answer.headers)
+    return dict(sorted(found.items()))
+
+
+def response(description: str, headers: Iterable[str]) -> dict[str, Any]:
+    """Return an OpenAPI response with these headers and those that every response has."""
+    references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
+    return {"description": description, "headers": references}

@@ -1,0 +1,82 @@
+"""Views outside /v1: the metrics, the description of the API, and a page to read it."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from flask import Response, current_app, redirect, request
+from prometheus_client import CONTENT_TYPE_LATEST
+from werkzeug.exceptions import NotFound
+
+from blogapi.api.access import PUBLIC
+from blogapi.api.operations import blueprint
+from blogapi.api.request import JSON, etag_of
+from blogapi.api.responses import json_response, respond, tagged_response
+from blogapi.wings.docs.metrics import Metrics
+from blogapi.wings.docs.openapi import describe
+from blogapi.wings.pages import page
+
+ADDRESSES = {
+    "posts": "/v1/posts",
+    "tags": "/v1/tags",
+    "images": "/v1/images",
+    "webhooks": "/v1/webhooks",
+    "micropub": "/micropub",
+    "description": "/openapi.json",
+    "documentation": "/docs",
+    "health": "/healthz",
+}
+STATIC = Path(__file__).resolve().parent / "static"
+SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
+
+
+@blueprint.get("/")
+def index() -> Response:
+    """Redirect a browser to the reference page; list the addresses for any other client."""
+    if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
+        addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
+        return json_response(request, addresses, vary="Accept", cache_control="no-cache")
+    response = redirect(request.address("/docs"))
+    response.vary.add("Accept")
+    return response
+
+
+@blueprint.get("/metrics")
+def metrics() -> Response:
+    """Return the metrics for Prometheus. Unlike the rest of this module, it needs a key."""
+    return respond(request, Metrics(request.service).text(), CONTENT_TYPE_LATEST)
+
+
+@blueprint.get("/openapi.json")
+def openapi() -> Response:
+    """Return the description of the API."""
+    content = description(request.service.config.url or request.address(""))
+    headers = [("Access-Control-Allow-Origin", "*")]  # Tools that run in a browser read it.
+    return tagged_response(request, content, etag_of(content), JSON, headers, cache_control="no-cache")
+
+
+@blueprint.get("/docs")
+def docs() -> Response:
+    """Show the description as a page."""
+    return page(STATIC / "docs.html")
+
+
+@blueprint.get("/docs/")
+def docs_with_slash() -> Response:
+    """Redirect to the page, whose relative addresses need its own."""
+    return redirect(request.address("/docs"))
+
+
+@blueprint.get("/docs/<name>")
+def docs_file(name: str) -> Response:
+    """Send a file of the page."""
+    if request.path not in PUBLIC:
+        raise NotFound
+    return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
+
+
+@cache
+def description(server: str) -> bytes:
+    """Return the description as JSON; it never changes while the service runs."""
+    return f"{json.dumps(describe(current_app, server))}\n".encode()

@@ -1,0 +1,152 @@
+"""Revisions and the trash: reading and restoring what the history keeps."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from peewee import Ordering, Tuple
+
+from blogapi.posts import documents, slugs
+from blogapi.posts import storage as posts
+from blogapi.posts.documents import INPUT_FIELDS
+from blogapi.posts.lists import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.posts.storage import Check, Fields, PostRef, accept
+from blogapi.storage.engine import AsBytes, Reader, Transaction
+from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.models import MAX_ID, Post
+from blogapi.wings.history import storage as history
+from blogapi.wings.history.models import Retagging, Revision
+
+# The fields that `restore` restores
+RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "status", "published_at")]
+
+
+class KeptPost(NamedTuple):
+    """An earlier version of a post, without its content."""
+
+    post_id: int
+    version: int
+    until: str
+    author: str  # of the replacement or deletion
+    post: bytes
+
+
+_document = AsBytes(Revision.document)
+_is_deleted = Revision.state == "deleted"
+
+
+# Read
+
+
+def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page:
+    """Return the revisions of a post before the version `before`, newest first. Raises NotFound."""
+    of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
+    is_before = Revision.version < (before or MAX_ID)
+    return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
+
+
+def trash(reader: Reader, limit: int, before: Cursor | None = None) -> Page:
+    """Return the posts in the trash, most recently deleted first."""
+    is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
+    return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
+
+
+def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page:
+    """Return a page of `KeptPost`s."""
+    is_postgresql = reader.dialect == "postgresql"
+    document = Revision.document if is_postgresql else _document
+    columns = Revision.post_id, Revision.version, document, Revision.until, Revision.replaced_by
+    query = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
+    if is_postgresql:
+        query = bounded(query, "until", "replaced_by", before=("post_id", "version"))
+    wanted = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
+    return page_of(reader.rows(query), wanted, reader.now, cursor, lambda row, post: KeptPost(*row[:2], *row[3:], post))
+
+
+def find(reader: Reader, ref: PostRef, version: int) -> bytes:
+    """Return the document of a revision of a post. Raises NotFound, Damaged."""
+    of_post = Revision.post_id == posts.id_of(reader, ref)
+    return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
+
+
+def find_in_trash(reader: Reader, post_id: int) -> bytes:
+    """Return the document of a post in the trash. Raises NotFound, Damaged."""
+    return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
+
+
+def find_deleted(reader: Reader, slug: str) -> int:
+    """Return the id of the most recently deleted post that had a slug. Reads the trash as a whole.
+
+    Raises NotFound.
+    """
+    has_slug = Revision.document.contains(f'"slug":"{slug}"')
+    query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
+    for post_id, document in reader.rows(query):
+        with suppress(Damaged):
+            if documents.load(document)["slug"] == slug:
+                return post_id
+    raise NotFound("post in the trash")
+
+
+def find_version(reader: Reader, post_id: int, version: int) -> bytes:
+    """Return the document of any version that is kept. Raises NotFound, Damaged."""
+    return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
+
+
+def _find(reader: Reader, condition: Any, kind: str) -> bytes:
+    found = reader.row(Revision.select(_document).where(condition))
+    if found is None:
+        raise NotFound(kind)
+    if found[0] is None:
+        raise Damaged
+    return found[0]
+
+
+# Restore and delete
+
+
+def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Check = accept) -> bytes:
+    """Restore RESTORED from a revision; slug, status and dates stay. Returns the document. Raises NotFound."""
+    old = documents.load(find(tx, ref, version))
+    return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, author, check)
+
+
+def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = accept) -> bytes:
+    """Restore a post from the trash as it was; return its document. Raises NotFound.
+
+    It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
+    """
+    document = find_in_trash(tx, post_id)
+    check(document)
+    return recreate(tx, documents.load(document), author)
+
+
+def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
+    """Create a post from the trash again, from its last version or an earlier one; return its document."""
+    post = unscheduled(post, tx.now) | {"slug": slugs.find_free(tx, post["slug"]), "updated_at": tx.now}
+    in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
+    (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
+    created = posts.insert(tx, documents.in_order(post), author, version + 1)
+    tx.execute(Revision.update(state="restored").where(in_trash))
+    return created.document
+
+
+def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
+    """Return a post as a draft, or published, if its scheduled time has passed."""
+    has_passed = post["status"] == "scheduled" and post["published_at"] <= now
+    changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
+    return documents.in_order(post | changes) if has_passed else post
+
+
+def delete_from_trash(tx: Transaction, post_id: int, check: Check = accept) -> None:
+    """Delete a post in the trash for good, with its revisions. Raises NotFound."""
+    with suppress(Damaged):  # A damaged post can be deleted, too.
+        check(find_in_trash(tx, post_id))
+    history.forget(tx, post_id)
+
+
+def authors(reader: Reader) -> set[str]:
+    """Return the names of all authors in the history."""
+    columns = Post.author, Revision.author, Revision.replaced_by, Retagging.author
+    return {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())} - {""}

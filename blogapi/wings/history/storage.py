@@ -1,0 +1,88 @@
+"""The history of posts: versions before a change or a deletion are kept for a while.
+
+`post` has the time and the author of the present version, and `revision` the earlier ones, each with the time and the
+author of the change that ended it. A post in the trash is a version that a deletion ended. A change of a tag in every
+post creates no versions: `retagging` has the tags before it.
+"""
+
+import json
+import time
+from datetime import timedelta
+from typing import Literal
+
+from peewee import fn
+
+from blogapi.clock import earlier
+from blogapi.storage.engine import Param, Prepared, Transaction
+from blogapi.storage.errors import NeedsThread
+from blogapi.storage.models import Post
+from blogapi.wings.history.models import Purge, Retagging, Revision
+
+MAX_REVISIONS = 50  # of a post
+FEW_REVISIONS = 2  # can be deleted while others wait, regardless of their size
+PRUNED_REVISIONS = 50  # at most, in one transaction
+PRUNED_RETAGGINGS = 500
+PRUNING_SECONDS = 0.010  # after which a transaction ends, as others wait for it
+STATES = ("replaced", "deleted", "restored")
+
+State = Literal["replaced", "deleted"]
+
+
+def keep(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
+    """Keep the present version of a post, which `author` ends, and at most MAX_REVISIONS of a post."""
+    tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
+    if version > MAX_REVISIONS:
+        tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
+
+
+_present = Post.select(
+    Post.id, Post.version, Post.since, Post.author, Param("now"), Param("author"), Param("state"), Post.document
+)
+KEEP = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Revision._meta.sorted_fields))
+DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
+
+
+def keep_tags(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
+    """Keep the tags of a post before a tag is changed in every post."""
+    tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
+
+
+_number = Retagging.select(fn.COUNT(Retagging.number)).where(
+    Retagging.post_id == Post.id, Retagging.version == Post.version
+)
+_retagged = Post.select(Post.id, Post.version, _number, Param("now"), Param("author"), Param("tags"))
+KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
+
+
+def forget(tx: Transaction, post_id: int) -> None:
+    """Delete all versions of a post, and note its id. Raises NeedsThread if they are many: each can have megabytes."""
+    of_post = Revision.post_id == post_id
+    if not tx.may_be_slow and tx.row(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
+        raise NeedsThread
+    tx.execute(Revision.delete().where(of_post))
+    tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
+    if tx.keeps_history:
+        tx.execute(Purge.insert(post_id=post_id, purged_at=tx.now))
+
+
+def prune(tx: Transaction, days: int) -> int:
+    """Delete some of the versions and former tags that ended more than `days` ago; return how many.
+
+    Versions can have megabytes, so a transaction ends after PRUNING_SECONDS.
+    """
+    horizon = earlier(tx.now, timedelta(days=days))
+    is_old = Retagging.changed_at <= horizon
+    some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
+    if chosen := {post_id for (post_id,) in tx.rows(some)}:
+        return tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(chosen)))
+    some = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
+    if chosen := [post_id for (post_id,) in tx.rows(some)]:
+        return tx.execute(Purge.delete().where(Purge.post_id.in_(chosen)))
+    is_old = Revision.state.in_(STATES) & (Revision.until <= horizon)
+    old = Revision.select(Revision.post_id, Revision.version).where(is_old).limit(PRUNED_REVISIONS)
+    until, count = time.monotonic() + PRUNING_SECONDS, 0
+    for post_id, version in list(tx.rows(old)):
+        if count and time.monotonic() > until:
+            break
+        count += tx.execute(Revision.delete().where(Revision.post_id == post_id, Revision.version == version))
+    return count

@@ -1,0 +1,243 @@
+"""Undo: returning all posts, or those that a key changed, to their state at a given time."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import dropwhile
+from typing import NamedTuple
+
+from peewee import fn
+
+from blogapi.posts import documents, slugs
+from blogapi.posts import storage as posts
+from blogapi.posts.documents import STATUSES
+from blogapi.posts.storage import Fields
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
+from blogapi.storage.models import AUTHORS, ApiKey, Post
+from blogapi.text import fold
+from blogapi.wings.history import revisions
+from blogapi.wings.history.batches import write_each
+from blogapi.wings.history.models import Purge, Retagging, Revision
+
+BY = "undo"
+STEP_SECONDS = 0.010  # in one transaction
+PAUSE_SECONDS = 0.025  # for other clients to write
+MAX_CHAIN = 10  # posts that wait for each other's slugs
+WAIT, PARK, SETTLE = range(3)  # turns of posts that want a slug which another post has, and will leave
+
+
+class Undone(NamedTuple):
+    """The result of an undo for a post, or of its dry run."""
+
+    post_id: int
+    title: str  # "" if the post was deleted for good
+    action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
+    reason: str = ""  # why it was left, or has another slug
+
+
+class Change(NamedTuple):
+    """A change of a post: its author, and the version before it."""
+
+    author: str
+    version: int | None  # None if there was no post, 0 if it is not kept
+    tags: list[str] | None = None  # of that version, if a tag was changed in every post
+
+
+class Plan(NamedTuple):
+    """The present and the earlier state of a post, {} for no post; or the reason to leave it."""
+
+    present: Fields
+    target: Fields
+    obstacle: str = ""
+
+
+def check_author(reader: Reader, name: str) -> None:
+    """Raise InvalidKeyName unless a key has this name, or an author of the history."""
+    keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
+    names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
+    if name not in names:
+        raise InvalidKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
+
+
+def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
+    """Undo all changes since a time, or only those of a key; yield the result for each post.
+
+    A post that another key changed since is left. Others can write in between. After an interruption, run it again.
+    """
+
+    def pause() -> None:
+        database.engine.shrink()  # or the next write of a server would, while other clients wait
+        time.sleep(PAUSE_SECONDS)
+
+    plans, waiting = Plans(since, key, dry_run), _changed_since(database, since)
+    for turn in (WAIT, PARK, SETTLE):
+        undo_post = partial(plans.undo_post, turn)
+        if dry_run:
+            results = (undo_post(database, post_id) for post_id in waiting)
+        else:
+            results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
+        waiting = []
+        for undone in filter(None, results):
+            if undone.action:
+                yield undone
+            else:
+                waiting.append(undone.post_id)
+    purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
+    for (post_id,) in list(database.rows(purged)):  # No read stays open while the caller prints.
+        yield Undone(post_id, "", "left", "it was deleted for good")
+
+
+def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
+    """Undo an author's change of a tag, folded, at a given time, in every post; return the number of posts.
+
+    Posts that were changed since are left.
+    """
+    later = Retagging.alias()
+    of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
+    is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))
+    of_change = (Retagging.changed_at == changed_at) & (Retagging.author == author)
+    count = 0
+    changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
+    for post_id, version, tags in list(tx.rows(changed)):
+        with suppress(NotFound, Damaged):
+            if tag in map(fold, json.loads(tags)) and posts.publish_if_due(tx, post_id).version == version:
+                posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
+                count += 1
+    return count
+
+
+def _changed_since(reader: Reader, since: str) -> list[int]:
+    """Return the ids of posts that were changed or deleted since a time, most recent first."""
+    changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
+    deleted = Revision.select(Revision.until, Revision.post_id).where(
+        Revision.state == "deleted", Revision.until >= since
+    )
+    return [post_id for _, post_id in sorted(reader.rows(changed + deleted), reverse=True)]
+
+
+@dataclass
+class Plans:
+    """The plans of an undo. In a dry run, they get no transaction and change nothing."""
+
+    since: str
+    key: str | None
+    dry_run: bool
+    foreseen: set[str] = field(default_factory=set)  # the slugs that posts would get
+
+    def undo_post(self, turn: int, tx: Reader, post_id: int) -> Undone | None:
+        """Undo the changes of a post, if there are some."""
+        plan = self.find(tx, post_id)
+        if plan is None:
+            return None
+        present, target, obstacle = plan
+        done = partial(Undone, post_id, (target or present)["title"])
+        if obstacle:
+            return done("left", obstacle)
+        if not target:
+            if not self.dry_run:
+                posts.delete(tx, post_id, BY)
+            return done("moved to the trash")
+        slug, reason = self._slug_for(tx, plan, turn)
+        if not slug:
+            if turn == PARK and present:  # The other may wait for the slug of this one.
+                _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
+            return done("")
+        target = target | {"slug": slug}
+        if posts.is_same(target, present):
+            return done("left", reason)
+        self._bring_back(tx, post_id, present, target)
+        return done("changed back" if present else "restored", reason)
+
+    def _bring_back(self, tx: Reader, post_id: int, present: Fields, target: Fields) -> None:
+        if self.dry_run:
+            self.foreseen.add(target["slug"])
+        elif present:
+            _change(tx, post_id, target)
+        else:
+            revisions.recreate(tx, target, BY)
+
+    def find(self, reader: Reader, post_id: int) -> Plan | None:
+        """Return the plan for a post, or None if there is nothing to undo."""
+        changes = _changes(reader, post_id, self.since)
+        changes = list(dropwhile(lambda change: self.key not in (None, change.author), changes))
+        if not changes:
+            return None
+        (_, before, tags), present, target = changes[0], {}, {}
+        try:
+            with suppress(NotFound):
+                present = documents.load(posts.find(reader, post_id))
+            if before:
+                kept = present
+                with suppress(NotFound):  # The present version is not in the history.
+                    kept = documents.load(revisions.find_version(reader, post_id, before))
+                kept = kept if tags is None else kept | {"tags": tags}
+                target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
+                target["updated_at"] = present.get("updated_at", reader.now)
+        except Damaged:
+            return Plan({"title": ""} | present, {}, "it is damaged")
+        is_new = self.key is None and present.get("created_at", "") >= self.since
+        if before == 0 and not is_new:
+            return Plan({"title": ""} | present, {}, "more was changed since than is kept")
+        if posts.is_same(target, present):
+            return None
+        others = {change.author for change in changes} - {self.key, BY} if self.key else set()
+        return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
+
+    def _slug_for(self, reader: Reader, plan: Plan, turn: int) -> tuple[str, str]:
+        """Return the slug that a post gets, and the reason if it is another one; "" if the post must wait for it."""
+        slug, present = plan.target["slug"], plan.present.get("slug")
+        if slug in self.foreseen:
+            return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
+        if slug == present or not slugs.is_taken(reader, slug):
+            return slug, ""
+        if turn != SETTLE and self._frees(reader, slug):
+            return (slug if self.dry_run else ""), ""
+        other = present or slugs.find_free(reader, slug)
+        return other, f"its slug {slug} is taken, it {'would have' if self.dry_run else 'has'} {other}"
+
+    def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
+        """Return whether the undo frees a slug that another post has, perhaps after other posts have left theirs."""
+        holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
+        if holder is None or depth == 0:
+            return True
+        plan = self.find(reader, holder[0])
+        if plan is None or plan.obstacle or plan.target.get("slug") == slug:
+            return False
+        return not plan.target or self._frees(reader, plan.target["slug"], depth - 1)
+
+
+def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
+    """Yield the changes of a post since a time."""
+    columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
+    query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
+    versions = list(reader.rows(query))
+    if present := reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id)):
+        versions.append((*present, "", "", "present"))
+    retaggings = list(
+        reader.rows(
+            Retagging.select(Retagging.version, Retagging.author, Retagging.tags)
+            .where(Retagging.post_id == post_id, Retagging.changed_at >= since)
+            .order_by(Retagging.version, Retagging.number)
+        )
+    )
+    last, last_state = 0, "restored"
+    for version, begun, author, until, replaced_by, state in versions:
+        follows = last == version - 1
+        if begun >= since and not (follows and last_state == "replaced"):
+            yield Change(author, None if follows else 0)  # created or restored; or versions are missing
+        for of_version, by, tags in retaggings:
+            if of_version == version:
+                yield Change(by, version, json.loads(tags))
+        if until >= since:
+            yield Change(replaced_by, version)
+        last, last_state = version, state
+
+
+def _change(tx: Transaction, post_id: int, new: Fields) -> None:
+    post = posts.publish_if_due(tx, post_id)
+    posts.replace(tx, post, documents.load(post.document), documents.in_order(new), BY)

@@ -1,0 +1,175 @@
+"""The revisions of posts and the trash: schemas and views."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from flask import Response
+from marshmallow import fields
+from werkzeug import exceptions
+
+from blogapi.api.access import READERS
+from blogapi.api.errors import error_response
+from blogapi.api.operations import Answer, blueprint, operation
+from blogapi.api.request import Request, current_request, precondition
+from blogapi.api.responses import POSTS, list_response, no_content, post_response
+from blogapi.api.schemas import (
+    CURSOR_TIME,
+    StrictSchema,
+    Time,
+    about,
+    matching,
+    page_size,
+    parameters,
+    parse_cursor,
+    parse_id,
+    parsed,
+)
+from blogapi.posts import storage as posts
+from blogapi.posts.documents import FIELDS, ID, dump
+from blogapi.posts.schemas import PostSchema
+from blogapi.posts.storage import PostRef
+from blogapi.posts.views import CHANGED, PAGE
+from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
+from blogapi.wings.history import revisions
+from blogapi.wings.history.revisions import KeptPost
+from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
+
+POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
+KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
+REVISION = parsed(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
+DELETED = parsed(
+    partial(parse_cursor, order="this list"),
+    "Only posts deleted before: the value from `Link`.",
+    pattern=f"^{CURSOR_TIME}_{ID}$",
+)
+
+
+class PostWithoutContentSchema(PostSchema):
+    """A post without its content."""
+
+    class Meta:
+        fields = tuple(name for name in FIELDS if name != "content")
+
+    example = POST_EXAMPLE
+
+
+class KeptPostSchema(StrictSchema):
+    """An earlier version of a post."""
+
+    by = fields.String(
+        required=True, **about("The name of the key, or `settings`, `autosave`, `import`, `rebase` or `undo`.")
+    )
+    post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
+
+
+class TrashedPostSchema(KeptPostSchema):
+    """A post in the trash."""
+
+    example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    deleted_at = Time(required=True, **about("When it was deleted, in UTC, whole seconds."))
+
+
+class RevisionSchema(KeptPostSchema):
+    """A revision of a post: the post as it was before a change."""
+
+    example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
+    revision = matching(ID, 1, 19, "The number of the revision, as text.")
+    replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
+
+
+@operation(
+    "GET /v1/posts/<id:post>/revisions",
+    Answer(200, "The revisions, newest first.", RevisionSchema(many=True), PAGE),
+    query=parameters(limit=page_size("entries"), before=REVISION),
+    scopes=READERS,
+)
+def list_revisions(request: Request, post: PostRef) -> Response:
+    """List the revisions of a post, newest first.
+
+    A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
+    """
+    post_id = posts.id_of(request.database, post)
+    page = revisions.page(request.database, post_id, **request.query)
+    content = kept_json(page.items, lambda each: {"revision": str(each.version), "replaced_at": each.until})
+    return list_response(request, content, page.next, path=f"{POSTS}{post_id}/revisions")
+
+
+@operation(
+    "GET /v1/posts/<id:post>/revisions/<id:revision>",
+    Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
+    scopes=READERS,
+)
+def get_revision(request: Request, post: PostRef, revision: int) -> Response:
+    """Get a post as it was before a change, as JSON or as a Markdown file."""
+    return post_or_file_response(request, revisions.find(request.database, post, revision))
+
+
+@operation("POST /v1/posts/<id:post>/revisions/<id:revision>/restore", CHANGED, request_headers=("If-Match",))
+def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
+    """Restore a revision of a post.
+
+    Title, content, excerpt, tags, cover image and params become what they were; slug, status and dates stay.
+    """
+    document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
+    return post_response(request, document)
+
+
+@operation(
+    "GET /v1/trash",
+    Answer(200, "The deleted posts.", TrashedPostSchema(many=True), PAGE),
+    query=parameters(limit=page_size("entries"), before=DELETED),
+    scopes=READERS,
+)
+def list_trash(request: Request) -> Response:
+    """List the posts in the trash, most recently deleted first.
+
+    A deleted post is kept for 30 days.
+    """
+    page = revisions.trash(request.database, **request.query)
+    content = kept_json(page.items, lambda each: {"deleted_at": each.until})
+    return list_response(request, content, page.next)
+
+
+@operation(
+    "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READERS
+)
+def get_trashed_post(request: Request, post: int) -> Response:
+    """Get a post in the trash, as JSON or as a Markdown file."""
+    return post_or_file_response(request, revisions.find_in_trash(request.database, post))
+
+
+@operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
+def restore_trashed_post(request: Request, post: int) -> Response:
+    """Restore a post from the trash.
+
+    Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
+    slug now, it gets a new one.
+    """
+    document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
+    return post_response(request, document)
+
+
+@operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
+def delete_trashed_post(request: Request, post: int) -> Response:
+    """Delete a post in the trash for good, with its revisions."""
+    request.database.write(revisions.delete_from_trash, post, precondition(request))
+    return no_content(request)
+
+
+@blueprint.app_errorhandler(PostNotFound)
+def post_not_found(error: PostNotFound) -> Response:
+    """Answer 404, and say if the post is in the trash and the key may know that."""
+    request, message = current_request(), str(error)
+    post_id = (request.view_args or {}).get("post")
+    if isinstance(post_id, int) and request.key and not request.published_only:
+        with suppress(NotFound, Unavailable):
+            revisions.find_in_trash(request.database, post_id)
+            message += f": it is in the trash, at {request.address(f'/v1/trash/{post_id}')}"
+    return error_response(exceptions.NotFound(message))
+
+
+def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
+    """Return the JSON of versions, each after the fields that are `known` of it."""
+    heads = [dump(known(each) | {"by": each.author}).removesuffix("}").encode() for each in kept]
+    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))

@@ -1,0 +1,58 @@
+"""Images: the type of a file, by its bytes, and the parts of it that are kept.
+
+Only the containers are read, never the pixels. The parts that show the picture are kept, byte for byte. The others are
+left out: the place and the camera of a photograph, comments, thumbnails, and everything after the end of the image.
+"""
+
+import re
+from collections.abc import Callable
+from typing import BinaryIO
+
+from blogapi.wings.images.formats.avif import read_avif
+from blogapi.wings.images.formats.chunks import read_gif, read_png, read_webp
+from blogapi.wings.images.formats.file import ImageFile, InvalidImage, Reader, Size, UnsupportedImage
+from blogapi.wings.images.formats.jpeg import read_jpeg
+
+MAX_BYTES = 20 * 1024 * 1024
+MAX_SIDE, MAX_PIXELS = 16_384, 100_000_000
+EXTENSIONS = {
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "image/avif": "avif",
+}
+SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[Reader], Size]]] = [
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg", read_jpeg),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", read_png),
+    (re.compile(rb"GIF8[79]a"), "image/gif", read_gif),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp", read_webp),
+    (re.compile(rb".{4}ftypavi[fs]", re.DOTALL), "image/avif", read_avif),
+]
+
+
+def read_image(file: BinaryIO) -> ImageFile:
+    """Return the image in a file. Raises UnsupportedImage, InvalidImage."""
+    reader = Reader(file)
+    start = reader.read(0, min(12, reader.size))
+    for signature, media_type, read in SIGNATURES:
+        if signature.match(start):
+            width, height = read(reader)
+            check_size(width, height)
+            return ImageFile(media_type, width, height, reader.pieces)
+    reason = ""
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+        reason = "; an SVG can run scripts"
+    elif start[4:8] == b"ftyp":
+        reason = "; convert HEIC to JPEG first"
+    elif start and start.isascii() and b"\0" not in start:
+        reason = "; this seems to be a text"
+    raise UnsupportedImage(f"must be a JPEG, PNG, GIF, WebP or AVIF image{reason}")
+
+
+def check_size(width: int, height: int) -> None:
+    """Raise InvalidImage unless the size is within its bounds."""
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+        raise InvalidImage(f"must have 1 to {MAX_SIDE:,} pixels a side, not {width:,} x {height:,}")
+    if width * height > MAX_PIXELS:
+        raise InvalidImage(f"must have at most {MAX_PIXELS // 1_000_000} megapixels, not {width:,} x {height:,}")

@@ -1,0 +1,182 @@
+"""PNG, GIF and WebP: files of chunks, most of which show the picture."""
+
+import zlib
+from collections.abc import Iterator
+from struct import pack, unpack_from
+
+from blogapi.wings.images.formats.file import READ_BYTES, InvalidImage, Reader, Size
+
+# PNG (W3C, third edition): chunks of a length, a name, data and a checksum
+
+MANY = 2**31  # bytes: more than any chunk can have
+# The chunks that are kept, with their maximum sizes in bytes: those of the picture, its colours and its animation
+PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
+PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
+PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
+PALETTE = 3  # a type of colour
+DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # bits, by the type of colour
+
+
+def read_png(reader: Reader) -> Size:
+    """Keep the chunks that show the picture."""
+    reader.keep(0, 8)
+    header, has_pixels, has_palette, position, kind = b"", False, False, 8, b""
+    while kind != b"IEND":
+        length, kind = unpack_from(">I4s", reader.read(position, 8))
+        end = position + 12 + length
+        reader.require(end)
+        if (kind == b"IHDR") is bool(header):
+            raise InvalidImage("it does not begin with its one header")
+        if length > PNG_KEPT.get(kind, MANY) or (kind == b"IHDR" and length != PNG_KEPT[kind]):
+            raise InvalidImage("it has a part of a wrong length")
+        header = header or reader.read(position + 8, 10)
+        check_sum(reader, position + 4, end - 4)
+        has_pixels |= kind == b"IDAT" and length > 0
+        has_palette |= kind == b"PLTE" and length > 0
+        if kind in PNG_KEPT:
+            reader.keep(position, end)
+        elif kind[:1].isupper():
+            raise InvalidImage("it has a part of an unknown kind")
+        position = end
+    if not has_pixels:
+        raise InvalidImage("it has no picture")
+    width, height, depth, color = unpack_from(">IIBB", header)
+    if depth not in DEPTHS.get(color, ()):
+        raise InvalidImage("it has an unknown type of colour")
+    if color == PALETTE and not has_palette:
+        raise InvalidImage("it has no palette")
+    return width, height
+
+
+def check_sum(reader: Reader, start: int, end: int) -> None:
+    """Raise InvalidImage unless the CRC after these bytes matches them."""
+    found = 0
+    for position in range(start, end, READ_BYTES):
+        found = zlib.crc32(reader.read(position, min(READ_BYTES, end - position)), found)
+    if found.to_bytes(4, "big") != reader.read(end, 4):
+        raise InvalidImage("a checksum does not match")
+
+
+# GIF (GIF89a): blocks, whose data are sub-blocks of up to 255 bytes
+
+IMAGE, EXTENSION, TRAILER = 0x2C, 0x21, 0x3B
+CONTROL, APPLICATION = 0xF9, 0xFF
+LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")
+
+
+def read_gif(reader: Reader) -> Size:
+    """Keep the frames, their controls, and the number of repeats."""
+    width, height, flags = unpack_from("<HHB", reader.read(6, 7))
+    position = 13 + color_table(flags)
+    reader.require(position)
+    reader.keep(0, position)
+    has_pixels = False
+    while True:
+        start, kind = position, reader.read(position, 1)[0]
+        if kind == TRAILER:
+            reader.keep(start, start + 1)
+            break
+        if kind == IMAGE:
+            has_pixels = True
+            flags = reader.read(start + 9, 1)[0]
+            position = skip_sub_blocks(reader, start + 11 + color_table(flags))
+            reader.keep(start, position)
+        elif kind == EXTENSION:
+            position = skip_sub_blocks(reader, start + 2)
+            keep_extension(reader, start, position)
+        else:
+            raise InvalidImage("it has bytes where a block should begin")
+    if not has_pixels:
+        raise InvalidImage("it has no picture")
+    return width, height
+
+
+def color_table(flags: int) -> int:
+    """Return the size of the colour table that follows these flags, in bytes."""
+    return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
+
+
+def skip_sub_blocks(reader: Reader, position: int) -> int:
+    """Return the position after the sub-blocks at a position."""
+    while length := reader.read(position, 1)[0]:
+        position += 1 + length
+    return position + 1
+
+
+def keep_extension(reader: Reader, start: int, end: int) -> None:
+    """Keep the control of a frame, and the number of repeats."""
+    head = reader.read(start + 1, min(18, end - start - 1))
+    if head[0] == CONTROL and end - start == 8:
+        reader.keep(start, end)
+    elif head[0] == APPLICATION and head[2:13] in LOOPS and head[13:15] == b"\x03\x01":
+        reader.add(b"!" + head[:17] + b"\0")
+
+
+# WebP (RFC 9649): chunks of a name and a length in a RIFF file
+
+PICTURES = {b"VP8 ", b"VP8L"}
+WEBP_KEPT = {b"ICCP", b"ANIM", b"ALPH", *PICTURES}
+EXIF_AND_XMP = 0x0C  # flags of VP8X
+
+
+def read_webp(reader: Reader) -> Size:
+    """Keep the chunks that show the picture, within a new header."""
+    end = 8 + unpack_from("<I", reader.read(4, 4))[0]
+    reader.require(end)
+    reader.add(b"")  # the header, once the size is known
+    found = list(keep_chunks(reader, 12, end))
+    pictures = [size for kind, size in found if kind in PICTURES]
+    frames = [size for kind, size in found if kind == b"ANMF"]
+    if not pictures + frames:
+        raise InvalidImage("it has no picture")
+    canvas = dict(found).get(b"VP8X", (pictures + frames)[0])
+    if len(pictures) > 1 or (pictures and not frames and pictures[0] != canvas):
+        raise InvalidImage("it has several pictures, or a picture of another size")
+    length = 4 + sum(map(len, reader.pieces))
+    reader.pieces[0] = b"RIFF" + pack("<I", length) + b"WEBP"
+    return canvas
+
+
+def keep_chunks(reader: Reader, start: int, end: int, in_frame: bool = False) -> Iterator[tuple[bytes, Size]]:
+    """Keep known chunks; yield the kind and the size of the canvas, of each picture, and of each frame."""
+    while start < end:
+        kind, length = unpack_from("<4sI", reader.read(start, 8))
+        following = start + 8 + length + (length & 1)
+        if following > end:
+            raise InvalidImage("the file ends early")
+        if kind == b"VP8X" and length == 10:
+            canvas = reader.read(start + 8, 10)
+            reader.add(b"VP8X" + pack("<IB", 10, canvas[0] & ~EXIF_AND_XMP) + canvas[1:])
+            yield kind, tuple(1 + int.from_bytes(canvas[at : at + 3], "little") for at in (4, 7))
+        elif kind == b"ANMF":
+            if in_frame:
+                raise InvalidImage("it has a frame within a frame")
+            yield from keep_frame(reader, start, start + 8 + length)
+        elif kind in WEBP_KEPT:
+            reader.keep(start, following)
+            if kind in PICTURES:
+                yield kind, webp_size(reader.read(start + 8, min(10, length)))
+        start = following
+
+
+def keep_frame(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
+    """Keep a frame of an animation, without unknown chunks in it."""
+    head = reader.read(start + 8, 16)
+    at = len(reader.pieces)
+    reader.add(b"")
+    sizes = [size for kind, size in keep_chunks(reader, start + 24, end, in_frame=True) if kind in PICTURES]
+    if len(sizes) != 1:
+        raise InvalidImage("it has a frame without a picture, or with several")
+    yield b"ANMF", sizes[0]
+    length = 16 + sum(map(len, reader.pieces[at:]))
+    reader.pieces[at] = b"ANMF" + pack("<I", length) + head
+
+
+def webp_size(head: bytes) -> Size:
+    """Return the size of a picture from the first bytes of its chunk."""
+    if head[3:6] == b"\x9d\x01\x2a" and len(head) == 10:
+        return tuple(each & 0x3FFF for each in unpack_from("<HH", head, 6))
+    if head[:1] == b"\x2f" and len(head) >= 5:
+        (bits,) = unpack_from("<I", head, 1)
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    raise InvalidImage("it has no picture")

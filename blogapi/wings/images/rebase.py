@@ -1,0 +1,59 @@
+"""New addresses of images in posts, for a service that has moved."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from marshmallow import ValidationError
+
+from blogapi.api.schemas import sentences
+from blogapi.posts import documents, lists
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import PutPostSchema
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import PostNotFound
+from blogapi.wings.history.batches import write_each
+from blogapi.wings.images.storage import IMAGE_ID
+
+BY = "rebase"  # the author in the history
+FIELDS = ("content", "excerpt", "cover_image", "params")  # that can have an address
+schema = PutPostSchema(partial=True)
+
+
+def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Replace the URL of the service in the addresses of images; yield each post that has some, and why it is left.
+
+    Webhooks get no events. The history and the trash stay as they were.
+    """
+    addresses = re.compile(rf"{re.escape(old)}(?=/images/{IMAGE_ID}\.)")
+    found = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
+    change = partial(_change, replace=partial(addresses.sub, lambda _: new))
+    yield from filter(None, write_each(database, change, found))
+
+
+def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
+    try:
+        post = posts.publish_if_due(tx, post_id)
+    except PostNotFound:  # deleted meanwhile
+        return None
+    old = documents.load(post.document)
+    changed = {name: each_text(old[name], replace) for name in FIELDS if name in old}
+    try:
+        new = documents.in_order(old | schema.load(changed))
+    except ValidationError as error:
+        return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
+    if posts.is_same(old, new):  # The address is in its title, or does not change.
+        return None
+    posts.replace(tx, post, old, new, BY, with_events=False)
+    return old["slug"], ""
+
+
+def each_text(value: Any, replace: Callable[[str], str]) -> Any:
+    """Return a value with each text in it replaced."""
+    if isinstance(value, str):
+        return replace(value)
+    if isinstance(value, list):
+        return [each_text(each, replace) for each in value]
+    return {name: each_text(each, replace) for name, each in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,302 @@
+"""Images: uploads in parts, reads in pieces, and the posts that show an image."""
+
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from itertools import chain, islice
+from typing import Any, BinaryIO, NamedTuple
+
+from peewee import Tuple, fn
+
+from blogapi.clock import earlier
+from blogapi.posts.documents import STATUSES
+from blogapi.posts.lists import Cursor, Page
+from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
+from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
+from blogapi.storage.models import DOCUMENT, Post
+from blogapi.wings.history.models import Revision
+from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
+from blogapi.wings.images.models import Image, ImagePart
+
+PART_BYTES = 256 * 1024  # written in a transaction
+PIECE_BYTES = 64 * 1024  # read at a time
+DELETED_PARTS = 16  # in a transaction
+POLL_SECONDS = 0.001  # between two transactions; after sleep(0), gevent would not poll the sockets
+UPLOAD_TIME = timedelta(days=1)  # after which the parts of an upload that has not ended are deleted
+PAGE = 1000  # images read at a time
+NAMED = 3  # of the posts that show an image
+IMAGE_ID = "[0-9a-f]{32}"
+ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
+MAX_NAME = 255  # characters
+Check = Callable[[Reader], None] | None  # may raise before an image is added
+NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
+
+
+class StoredImage(NamedTuple):
+    """An image, without its bytes; `bytes` is their number."""
+
+    id: str
+    upload: str
+    name: str
+    type: str
+    bytes: int
+    width: int
+    height: int
+    created_at: str
+
+    @property
+    def path(self) -> str:
+        """The path of its public address."""
+        return f"/images/{self.id}.{EXTENSIONS[self.type]}"
+
+
+class Use(NamedTuple):
+    """A post, a revision or a post in the trash that shows an image. The version of a post is 0."""
+
+    post_id: int
+    version: int
+    slug_or_state: str  # the slug of a post, the state of a revision
+
+    def __str__(self) -> str:
+        if self.in_trash:
+            return f"post {self.post_id} in the trash"
+        if self.version:
+            return f"revision {self.version} of post {self.post_id}"
+        return f"post {self.post_id} ({self.slug_or_state})"
+
+    @property
+    def in_trash(self) -> bool:
+        """Whether it is a post in the trash."""
+        return self.version > 0 and self.slug_or_state == "deleted"
+
+
+def find(reader: Reader, image_id: str) -> StoredImage:
+    """Return an image. Raises NotFound."""
+    if image := find_any(reader, image_id):
+        return image
+    raise NotFound("image")
+
+
+def find_any(reader: Reader, image_id: str) -> StoredImage | None:
+    """Return an image, or None."""
+    found = reader.row(IMAGE_WITH_ID, id=image_id)
+    return found and StoredImage._make(found)
+
+
+_columns = [getattr(Image, name) for name in StoredImage._fields]
+IMAGE_WITH_ID = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
+
+
+def page(reader: Reader, limit: int, before: Cursor | None = None, name: str = "") -> Page:
+    """Return the images before a cursor whose names contain `name`, newest first.
+
+    A cursor without a time is found by its id. Raises NotFound.
+    """
+    query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
+    if before:
+        created_at = before.key or find(reader, before.id).created_at
+        query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
+    if name:
+        query = query.where(Image.name.contains(name))
+    found = [*map(StoredImage._make, reader.rows(query))]
+    images = found[:limit]
+    return Page(images, Cursor(images[-1].created_at, images[-1].id) if len(found) > limit else None)
+
+
+def every(reader: Reader) -> Iterator[StoredImage]:
+    """Yield all images, newest first, from a page at a time."""
+    found = page(reader, PAGE)
+    yield from found.items
+    while found.next:
+        found = page(reader, PAGE, found.next)
+        yield from found.items
+
+
+def total_bytes(reader: Reader) -> int:
+    """Return the number of bytes of all images."""
+    found = reader.row(TOTAL)
+    return found[0] if found else 0
+
+
+TOTAL = Prepared("SELECT bytes FROM image_total")
+ADD_TO_TOTAL = Prepared(
+    "INSERT INTO image_total VALUES (1, :bytes) "
+    "ON CONFLICT (id) DO UPDATE SET bytes = image_total.bytes + excluded.bytes"
+)
+
+
+def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, also halfway."""
+    while start < end:
+        number, offset = divmod(start, PART_BYTES)
+        length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
+        found = reader.row(PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
+        if not found or len(found[0]) != length:
+            raise Unavailable(f"the image {image.id} is damaged, or was deleted")
+        yield bytes(found[0])
+        start += length
+
+
+PIECE = Prepared(
+    "SELECT substr(content, CAST(:start AS integer), CAST(:length AS integer)) FROM image_part "
+    "WHERE upload = :upload AND number = :number"
+)
+
+
+# Uploads
+
+
+def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
+    """Return the image in a file, and the parts of the file to keep. Raises InvalidImage, UnsupportedImage."""
+    found, digest, size = read_image(file), hashlib.sha256(), 0
+    for part in found.parts(file, PART_BYTES):
+        digest.update(part)
+        size += len(part)
+    image_id = digest.hexdigest()[:32]
+    name = NOT_IN_NAME.sub("", name)[-MAX_NAME:] or f"{image_id[:8]}.{EXTENSIONS[found.type]}"
+    return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
+
+
+def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: Check = None) -> StoredImage:
+    """Write an image part by part, its row last; return it, or the one with the same bytes. Raises Unavailable.
+
+    `write` runs an operation in a transaction, as `Database.write` does; `check` runs in the last one.
+    """
+    stored = None
+    try:
+        for number, part in enumerate(parts):
+            write(add_part, image.upload, number, part)
+            time.sleep(POLL_SECONDS)
+        stored = write(add, image, check)
+        return stored
+    finally:
+        if stored is None or stored.upload != image.upload:
+            delete_upload(write, image.upload)
+
+
+def new_upload(reader: Reader) -> str:
+    """Return the name of a new upload."""
+    return f"{reader.now}_{secrets.token_hex(8)}"
+
+
+def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
+    """Write a part of an upload."""
+    if number == 0:
+        tx.execute(BEGIN_UPLOAD, name=upload)
+    tx.execute(ADD_PART, upload=upload, number=number, content=content)
+
+
+BEGIN_UPLOAD = Prepared("INSERT INTO upload (name) VALUES (:name)")
+END_UPLOAD = Prepared("DELETE FROM upload WHERE name = :name")
+ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
+
+
+def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage:
+    """End an upload; return its image, or the one with the same bytes that was there before. Raises Unavailable."""
+    if known := find_any(tx, image.id):
+        return known
+    (parts,) = tx.row(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
+    if parts != -(-image.bytes // PART_BYTES):
+        raise Unavailable("the upload took longer than a day, or the clock is wrong")
+    if check:
+        check(tx)
+    image = image._replace(created_at=tx.now)
+    tx.execute(Image.insert(image._asdict()))
+    tx.execute(END_UPLOAD, name=image.upload)
+    tx.execute(ADD_TO_TOTAL, bytes=image.bytes)
+    return image
+
+
+# Deletion
+
+
+def shown_by(reader: Reader, image_id: str) -> list[Use]:
+    """Return at most NAMED uses of an image: in posts, then in revisions, then in posts in the trash."""
+    queries = (POSTS_THAT_SHOW, REVISIONS_THAT_SHOW)
+    found = chain.from_iterable(reader.rows(query, **_address(image_id)) for query in queries)
+    return [Use(*row) for row in islice(found, NAMED)]
+
+
+def still_shown(uses: Iterable[Use]) -> Rejected:
+    """Return the error for an image that cannot be deleted."""
+    return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
+
+
+def _address(image_id: str) -> dict[str, str]:
+    return {"address": f"/images/{image_id}."}
+
+
+def _uses(query: str) -> Prepared:
+    """Return a query in which {shows} stands for the condition that a document has an address."""
+    sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
+    return Prepared(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
+
+
+_use = "SELECT id, 0, slug FROM post WHERE"
+_is_recent = f"status IN {STATUSES} AND updated_at >= :since"
+POSTS_THAT_SHOW = _uses(f"{_use} {{shows}} ORDER BY id LIMIT {NAMED}")
+RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
+REVISIONS_THAT_SHOW = _uses(
+    f"SELECT post_id, version, state FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
+)
+
+
+def shown(reader: Reader) -> set[str]:
+    """Return the ids of all images that a post, a revision or a post in the trash shows. Raises Damaged."""
+    found: set[str] = set()
+    for model, document in ((Post, DOCUMENT), (Revision, AsBytes(Revision.document))):
+        for (text,) in reader.rows(model.select(document)):
+            if text is None:
+                raise Damaged
+            found.update(each.decode() for each in ADDRESS.findall(bytes(text)))
+    return found
+
+
+def delete(tx: Transaction, image_id: str, since: str) -> str:
+    """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
+
+    Nothing showed it at the time `since`. Raises Rejected if a post that was changed since then does.
+    """
+    image = find(tx, image_id)
+    for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):
+        raise still_shown([Use(*row)])
+    tx.execute(Image.delete().where(Image.id == image_id))
+    tx.execute(BEGIN_UPLOAD, name=image.upload)
+    tx.execute(ADD_TO_TOTAL, bytes=-image.bytes)
+    return image.upload
+
+
+def delete_parts(tx: Transaction, upload: str) -> int:
+    """Delete some parts of an upload; return how many: none if an image has it, whose commit seemed to fail."""
+    if not tx.row(UPLOAD, name=upload):
+        return 0
+    numbers = [number for (number,) in tx.rows(PART_NUMBERS, upload=upload)]
+    if len(numbers) < DELETED_PARTS:
+        tx.execute(END_UPLOAD, name=upload)
+    return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
+
+
+def delete_upload(write: Callable[..., Any], upload: str) -> None:
+    """Delete the parts of an upload, some at a time. Those that cannot be deleted now are deleted with old uploads."""
+    with suppress(Unavailable):
+        while write(delete_parts, upload):
+            time.sleep(POLL_SECONDS)
+
+
+PART_NUMBERS = Prepared(
+    ImagePart.select(ImagePart.number).where(ImagePart.upload == Param("upload")).limit(DELETED_PARTS)
+)
+
+
+def prune(tx: Transaction) -> int:
+    """Delete some parts that belong to no image, of an upload that is a day old; return how many."""
+    found = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
+    return delete_parts(tx, found[0]) if found else 0
+
+
+UPLOAD = Prepared("SELECT name FROM upload WHERE name = :name")
+OLD_UPLOAD = Prepared("SELECT name FROM upload WHERE name < :time ORDER BY name LIMIT 1")

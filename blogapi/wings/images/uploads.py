@@ -1,0 +1,181 @@
+"""Uploads: the file in a body, received in pieces and checked, without ever being held as a whole."""
+
+import errno
+import os
+import threading
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from tempfile import TemporaryFile
+from typing import BinaryIO, NamedTuple
+
+from multipart import MultipartSegment
+from werkzeug import exceptions
+from werkzeug.exceptions import BadRequest
+
+from blogapi.api.request import Request, Unsupported
+from blogapi.storage.engine import Reader
+from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
+from blogapi.wings.forms import FORM, Form, Write, pieces
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
+from blogapi.wings.images.storage import PART_BYTES, StoredImage
+
+FORM_BYTES = 64 * 1024  # of a form besides its file
+MAX_PARTS = 8  # of a form
+CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
+MAX_NAME = 60  # characters of a part's name in a message
+TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
+TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
+MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
+
+
+class Upload(NamedTuple):
+    """A file that is sent: the name of its part in a form, its own, "" if it has none, and the content."""
+
+    part: str
+    name: str
+    file: BinaryIO
+
+
+class Places:
+    """Bounds the number of uploads at a time, of all clients and of each."""
+
+    def __init__(self) -> None:
+        self._of_clients: Counter[Hashable] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def hold(self, client: Hashable) -> Iterator[None]:
+        """Hold a place. Raises ServiceUnavailable if all are taken."""
+        with self._lock:
+            if self._of_clients.total() >= MAX_UPLOADS or self._of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
+                raise exceptions.ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
+            self._of_clients[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._of_clients[client] -= 1
+
+
+places = Places()
+
+
+def store_body(request: Request, name: str) -> tuple[StoredImage, bool]:
+    """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    if not request.service.config.images_mb:
+        raise exceptions.RequestEntityTooLarge(TURNED_OFF)
+    with ExitStack() as opened:
+        sent = receive(request, opened)
+        return store_file(request, sent._replace(name=sent.name or name))
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Raise Unavailable if a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        cause = f"cannot write an upload: {error.strerror}"
+        raise (DiskFull(cause) if error.errno == errno.ENOSPC else Unavailable(cause)) from error
+
+
+def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
+    """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
+    return keep(request, sent, *identify(request, sent))
+
+
+def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
+    """Store an image that was identified, as `store_file` does."""
+    database, limit = request.database, request.service.config.images_mb
+    if known := images.find_any(database, image.id):
+        return known, False
+
+    def check(reader: Reader) -> None:
+        if images.total_bytes(reader) + image.bytes > limit * 1024**2:
+            reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
+            raise exceptions.RequestEntityTooLarge(reason)
+
+    check(database)  # and again at the end, as others are uploaded meanwhile
+    image = image._replace(upload=images.new_upload(database))
+    stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES), check)
+    return stored, stored.upload == image.upload
+
+
+def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
+    """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
+    try:
+        return request.database.in_background(request.digest, partial(images.identify, sent.file, sent.name))
+    except InvalidImage as error:
+        raise BadRequest(f"file: {error}") from None
+    except UnsupportedImage as error:
+        raise Unsupported(f"file: {error}", "Accept", ", ".join(EXTENSIONS)) from None
+
+
+def receive(request: Request, opened: ExitStack) -> Upload:
+    """Return the file in the body, which is open as long as `opened` is. Raises an HTTPException or Unavailable."""
+    if request.mimetype == FORM:
+        form = UploadForm(request, opened, 1, FORM_BYTES, MAX_PARTS)
+        form.read()
+        if not form.files:
+            raise BadRequest(MISSING)
+        return form.files[0]
+    if request.mimetype and not request.mimetype.startswith("image/"):
+        raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
+    opened.enter_context(places.hold(request.digest))
+    file = new_file(request, opened)
+    for piece in pieces(request, MAX_BYTES, TOO_LARGE):
+        save(piece, file)
+    return Upload("file", "", file)
+
+
+class FileForm(Form):
+    """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
+
+    too_large = TOO_LARGE
+
+    def __init__(self, request: Request, opened: ExitStack, max_files: int, max_field_bytes: int, max_parts: int):
+        super().__init__(request, max_files * MAX_BYTES + max_field_bytes, max_field_bytes, max_parts)
+        self.opened = opened
+        self.max_files = max_files
+        self.files: list[Upload] = []
+
+    def begin_file(self, part: MultipartSegment) -> Write:
+        """Begin a file, and return what takes its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
+        if len(self.files) == self.max_files:
+            raise BadRequest(f"body: must have at most {self.max_files} files")
+        if not self.files:
+            self.opened.enter_context(places.hold(self.request.digest))
+        file = new_file(self.request, self.opened)
+        self.files.append(Upload(part.name.removesuffix("[]"), part.filename or "", file))
+        return partial(save, target=file)
+
+
+class UploadForm(FileForm):
+    """A form with the part `file` alone."""
+
+    def begin(self, part: MultipartSegment) -> Write:
+        if part.name != "file":
+            reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
+            raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
+        if self.files:
+            raise BadRequest("file: must be given once")
+        return self.begin_file(part)
+
+
+def new_file(request: Request, opened: ExitStack) -> BinaryIO:
+    """Open a file for an upload. Raises Unavailable."""
+    with disk_errors():
+        return opened.enter_context(TemporaryFile(buffering=0, dir=request.database.engine.folder))
+
+
+@disk_errors()
+def save(piece: bytes, target: BinaryIO) -> None:
+    """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
+    if target.tell() + len(piece) > MAX_BYTES:
+        raise exceptions.RequestEntityTooLarge(TOO_LARGE)
+    if target.write(piece) != len(piece):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,0 +1,238 @@
+"""Views of images: uploads, their list, and the public addresses at which pages show them."""
+
+import logging
+import re
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from flask import Response
+from marshmallow import ValidationError, fields
+from werkzeug import exceptions
+from werkzeug.datastructures import Range
+from werkzeug.routing import BaseConverter
+
+from blogapi.api.access import READERS
+from blogapi.api.operations import Answer, blueprint, operation
+from blogapi.api.request import Request, current_request, etag_of
+from blogapi.api.responses import list_response, no_content, respond, tagged_response
+from blogapi.api.schemas import (
+    CURSOR_TIME,
+    TEXT,
+    StrictSchema,
+    Text,
+    Time,
+    about,
+    length,
+    matching,
+    page_size,
+    parameters,
+    parsed,
+)
+from blogapi.config import is_loopback
+from blogapi.posts.documents import dump
+from blogapi.posts.lists import Cursor
+from blogapi.storage.errors import NotFound
+from blogapi.wings.images import storage as images
+from blogapi.wings.images import uploads
+from blogapi.wings.images.formats import EXTENSIONS
+from blogapi.wings.images.storage import IMAGE_ID, StoredImage
+
+log = logging.getLogger(__name__)
+
+CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
+PLAIN_NAME = re.compile(r"[ -~]+")  # stored names have neither quotes nor backslashes
+FOREVER = "public, max-age=31536000, immutable"  # The bytes of an id never change.
+PUBLIC_HEADERS = [
+    ("Accept-Ranges", "bytes"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "default-src 'none'; sandbox"),
+    ("Cross-Origin-Resource-Policy", "cross-origin"),
+    ("Access-Control-Allow-Origin", "*"),
+]
+
+
+class ImageConverter(BaseConverter):
+    """The id of an image."""
+
+    regex = IMAGE_ID
+
+
+blueprint.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
+
+
+class ImageSchema(StrictSchema):
+    """An image."""
+
+    example = {
+        "id": "9f86d081884c7d659a2feaa0c55ad015",
+        "url": "https://api.example.org/images/9f86d081884c7d659a2feaa0c55ad015.jpg",
+        "name": "loaf.jpg",
+        "type": "image/jpeg",
+        "bytes": 183204,
+        "width": 1600,
+        "height": 1200,
+        "created_at": "2026-11-20T10:10:00Z",
+    }
+    id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
+    url = fields.String(required=True, **about("Its public address, for the content of a post; it never changes."))
+    name = fields.String(
+        required=True, **about("The name of the file, without its folder, control characters and double quotes.")
+    )
+    type = fields.String(required=True, **about("Its media type.", examples=list(EXTENSIONS)))
+    bytes = fields.Integer(required=True, **about("How many bytes it has, without its metadata."))
+    width = fields.Integer(required=True, **about("In pixels, as displayed."))
+    height = fields.Integer(required=True, **about("In pixels, as displayed."))
+    created_at = Time(required=True, **about("When it was uploaded first, in UTC, whole seconds."))
+
+
+class UploadSchema(StrictSchema):
+    """The file of an image."""
+
+    example = {"file": "(the bytes of loaf.jpg)"}
+    file = fields.Raw(required=True, **about("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))
+
+
+def parse_image_cursor(text: str) -> Cursor:
+    """Return the start of a page, which is an id, or what Link has."""
+    match = CURSOR.fullmatch(text)
+    if not match:
+        raise ValidationError("must be the id of an image, or the value that Link gave")
+    return Cursor(match["time"] or "", match["id"])
+
+
+def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
+    """Return an image as JSON."""
+    url = request.service.config.base_url + image.path
+    return {"id": image.id, "url": url} | {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
+
+
+@cache
+def warn(url: str) -> None:
+    """Log once that others cannot open the addresses of images."""
+    log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
+
+
+def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
+    """Answer with an image as JSON, and its entity tag."""
+    content = f"{dump(as_json(request, image))}\n".encode()
+    return tagged_response(request, content, etag_of(content), **options)
+
+
+@operation(
+    "POST /v1/images",
+    Answer(200, "The image, which was there already.", ImageSchema(), ("ETag",)),
+    creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
+    query=parameters(
+        name=Text(length(1, 255), **about("The name of the file, if the body is the image itself.", pattern=TEXT))
+    ),
+    body=UploadSchema(),
+    content_types=(uploads.FORM,),
+)
+def create_image(request: Request) -> Response:
+    """Upload an image.
+
+    The body is a form with the part `file`, or the image itself with its `image/*` type. The image is a JPEG, PNG, GIF,
+    WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything but the picture is removed: the
+    place and the camera of a photograph, comments, thumbnails. The same image again is answered with 200.
+    """
+    image, is_new = uploads.store_body(request, request.query.get("name", ""))
+    if not is_new:
+        return image_response(request, image)
+    if is_loopback(request.service.config.base_url):
+        warn(request.service.config.base_url)
+    return image_response(request, image, status=201, headers=[("Location", request.address(f"/v1/images/{image.id}"))])
+
+
+@operation(
+    "GET /v1/images",
+    Answer(200, "The images, newest first.", ImageSchema(many=True), ("Link", "ETag")),
+    query=parameters(
+        limit=page_size("images"),
+        before=parsed(
+            parse_image_cursor,
+            "Only images before the one with this id; or the value from `Link`.",
+            pattern=f"^({CURSOR_TIME}_)?{IMAGE_ID}$",
+        ),
+    ),
+    scopes=READERS,
+)
+def list_images(request: Request) -> Response:
+    """List images, newest first.
+
+    A page has at most `limit` images. `Link` leads to the next page.
+    """
+    page = images.page(request.database, **request.query)
+    content = f"{dump([as_json(request, image) for image in page.items])}\n".encode()
+    return list_response(request, content, page.next)
+
+
+@operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)
+def get_image(request: Request, image_id: str) -> Response:
+    """Get the metadata of an image. Its `url` has the image itself."""
+    return image_response(request, images.find(request.database, image_id))
+
+
+@operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."))
+def delete_image(request: Request, image_id: str) -> Response:
+    """Delete an image that no post shows.
+
+    If a post, a revision or a post in the trash shows it, the answer is 400 and names up to three of them.
+    """
+    delete_unused(request, image_id)
+    return no_content(request)
+
+
+def delete_unused(request: Request, image_id: str) -> StoredImage:
+    """Delete an image that nothing shows, and return it. Raises NotFound, Rejected."""
+    image, since = images.find(request.database, image_id), request.database.now
+    if shown_by := request.database.read_in_thread(request.digest, images.shown_by, image_id):
+        raise images.still_shown(shown_by)
+    images.delete_upload(request.database.write, request.database.write(images.delete, image_id, since))
+    return image
+
+
+# The public address
+
+
+@blueprint.get("/images/<image:image_id>.<extension>")
+def show_image(image_id: str, extension: str) -> Response:
+    """Send an image, or one range of its bytes (RFC 9110, section 14), to anybody."""
+    request = current_request()
+    image = images.find(request.database, image_id)
+    if extension != EXTENSIONS[image.type]:
+        raise NotFound("image")
+    tag = f'"{image.id}"'
+    headers = [("ETag", tag), ("Content-Disposition", f"inline; {file_name(image.name)}"), *PUBLIC_HEADERS]
+    if "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(image.id):
+        return respond(request, b"", image.type, 304, headers, cache_control=FOREVER)
+    start, end, status = 0, image.bytes, 200
+    if found := asked_range(request, tag, image.bytes):
+        start, end, status = *found, 206
+        headers.append(("Content-Range", f"bytes {start}-{end - 1}/{image.bytes}"))
+    response = respond(request, b"", image.type, status, headers, cache_control=FOREVER)
+    response.headers["Content-Length"] = str(end - start)
+    response.response = images.read(request.database, image, start, end)
+    return response
+
+
+def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None:
+    """Return the start and the end of the range that the request has, if it is a single one and If-Range holds.
+
+    Raises RequestedRangeNotSatisfiable.
+    """
+    if "HTTP_RANGE" not in request.environ or request.environ.get("HTTP_IF_RANGE", tag) != tag:
+        return None
+    asked = request.range
+    if not asked or asked.units != "bytes" or len(asked.ranges) != 1:
+        return None
+    start, end = asked.ranges[0]
+    found = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # The last bytes can be more than all.
+    if not found:
+        raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
+    return found
+
+
+def file_name(name: str) -> str:
+    """Return a file's name as a parameter of Content-Disposition (RFC 6266, RFC 8187)."""
+    return f'filename="{name}"' if PLAIN_NAME.fullmatch(name) else f"filename*=UTF-8''{quote(name, safe='')}"

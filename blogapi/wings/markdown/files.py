@@ -1,0 +1,291 @@
+"""A post as a Markdown file: read and written."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from blogapi.posts.documents import ID
+from blogapi.text import CONTROL, VISIBLE
+from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
+
+FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
+CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
+HERO = "heroImage"  # the cover in Astro's starter
+ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # those of its themes, and ours
+LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # of front matter
+IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
+# The address of an image that has more properties.
+ADDRESS_NAMES = ("url", "src", "image", "path")
+HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
+
+# Front matter that is not read: JSON, and the headers of Pelican and Nikola.
+NOT_READ = re.compile(
+    r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
+)
+
+WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "params", "id")
+# Words that YAML 1.1 or 1.2 does not take for text.
+WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
+# Characters that some parser of YAML does not read within quotes.
+ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+EXPONENT = re.compile("^(-?[0-9]+)(e)")  # of a number without a point, which YAML 1.1 takes for text
+
+
+class MarkdownFile(NamedTuple):
+    """A parsed Markdown file."""
+
+    fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
+    created_at: str | None = None  # RFC 3339
+    number: int = 0  # the former `id`; 0 if it has none
+    others: Mapping[str, Any] = {}  # the values of other names, as they are written; `fields` has them in `params`
+    values: Mapping[str, Any] = {}  # those of all names
+    sources: Mapping[str, str] = {}  # the name that stands for each field
+    lines: Mapping[str, int] = {}  # the lines of all names
+    content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
+
+    def line_of(self, field: str) -> int | None:
+        """Return the line of a field, if it is known; of the content, that of its first control character."""
+        field, _, place = field.partition(".")
+        field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
+        if field != "content" or not self.content_line:
+            return self.lines.get(self.sources.get(field, field))
+        content = self.fields["content"]
+        control = CONTROL.search(content)
+        return control and self.content_line + content.count("\n", 0, control.start())
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether it has all names that `render` always writes: then nothing is inferred from its name."""
+        return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
+
+
+def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divides_tags: bool = False) -> MarkdownFile:
+    """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
+
+    With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
+    white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
+    error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
+    """
+    language = None if strict else LANGUAGE.match(data)
+    if language:
+        if language[1].startswith(b"j") and language[1] != b"json":  # JSON is read as YAML.
+            raise MarkdownError("front matter in JavaScript cannot be read: write it as YAML", 1)
+        data = b"---" + data[language.end() :]
+    marks, text, content, line = split(data, skip_blank=not strict)
+    if language and language[1] == b"toml":
+        marks = b"+++"
+    if not marks and not strict and NOT_READ.match(content):
+        raise MarkdownError("front matter must be YAML or JSON between lines of ---, or TOML between lines of +++", 1)
+    read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
+    file = read(marks, text, strict, keeps_others or not strict, divides_tags)
+    fields = {**file.fields, "content": content}
+    if "title" not in fields and (title := heading(content)):
+        fields["title"] = title
+    return file._replace(fields=fields, content_line=line)
+
+
+@lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
+def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool) -> MarkdownFile:
+    values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
+    if not strict:
+        values, lines = _adapted(values, lines)
+    others = {name: value for name, value in values.items() if name not in (*FIELD_READERS, *IGNORED)}
+    if others and not keeps_others:
+        name = next(iter(others))
+        names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
+        ways_out = "put it into `params`, or add ?unknown=params to the address"
+        raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
+    fields, sources = _read_fields(values, lines, others, strict, divides_tags)
+    if keeps_others and (params := typed(others) | fields.get("params", {})):
+        for name in others.keys() & fields.get("params", {}).keys():
+            raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
+        fields["params"] = params
+    number = re.fullmatch(ID, str(values.get("id", "")))
+    created_at = fields.pop("created_at", None)
+    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, values, sources, lines)
+
+
+def _read_fields(
+    values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], strict: bool, divides_tags: bool
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
+    fields: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:
+        if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
+            others[name] = values[name]  # A field has only the address.
+        field, value = _read_field(name, values[name], lines[name], strict)
+        if not value:
+            if values[name] and not strict and name in IMAGE_NAMES:
+                others[name] = values[name]
+            continue
+        if divides_tags and name in ("tags", "categories") and isinstance(values[name], str) and len(value) == 1:
+            value = value[0].split()
+        source = sources.setdefault(field, name)
+        if field == "tags":
+            fields[field] = fields.get(field, []) + value
+        elif fields.setdefault(field, value) != value:
+            if strict or field not in ("excerpt", "cover_image"):
+                raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
+            others[name] = values[name]
+    return fields, sources
+
+
+def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return front matter of other programs as ours: Hugo's names have no case, Zola groups tags, Astro has heroes."""
+    if isinstance(groups := values.get("taxonomies"), dict):
+        ours = {name: value for name, value in groups.items() if name.lower() in BY_LOWER_CASE}
+        left = {name: value for name, value in groups.items() if name not in ours}
+        lines = dict.fromkeys(ours, lines["taxonomies"]) | lines
+        values = ours | {name: value for name, value in values.items() if name != "taxonomies"}
+        values |= {"taxonomies": left} if left else {}
+    names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
+    names |= {name: ours for name in values if (ours := ASTRO_NAMES.get(name.lower())) and ours not in names.values()}
+    values = {names[name]: value for name, value in values.items()}
+    lines = {names[name]: lines[name] for name in names}
+    if HERO in values and not values.keys() & set(IMAGE_NAMES):
+        values, lines = {"cover_image": values[HERO]} | values, {"cover_image": lines[HERO]} | lines
+    return values, lines
+
+
+def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, Any]:
+    """Return the field that a name stands for, and its value."""
+    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
+    field, convert = FIELD_READERS["published_at" if is_day else name]
+    if isinstance(value, list) and name in IMAGE_NAMES and not strict:
+        value = value[0] if value else ""
+    if isinstance(value, dict) and name in IMAGE_NAMES and not strict and not value.keys() & set(ADDRESS_NAMES):
+        value = ""
+    try:
+        return field, convert(value)
+    except ValueError as error:
+        raise MarkdownError(f"`{name}` {error}", line) from None
+
+
+def _is_read(name: str, post: Mapping[str, Any]) -> bool:
+    """Return whether a name at the top level would be read as a field of a post."""
+    return name.lower() in BY_LOWER_CASE | ASTRO_NAMES or (name == HERO and "cover_image" not in post)
+
+
+def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
+    """Write a post as a Markdown file; reading it gives the same post.
+
+    If it is `flat`, names in `params` are at the top level, except those that mean something else there.
+    """
+    values = {name: post[name] for name in WRITTEN if post.get(name)}
+    params = values.get("params", {})
+    at_top = {name: value for name, value in params.items() if flat and not _is_read(name, post)}
+    if at_top:
+        values["params"] = {name: value for name, value in params.items() if name not in at_top}
+    lines = []
+    for name, value in values.items():
+        if name == "params":
+            lines += [block(at_top), block({name: value}) if value else ""]
+        else:
+            lines.append(f"{name}: {value if name.endswith('_at') else _written(value)}\n")
+    return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
+
+
+def block(values: Mapping[str, Any], indent: str = "") -> str:
+    """Write values as block mappings and sequences of YAML, which parsers of YAML 1.1 and 1.2 read the same."""
+    return "".join(_entry(f"{indent}{_written(name)}:", value, indent) for name, value in values.items())
+
+
+def read_block(text: str) -> dict[str, Any]:
+    """Read what `block` writes. Raise MarkdownError, with the line in the text."""
+    try:
+        return typed(read_yaml(text)[0])
+    except MarkdownError as error:
+        raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None  # It counts a line of marks.
+
+
+def _entry(start: str, value: Any, indent: str) -> str:
+    if isinstance(value, dict) and value:
+        return f"{start}\n{block(value, f'{indent}  ')}"
+    if isinstance(value, list) and value:
+        return f"{start}\n" + "".join(_entry(f"{indent}  -", each, f"{indent}  ") for each in value)
+    if isinstance(value, str):
+        return f"{start} {_written(value)}\n"
+    number = EXPONENT.sub(r"\1.0\2", json.dumps(value))
+    return f"{start} {number}\n"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a single text")
+    return str(value)
+
+
+def _time(value: Any) -> str:
+    return rfc3339_of(text) if (text := _text(value)) else ""
+
+
+def _tags(value: Any) -> list[str]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("must be a list of texts, or one text with commas")
+    return [name.strip() if isinstance(value, str) else str(name) for name in names if name.strip()]
+
+
+def _address(value: Any) -> str:
+    if isinstance(value, dict):
+        value = next((value[name] for name in ADDRESS_NAMES if name in value), None)
+        if value is None:
+            raise ValueError("must be a URL, or have a `url` or `src`")
+    return _text(value)
+
+
+def _params(value: Any) -> dict[str, Any]:
+    value = typed(value)
+    if not isinstance(value, dict) and value not in (None, ""):
+        raise ValueError("must be names with values")
+    return value or {}
+
+
+def _status(if_true: str, if_false: str, value: Any) -> str:
+    if value == "":
+        return ""
+    if not isinstance(value, str) or value.lower() not in FLAGS:
+        raise ValueError("must be true or false")
+    return if_true if FLAGS[value.lower()] else if_false
+
+
+# The field that a name stands for, and the function that reads its value. A field's own name comes first.
+FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **{name: (name, _text) for name in ("title", "slug", "status")},
+    "draft": ("status", partial(_status, "draft", "published")),
+    "published": ("status", partial(_status, "published", "draft")),
+    **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
+    **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
+    **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),
+    **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),
+    "created_at": ("created_at", _time),
+    "params": ("params", _params),
+}
+IGNORED = ("id", "created_at")  # in a request
+FIELD_NAMES = tuple(dict.fromkeys(field for field, _ in FIELD_READERS.values() if field not in IGNORED))
+# The names that mean something at the top level, without case
+BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxonomies")}
+
+
+def heading(content: str) -> str:
+    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) with which the content begins, if any."""
+    found = HEADING.search(content)
+    if not found or VISIBLE.search(content[: found.start()]):
+        return ""
+    text = (found[1] or "").rstrip(" \t")
+    opened = text.rstrip("#")  # a closing sequence
+    return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
+
+
+def _written(value: str | list[str], also_special: str = "") -> str:
+    """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
+    is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in WORDS
+    if is_text and value[-1] not in " :" and not any(map(value.__contains__, (": ", " #", *also_special))):
+        return value
+    return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))

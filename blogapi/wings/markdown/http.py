@@ -1,0 +1,47 @@
+"""A post as a Markdown file in requests and responses."""
+
+import json
+import re
+from typing import Any
+
+from flask import Response
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.exceptions import BadRequest
+from werkzeug.http import parse_accept_header
+
+from blogapi.api.request import JSON, MARKDOWN, Request, etags
+from blogapi.api.responses import post_response, tagged_response
+from blogapi.wings.markdown.files import parse, render
+from blogapi.wings.markdown.front_matter import MarkdownError
+
+POST_TYPES = (JSON, MARKDOWN)  # of a post
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
+
+
+def parse_file(request: Request) -> dict[str, Any]:
+    """Return the fields of the file in the body, not yet validated; raise BadRequest."""
+    if request.body.startswith(b"---") and b"\n" not in request.body:
+        raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
+    try:
+        request.file = parse(request.body, strict=True, keeps_others="unknown" in request.query)
+    except MarkdownError as error:
+        raise BadRequest(f"body: {error}") from None
+    return request.file.fields
+
+
+def post_or_file_response(request: Request, document: bytes) -> Response:
+    """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
+    if not prefers_markdown(request):
+        return post_response(request, document, vary="Accept")
+    fields = json.loads(document)
+    name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
+    _, tag = etags(document)
+    return tagged_response(request, render(fields), tag, "text/markdown; charset=utf-8", [name], vary="Accept")
+
+
+def prefers_markdown(request: Request) -> bool:
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if next to `*/*`."""
+    header = request.environ.get("HTTP_ACCEPT", "").lower()
+    if "text/" not in header and ";" not in header:  # the common case
+        return False
+    return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN

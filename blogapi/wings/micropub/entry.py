@@ -1,0 +1,240 @@
+"""Posts as entries of microformats: their properties become fields, and vice versa."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from marshmallow import ValidationError
+
+from blogapi.api.schemas import URL
+from blogapi.posts.documents import MAX_CONTENT, MAX_URL
+from blogapi.posts.slugs import slug_of
+from blogapi.storage.errors import Rejected
+from blogapi.text import fold
+from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
+from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
+from blogapi.wings.markdown.titles import title_of
+from blogapi.wings.micropub.message import Message
+
+# The properties with one value, and the fields that they become
+FIELDS = {
+    "name": "title",
+    "content": "content",
+    "summary": "excerpt",
+    "featured": "cover_image",
+    "mp-slug": "slug",
+    "published": "published_at",
+    "post-status": "status",
+}
+PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by the names of fields
+CLEARED = ("summary", "featured")  # All other fields with one value need one.
+KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
+NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
+MAX_HTML, MAX_ELEMENTS = 100_000, 2_500  # characters, and elements in them: these take 0.2 s
+MAX_VALUES = 100  # of a property
+
+Properties = Mapping[str, list[Any]]
+
+
+@contextmanager
+def property_names() -> Iterator[None]:
+    """Name properties instead of fields in the errors of a block."""
+    try:
+        yield
+    except ValidationError as error:
+        messages = error.normalized_messages()
+        raise ValidationError({PROPERTIES.get(name, name): said for name, said in messages.items()}) from None
+    except Rejected as error:
+        raise Rejected(PROPERTIES.get(error.field, error.field), str(error).partition(": ")[2]) from None
+
+
+def ignored(properties: Iterable[str]) -> list[str]:
+    """Return the names of properties that are ignored. Raises ValidationError for those of NOT_KEPT."""
+    for name in NOT_KEPT:
+        if name in properties:
+            raise ValidationError("is not kept by this service, so nothing was changed", name)
+    return [name for name in properties if name not in KNOWN]
+
+
+def fields_of(properties: Properties) -> dict[str, Any]:
+    """Return the fields that properties become; "" or [] if a value is empty. Raises ValidationError."""
+    fields: dict[str, Any] = {}
+    for name, field in FIELDS.items():
+        if name in properties:
+            fields[field] = _converted(name, single(properties, name))
+    if "category" in properties:
+        fields["tags"] = [text(value, "category") for value in properties["category"] if value != ""]
+    check_visibility(properties)
+    return fields
+
+
+def check_visibility(properties: Properties) -> None:
+    """Raise ValidationError for a post that should not be public."""
+    if single(properties, "visibility") not in ("", "public"):
+        raise ValidationError("must be public: nothing private is kept, so that it is never published", "visibility")
+
+
+def _converted(name: str, value: Any) -> str:
+    found = text(value, name)
+    if name == "published" and found:
+        try:
+            return rfc3339_of(found)
+        except ValueError as error:
+            raise ValidationError(str(error), name) from None
+    return slug_of(found) if name == "mp-slug" and found else found
+
+
+def as_markdown(value: Any) -> Any:
+    """Return a content in Markdown, if it is HTML: this may take 0.2 s. Raises ValidationError."""
+    if not isinstance(value, dict) or "html" not in value:
+        return value
+    html = text(value["html"], "content.html")
+    if not html.lstrip().startswith("<"):
+        return html
+    if len(html) > MAX_HTML:
+        raise ValidationError(f"must have at most {MAX_HTML:,} characters; send Markdown instead", "content.html")
+    try:
+        return markdown_of(html, MAX_ELEMENTS)
+    except MarkdownError as error:
+        raise ValidationError(error.reason, "content.html") from None
+
+
+def single(properties: Properties, name: str) -> Any:
+    """Return the value of a property that has at most one; "" for none."""
+    values = properties.get(name) or [""]
+    if len(values) > 1:
+        raise ValidationError("must have one value", name)
+    return values[0]
+
+
+def text(value: Any, name: str) -> str:
+    """Return a value as text, which may be the `value` of an object. Raises ValidationError."""
+    value = value.get("value") if isinstance(value, dict) else value
+    if not isinstance(value, str):
+        raise ValidationError("must be text", name)
+    longest = MAX_CONTENT if name.startswith("content") else MAX_URL
+    if len(value) > longest:
+        raise ValidationError(f"must have at most {longest:,} characters", name)
+    return value
+
+
+def post_of(message: Message, images: list[str], now: str) -> dict[str, Any]:
+    """Return the fields of a new post, not yet validated; `images` are the URLs of its files.
+
+    Raises ValidationError.
+    """
+    properties = message.properties
+    check_size(properties)
+    fields = {name: value for name, value in fields_of(properties).items() if value}
+    shown = photos(properties, images)
+    if not fields.get("content") and not shown:
+        raise ValidationError("must be given, or a photo", "content")
+    content = fields.get("content", "")
+    fields.setdefault("title", title_of(content) or now[:10])
+    return dated(fields | {"content": with_photos(content, shown)}, "published", now)
+
+
+def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
+    """Return fields with a status; a published post with a time in the future is scheduled."""
+    status = fields.get("status") or status
+    is_in_future = status == "published" and (fields.get("published_at") or "") > now
+    return fields | {"status": "scheduled" if is_in_future else status}
+
+
+def photos(properties: Properties, images: list[str]) -> list[str]:
+    """Return the Markdown of the photos: those of properties, then images. Raises ValidationError."""
+    found: list[tuple[str, str]] = []
+    for value in properties.get("photo", []):
+        alt = value.get("alt") if isinstance(value, dict) else ""
+        if url := text(value, "photo"):
+            found.append((url, text(alt, "photo.alt") if isinstance(alt, str) else ""))
+    found += [(url, "") for url in images]
+    alts = [text(value, "mp-photo-alt") for value in properties.get("mp-photo-alt", [])]
+    markdown = []
+    for index, (url, alt) in enumerate(found):
+        url = url.strip().translate(NOT_IN_ADDRESS)
+        if not re.fullmatch(URL, url):
+            raise ValidationError("must be absolute http or https URLs", "photo")
+        label = " ".join((alt or "".join(alts[index : index + 1])).split())
+        markdown.append(image_of(label, url))
+    return markdown
+
+
+def with_photos(content: str, markdown: list[str]) -> str:
+    """Return a content with photos after it, a paragraph each."""
+    if not markdown:
+        return content
+    before = content if content.endswith("\n") or not content else f"{content}\n"
+    return (f"{before}\n" if before else "") + "\n\n".join(markdown) + "\n"
+
+
+def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """Return the changes of a post that an update asks for, None for a field that is cleared.
+
+    Raises ValidationError.
+    """
+    replaced, added, deleted = _parts_of(body)
+    ignored([*replaced, *added, *deleted])
+    if "photo" in replaced:
+        raise ValidationError("can only be added: the content shows the photos", "photo")
+    changes = fields_of(replaced)
+    changes |= _added(added, {**old, **changes})
+    changes |= _deleted(deleted, old, changes.get("tags", old["tags"]))
+    if {"status", "published_at"} & changes.keys():
+        changes = dated(changes, old["status"], now)
+    return {name: value if value != "" else None for name, value in changes.items()}
+
+
+def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of a post to which an update adds properties."""
+    for name, field in FIELDS.items():
+        if name in added and post.get(field):
+            raise ValidationError("has a value already; replace it", name)
+    changes = fields_of(added)
+    if "tags" in changes:
+        changes["tags"] = [*post["tags"], *changes["tags"]]
+    if shown := photos(added, []):
+        changes["content"] = with_photos(changes.get("content", post["content"]), shown)
+    return changes
+
+
+def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
+    """Return the changes of a post with these tags from which an update deletes properties, or some of their values."""
+    changes: dict[str, Any] = {}
+    for name, values in deleted.items():
+        if name == "category":
+            gone = {fold(value) for value in values or () if isinstance(value, str)}
+            changes["tags"] = [tag for tag in tags if values is not None and fold(tag) not in gone]
+        elif name in KNOWN.difference(CLEARED):
+            raise ValidationError("cannot be deleted", name)
+        elif name in CLEARED and (values is None or old.get(FIELDS[name]) in values):
+            changes[FIELDS[name]] = ""
+    return changes
+
+
+def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
+    """Return the properties to replace, to add and to delete; None stands for all values of a property."""
+    parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
+    if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
+        parts, deleted = [replaced, added], dict.fromkeys(deleted)
+    if not all(isinstance(part, dict) for part in parts):
+        raise ValidationError("must be objects of properties; `delete` can be a list of names", "replace, add, delete")
+    if not all(isinstance(values, list) for part in parts for values in part.values()):
+        raise ValidationError("must have a list of values for each property", "replace, add, delete")
+    for properties in (replaced, added, deleted):
+        check_size(properties)
+    return replaced, added, deleted
+
+
+def check_size(properties: Mapping[str, list[Any] | None]) -> None:
+    """Raise ValidationError if a property has too many values."""
+    for name, values in properties.items():
+        if values and len(values) > MAX_VALUES:
+            raise ValidationError(f"must have at most {MAX_VALUES} values", name)
+
+
+def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
+    """Return a post as the properties of an entry; its content is the Markdown."""
+    found = {name: [value] for name in FIELDS if (value := post.get(FIELDS[name]))}
+    return found | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}

@@ -1,0 +1,294 @@
+"""The frame of the owner's page: sessions, forms and their tokens, notices, and errors as pages."""
+
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from flask import Blueprint, Response, g, redirect, render_template, request
+from itsdangerous import BadSignature, URLSafeSerializer
+from marshmallow import ValidationError
+from multipart import MultipartSegment
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
+
+from blogapi.api.access import PUBLIC
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type
+from blogapi.clock import earlier
+from blogapi.posts.documents import MAX_TITLE
+from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
+from blogapi.storage.models import AUTOSAVE
+from blogapi.wings.forms import FORM, Form, Write
+from blogapi.wings.images.uploads import FileForm
+from blogapi.wings.owner import sessions
+from blogapi.wings.tags import storage as tags
+
+ROOT = "/settings"
+UPLOAD = "/images/upload"
+PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
+MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
+OFFERED_TAGS = 500
+USE_PERIOD = timedelta(hours=1)  # after which the use of a session is noted again
+MAX_TRAIL = 100  # pages: an address must not become too long
+NOTICE, NOTICE_SECONDS = "-notice", 60
+CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
+NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; frame-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templates")
+
+
+@blueprint.before_request
+def check_session() -> None:
+    """Demand a session, and for a change the token of its own form: no view has to remember it.
+
+    A form is read even if there is no session, so that the page of the error can keep what was typed.
+    """
+    g.form, request.error_page = MultiDict(), error_page
+    is_public, is_change = request.path in PUBLIC, request.method not in READ_METHODS
+    if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+        raise Forbidden("Another site sent this form. Nothing was changed.")
+    try:
+        if not is_public:
+            token = read_cookie()
+            session = sessions.find(request.database, sessions.SESSION, token)
+            if session is None:
+                raise Forbidden(NO_SESSION)
+            request.session, request.info.is_known = token, True
+            if session.used_at <= earlier(request.database.now, USE_PERIOD):
+                with suppress(Unavailable):
+                    request.database.write_at_once(sessions.use, session)
+    except (Forbidden, Unavailable):
+        if is_change:
+            with suppress(HTTPException):
+                g.form = load_form()
+        raise
+    if is_change:
+        g.form = load_form()
+        if not is_public:
+            check_token(g.form)
+
+
+def check_token(form: Mapping[str, str]) -> None:
+    """Raise Forbidden unless a form has its own token."""
+    sent = form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
+    if not hmac.compare_digest(sent.encode(), form_token(own_path()).encode()):
+        raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+
+
+def load_form() -> MultiDict[str, str]:
+    """Return the fields of the form that was sent; raise the HTTP error that says what is wrong.
+
+    A form of percent-encoded text would be refused: a megabyte of Cyrillic would take 0.3 s to parse. Browsers send
+    every line break as CRLF.
+    """
+    check_content_type(request, (FORM,))
+    form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
+        g.opened = ExitStack()
+        form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
+        g.images = form.files
+    try:
+        form.read()
+        return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
+    except BadRequest:
+        raise BadRequest("The form cannot be read.") from None
+
+
+class ImageForm(FileForm):
+    """A form that can have an image."""
+
+    def begin(self, part: MultipartSegment) -> Write:
+        if not part.filename:  # Browsers send an empty one if none was chosen.
+            return super().begin(part)
+        return self.begin_file(part)
+
+
+@blueprint.teardown_request
+def close_image(error: BaseException | None = None) -> None:
+    """Forget the file of an image that was uploaded."""
+    if "opened" in g:
+        g.opened.close()
+
+
+def form_token(action: str) -> str:
+    """Return the token of the form for `action` in this session, unique to that form."""
+    return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
+
+
+def form_secret(*, whatever_it_has: bool = False) -> bytes:
+    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
+
+    They depend on all that was typed, or not, as for a draft that saves itself again and again.
+    """
+    sent = [g.form["nonce"], AUTOSAVE if whatever_it_has else sorted(g.form.lists())]
+    return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
+
+
+def cookie_name(suffix: str = "") -> str:
+    """Return the name of a cookie. Browsers accept the prefix `__Secure-` over TLS only."""
+    return f"{'__Secure-' if request.service.config.base_url.startswith('https:') else ''}blogapi{suffix}"
+
+
+def read_cookie(suffix: str = "") -> str:
+    """Return the value of a cookie, or "". Werkzeug would parse all of them, in quadratic time."""
+    for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == cookie_name(suffix):
+            return value
+    return ""
+
+
+def set_cookie(response: Response, value: str, seconds: float, suffix: str = "") -> None:
+    """Set a cookie for this page alone; the session's has no suffix."""
+    name = cookie_name(suffix)
+    secure = name.startswith("__Secure-")
+    response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
+
+
+def own_path() -> str:
+    """Return the path of the request below the root of this page."""
+    return request.path.removeprefix(ROOT)
+
+
+def address(path: str = "", root: str = ROOT) -> str:
+    """Return the address of a path of this page, below the path of BLOGAPI_URL."""
+    return request.address(root + path)
+
+
+def own_image(url: str) -> str:
+    """Return the address at which this page can show an image of this service, or nothing for any other."""
+    start = f"{request.service.config.base_url}/images/"
+    return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
+
+
+def known_tags() -> list[str]:
+    """Return the names of tags to offer in a form; none without a session."""
+    if request.session:
+        with suppress(Unavailable):
+            return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).items]
+    return []
+
+
+def asked() -> dict[str, str]:
+    """Return the query of the request, without empty values and without the trail of `paging`."""
+    return {name: value for name, value in request.args.items() if value and name != "newer"}
+
+
+def paging(before: Any) -> dict[str, Any]:
+    """Return the queries of the newer and the older page for a template; `before` is the start of the older one.
+
+    `newer` in the query has the starts of the pages between the first and this one.
+    """
+    query = asked()
+    trail, start = request.args.get("newer", "").split(), query.pop("before", None)
+    passed = [*trail, start][-MAX_TRAIL:] if start else []
+    return {
+        "asked": query,
+        "older": before and query | {"before": before, "newer": " ".join(passed)},
+        "newer": start and query | {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
+    }
+
+
+def done(
+    path: str, text: str, title: str = "", undo: tuple[str, dict[str, str]] | None = None, **secrets: str
+) -> Response:
+    """Redirect to a page that shows once what was done.
+
+    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
+    4 KiB, so that the server keeps none of the `secrets` that are shown once.
+    """
+    response = redirect(address(path), 303)
+    notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | secrets
+    set_cookie(response, URLSafeSerializer(request.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
+    return response
+
+
+def read_notice() -> dict[str, Any]:
+    """Return the notice that the redirect left for this page, or an empty one."""
+    content = read_cookie(NOTICE) if request.session else ""
+    with suppress(BadSignature):
+        notice = URLSafeSerializer(request.session, NOTICE).loads(content)
+        g.was_noticed = notice["path"] == own_path()
+        return notice if g.was_noticed else {}
+    return {}
+
+
+def shows_errors(show: Callable[..., str]) -> Callable:
+    """Make a view answer an invalid field with the page that has the form: `show` is the view of that page.
+
+    It gets `wrong`, the messages by the names of the fields.
+    """
+
+    def decorate(view: Callable) -> Callable:
+        @wraps(view)
+        def answer(**arguments: Any) -> Any:
+            try:
+                return view(**arguments)
+            except ValidationError as error:
+                wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
+            except (Rejected, InvalidKeyName) as error:
+                name = getattr(error, "field", "name")
+                wrong = {name: str(error).removeprefix(f"{name}: ")}
+            return show(**arguments, wrong=wrong), 400
+
+        return answer
+
+    return decorate
+
+
+def _message(name: str, found: list[str] | dict[int | str, list[str]]) -> str:
+    """Return the messages about a field as one; those about the items of a list, or about params, say which."""
+    if not isinstance(found, dict):
+        return ", ".join(found)
+    places = {place if isinstance(place, str) else f"{name[:-1]} {place + 1}": said for place, said in found.items()}
+    return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}" for place, said in places.items())
+
+
+@blueprint.route("", methods=CHANGES)
+@blueprint.route("/", methods=CHANGES)
+@blueprint.route("/<path:path>", methods=["GET", *CHANGES])
+def unknown(path: str = "") -> None:
+    """Answer all other paths, so that they need a session, too."""
+    raise NotFound("There is no such page.")
+
+
+@blueprint.context_processor
+def context() -> dict[str, Any]:
+    """Return the names that every template can use."""
+    functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
+    functions |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
+    return functions | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}, "notice": read_notice()}
+
+
+def error_page(status: int, message: str) -> str:
+    """Return the page of an error, which keeps the post that was typed; one that was deleted is created again."""
+    keeps_form = "content" in g.form and own_path() != PREVIEW
+    action = "/posts/new" if status == 404 else own_path()
+    template = f"owner/{'write' if keeps_form else 'error'}.html"
+    return render_template(template, action=action, error=status, message=message)
+
+
+@blueprint.after_request
+def finish(response: Response) -> Response:
+    """Forbid storing, framing and referring to answers; forget a notice that was shown."""
+    if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
+        set_cookie(response, "", 0, NOTICE)
+    if own_path() == PREVIEW:  # Its errors are shown in the frame, too.
+        policy = HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+        response.headers.setdefault("Content-Security-Policy", policy)
+        response.headers.setdefault("X-Frame-Options", "SAMEORIGIN")
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response

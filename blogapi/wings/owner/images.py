@@ -1,0 +1,67 @@
+"""The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
+
+from pathlib import Path
+from typing import Any
+
+from flask import Response, g, render_template, request
+from werkzeug.exceptions import BadRequest
+
+from blogapi.api.schemas import parameters, parsed
+from blogapi.wings.images import storage as images
+from blogapi.wings.images import uploads
+from blogapi.wings.images.storage import StoredImage
+from blogapi.wings.images.views import delete_unused, parse_image_cursor
+from blogapi.wings.markdown.html import image_of
+from blogapi.wings.owner.blueprint import UPLOAD, asked, blueprint, done, paging, shows_errors
+
+IMAGES = 20  # shown at once
+MAX_NAME = 100  # characters that are looked for in names
+list_query = parameters(before=parsed(parse_image_cursor, ""))
+
+
+@blueprint.app_template_filter()
+def as_markdown(image: StoredImage) -> str:
+    """Return the Markdown that shows an image."""
+    return image_of(Path(image.name).stem, request.service.config.base_url + image.path)
+
+
+def add_image() -> str:
+    """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
+    if not g.images:
+        return ""
+    image, _ = uploads.store_file(request, g.images[0])
+    g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
+    return image.name if "upload" in g.form else ""
+
+
+@blueprint.get("/images")
+def show_images() -> str:
+    """Show the images, newest first, those with a name, and a form to upload another one."""
+    query = asked()
+    name = query.pop("q", "")[:MAX_NAME]
+    page = images.page(request.database, IMAGES, **list_query.load(query), name=name)
+    return render_template("owner/images.html", page=page, **paging(page.next))
+
+
+@blueprint.post(UPLOAD)
+def upload_image() -> Response:
+    """Store an image; its page has the Markdown that shows it."""
+    if not g.images:
+        raise BadRequest(uploads.MISSING)
+    image, is_new = uploads.store_file(request, g.images[0])
+    return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
+
+
+@blueprint.get("/images/<image:image_id>")
+def show_image(image_id: str, **shown: Any) -> str:
+    """Show an image, and what shows it."""
+    image = images.find(request.database, image_id)
+    uses = request.database.read_in_thread(request.digest, images.shown_by, image_id)
+    return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
+
+
+@blueprint.post("/images/<image:image_id>/delete")
+@shows_errors(show_image)
+def delete_image(image_id: str) -> Response:
+    """Delete an image that nothing shows."""
+    return done("/images", "was deleted.", delete_unused(request, image_id).name)

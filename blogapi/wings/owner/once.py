@@ -1,0 +1,41 @@
+"""Keys and webhooks that a form of the owner's page creates once, even if it is sent again."""
+
+from base64 import b64encode
+from typing import Any
+
+from blogapi.storage import keys
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import NotUnique, Rejected
+from blogapi.storage.keys import digest_of
+from blogapi.storage.models import ApiKey
+from blogapi.wings.idempotency import Idempotency
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.storage import KnownWebhook
+
+
+def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
+    """Store the key of a form; storing it again changes nothing. Raises InvalidKeyName, Rejected."""
+    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
+        claim(tx, key)
+        keys.add(tx, name, key, scope)
+
+
+def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWebhook, str]:
+    """Create a webhook with the secret of a form, or return the one that the form has created. Raises Rejected."""
+    text = webhooks.SECRET_PREFIX + b64encode(secret).decode()
+    if found := webhooks.find_by_secret(tx, text):
+        return found, text
+    claim(tx, text)
+    return webhooks.add(tx, **fields, secret=text)
+
+
+def claim(tx: Transaction, secret: str) -> None:
+    """Record that a form used a secret. Raises Rejected if one already did: what was revoked stays revoked.
+
+    It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
+    """
+    noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
+    try:
+        tx.execute(Idempotency.insert(noted))
+    except NotUnique:
+        raise Rejected("Idempotency-Key", "what it created is gone") from None

@@ -1,0 +1,162 @@
+"""The preview of a post on the owner's page: as it will read, in a document that can do nothing."""
+
+import re
+from functools import partial
+from typing import Any
+
+from flask import Response, g, render_template, request
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.table import table
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markupsafe import Markup
+from mdit_py_plugins.footnote import footnote_plugin
+from werkzeug import exceptions
+
+from blogapi.posts import documents
+from blogapi.posts import storage as posts
+from blogapi.storage.errors import NotFound
+from blogapi.wings.history import revisions
+from blogapi.wings.owner import shares
+from blogapi.wings.owner.blueprint import PREVIEW, ROOT, blueprint, done, shows_errors
+from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
+
+MAX_CHARACTERS = 100_000  # of a content: these take up to a second
+MAX_BRACKETS = 20_000  # in it: each may begin a link, an image or a footnote, which takes 40 µs
+MAX_CELLS = 20_000  # of all tables: short rows are filled up with cells, 400 for a character
+TOO_LARGE = "(This table is too large for the preview.)"
+HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
+TASK = re.compile(r"\[([ xX])\]\s+")
+BOX = '<input class="task-list-item-checkbox"{} disabled="disabled" type="checkbox"> '
+# Images and styles come from this service; all else is forbidden, also scripts and links that leave the frame. Images
+# of other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
+POLICY = (
+    "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox"
+)
+ORIGIN = re.compile("https?://[^/?#]+")
+IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
+MAX_HOSTS = 5  # named
+
+
+def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a table, or show a message in its place if the tables have too many cells."""
+    if not table(state, start, end, True):
+        return False
+    if silent:
+        return True
+    after = next((line for line in range(start + 2, end) if state.isEmpty(line)), end)
+    columns = state.getLines(start + 1, start + 2, 0, False).count("|") + 1
+    state.env["cells"] = state.env.get("cells", 0) + columns * (after - start)
+    if state.env["cells"] <= MAX_CELLS:
+        return table(state, start, end, False)
+    state.push("paragraph_open", "p", 1)
+    message = state.push("inline", "", 0)
+    message.content, message.map, message.children = TOO_LARGE, [start, after], []
+    state.push("paragraph_close", "p", -1)
+    state.line = after
+    return True
+
+
+def show_tasks(state: StateCore) -> None:
+    """Show a box in front of the items of lists that begin with `[ ]` or `[x]`, as GitHub does."""
+    for item, _, text in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        task = TASK.match(text.content) if item.type == "list_item_open" and text.type == "inline" else None
+        if task and text.children and text.children[0].type == "text":
+            item.attrSet("class", "task-list-item")
+            text.children[0].content = text.children[0].content[task.end() :]
+            box = BOX.format("" if task[1] == " " else ' checked="checked"')
+            text.children.insert(0, Token("html_inline", "", 0, content=box))
+
+
+def align_by_class(state: StateCore) -> None:
+    """Align the columns of tables by a class: the policy of the preview allows no styles of its own."""
+    for token in state.tokens:
+        style = token.attrs.pop("style", "")
+        if isinstance(style, str) and style.startswith("text-align:"):
+            token.attrSet("class", style.removeprefix("text-align:"))
+
+
+markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(footnote_plugin)
+markdown.block.ruler.at("table", bounded_table, {"alt": ["paragraph", "reference"]})
+markdown.core.ruler.after("inline", "tasks", show_tasks)
+markdown.core.ruler.after("inline", "alignment", align_by_class)
+
+
+@blueprint.post(PREVIEW)
+def preview_form() -> Response:
+    """Show the text in the form of a post."""
+    return show(g.form)
+
+
+@blueprint.get(f"{POST}/preview")
+def preview_post(post_id: int) -> Response:
+    """Show a post as it is."""
+    return show(documents.load(posts.find(request.database, post_id)))
+
+
+@blueprint.get(f"{VERSION}/preview")
+def preview_version(post_id: int, version: int) -> Response:
+    """Show an earlier version of a post."""
+    return show(documents.load(revisions.find(request.database, post_id, version)))
+
+
+@blueprint.get(f"{TRASHED}/preview")
+def preview_deleted(post_id: int) -> Response:
+    """Show a post in the trash."""
+    return show(documents.load(revisions.find_in_trash(request.database, post_id)))
+
+
+@blueprint.get("/shared")
+def show_shared() -> Response:
+    """Show the preview of a post to anybody who has its address.
+
+    A token that is wrong, has ended or was withdrawn, and that of a deleted post, are the same.
+    """
+    try:
+        document = shares.find(request.database, request.args.get("token", ""))
+    except NotFound:
+        raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
+    return show(documents.load(document))
+
+
+@blueprint.post(f"{POST}/share")
+@shows_errors(show_post)
+def share_post(post_id: int) -> Response:
+    """Share the preview of a post."""
+    link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(shares.add, post_id)}"
+    return done(f"/posts/{post_id}", "It shows the post as it is, for seven days.", link=link)
+
+
+@blueprint.post(f"{POST}/withdraw")
+def withdraw_link(post_id: int) -> Response:
+    """Withdraw a link to the preview of a post."""
+    request.database.write(shares.withdraw, post_id, g.form.get("digest", ""))
+    return done(f"/posts/{post_id}", "The preview is no longer shared.")
+
+
+def show(post: Any) -> Response:
+    """Render a post in a thread, while other requests are answered."""
+    content = post.get("content", "")
+    shown = "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
+    html = request.database.in_background(request.digest, partial(markdown.render, shown))
+    title = post.get("title", "")
+    heading = HEADING.match(shown)
+    if heading and heading[1].strip() == title.strip():
+        title = ""  # The text begins with it.
+    values = {"title": title, "cover": post.get("cover_image", ""), "content": Markup(html)}
+    own, sources = origin(request.service.config.base_url), "http: https:"
+    if request.args.get("images") != "all":
+        sources = f"'self' {own}"
+        found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
+        values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
+    page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
+    headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
+    return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
+
+
+def origin(url: str) -> str:
+    """Return the scheme and the host of a URL, or nothing."""
+    match = ORIGIN.match(url)
+    return match[0] if match else ""

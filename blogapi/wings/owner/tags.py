@@ -1,0 +1,59 @@
+"""The views of the owner's page for tags: the list, and renaming, merging and deleting them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response, g, render_template, request
+
+from blogapi.storage.engine import Transaction
+from blogapi.text import fold
+from blogapi.wings.history import undo
+from blogapi.wings.owner.blueprint import blueprint, done, shows_errors
+from blogapi.wings.tags import storage as tags
+from blogapi.wings.tags.views import TagChangeSchema
+
+TAGS = 100  # shown at once
+tag_change = TagChangeSchema()
+
+
+@blueprint.get("/tags")
+def show_tags(**shown: Any) -> str:
+    """Show the tags by name, with the number of posts."""
+    after = fold(request.args.get("after", ""))
+    page = request.database.read_in_thread(request.digest, tags.page, TAGS, after)
+    return render_template("owner/tags.html", page=page, **shown)
+
+
+@blueprint.post("/tags/rename")
+@shows_errors(show_tags)
+def rename_tag() -> Response:
+    """Rename a tag in every post, or merge it with another."""
+    change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
+    return changed(g.form.get("tag", ""), f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
+
+
+@blueprint.post("/tags/delete")
+def delete_tag() -> Response:
+    """Remove a tag from every post."""
+    return changed(g.form.get("tag", ""), "was removed from every post.", tags.delete)
+
+
+@blueprint.post("/tags/undo")
+def undo_tag() -> Response:
+    """Undo the last change of a tag."""
+    tag = fold(g.form.get("tag", ""))
+    count = request.database.write_in_thread(undo.undo_tag, tag, g.form.get("changed_at", ""), request.author)
+    return done("/tags", f"The tags of {count} {'post' if count == 1 else 'posts'} are as they were.")
+
+
+def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
+    """Change a tag in every post in a thread, and say so with an undo."""
+    author = request.author  # In the thread, there is no request.
+
+    def operation(tx: Transaction) -> str:
+        change(tx, fold(tag), *arguments, author)
+        return tx.now
+
+    at = request.database.write_in_thread(operation)
+    undo = ("/tags/undo", {"tag": tag, "changed_at": at}) if request.database.keeps_history else None
+    return done("/tags", text, tag, undo=undo)

@@ -1,0 +1,121 @@
+"""The views of the owner's page for webhooks."""
+
+import re
+from typing import Any
+
+from flask import Response, g, render_template, request
+from marshmallow import ValidationError
+from werkzeug.datastructures import MultiDict
+
+from blogapi.wings.owner import once
+from blogapi.wings.owner.blueprint import blueprint, done, form_secret, shows_errors
+from blogapi.wings.owner.views import add_action
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.models import EVENTS
+from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
+
+DELIVERIES = 10  # shown at once
+new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
+PRESETS = {
+    "published": ["post.published"],
+    "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
+    "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
+}
+# The fields of the form for the hosts of sites
+REBUILD = {"preset": "rebuild", "after_seconds": "60"}
+HOSTS = {
+    "Netlify": REBUILD | {"url": "https://api.netlify.com/build_hooks/…"},
+    "Vercel": REBUILD | {"url": "https://api.vercel.com/v1/integrations/deploy/…"},
+    "Cloudflare Pages": REBUILD | {"url": "https://api.cloudflare.com/client/v4/pages/webhooks/deploy_hooks/…"},
+    "GitHub workflow": REBUILD
+    | {
+        "url": "https://api.github.com/repos/OWNER/REPOSITORY/dispatches",
+        "body": webhooks.DISPATCH_BODY,
+        "headers": "Authorization: Bearer TOKEN",
+    },
+}
+
+
+@blueprint.get("/webhooks")
+def show_webhooks(**shown: Any) -> str:
+    """Show the webhooks with their latest deliveries, and a form for another one; `for` fills it for a host."""
+    known = webhooks.listing(request.database)
+    read = (webhooks.deliveries, webhooks.subjects)
+    rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
+    if not g.form:
+        shown["typed"] = MultiDict(HOSTS.get(request.args.get("for", ""), {}))
+    return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **choices(), **shown)
+
+
+@blueprint.post("/webhooks/create")
+@shows_errors(show_webhooks)
+def create_webhook() -> Response:
+    """Create a webhook."""
+    fields = new_webhook.load(typed_fields())
+    check_address(request.service, fields["url"])
+    webhook, secret = request.database.write(once.add_webhook, form_secret(), **fields)
+    return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
+
+
+@blueprint.get("/webhooks/<id:webhook_id>/edit")
+def show_webhook(webhook_id: int, **shown: Any) -> str:
+    """Show the form of a webhook."""
+    webhook = webhooks.find(request.database, webhook_id)
+    if not g.form:
+        typed = [("url", without_password(webhook.url)), ("preset", "chosen"), ("body", webhook.body)]
+        typed += [("events", event) for event in webhook.events]
+        shown["typed"] = MultiDict([*typed, ("after_seconds", str(webhook.after_seconds))])
+    pinged = ["ping"] if "ping" in webhook.events else []
+    return render_template("owner/webhook.html", webhook=webhook, **choices(*pinged), **shown)
+
+
+@blueprint.post("/webhooks/<id:webhook_id>/edit")
+@shows_errors(show_webhook)
+def save_webhook(webhook_id: int) -> Response:
+    """Change a webhook. Headers that are not typed stay, unless they shall go; so does a URL that is not touched."""
+    old, typed = webhooks.find(request.database, webhook_id), typed_fields()
+    if "remove_headers" in g.form:
+        typed = {"headers": {}} | typed
+    if typed["url"] == without_password(old.url):
+        del typed["url"]
+    fields = change_of_webhook.load(typed)
+    if "url" in fields:
+        check_address(request.service, fields["url"])
+    webhook = request.database.write(webhooks.change, webhook_id, fields)
+    return done("/webhooks", "was saved.", without_password(webhook.url))
+
+
+def choices(*others: str) -> dict[str, Any]:
+    """Return what the form of a webhook offers, with other events."""
+    return {"events": [*PRESETS["everything"], *others], "bodies": webhooks.BODIES}
+
+
+def typed_fields() -> dict[str, Any]:
+    """Return the fields that were typed, as a body in JSON would have them. Raises ValidationError."""
+    fields: dict[str, Any] = {"url": g.form.get("url", "").strip()}
+    fields["events"] = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
+    if seconds := g.form.get("after_seconds", "").strip():
+        fields["after_seconds"] = int(seconds) if re.fullmatch("[0-9]{1,4}", seconds) else seconds
+    if body := g.form.get("body"):
+        fields["body"] = body
+    if lines := [line for line in g.form.get("headers", "").split("\n") if line.strip()]:
+        fields["headers"] = {}
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if not colon or name.strip() in fields["headers"]:
+                raise ValidationError("must be lines such as Authorization: Bearer TOKEN, each name once", "headers")
+            fields["headers"][name.strip()] = value.strip()
+    return fields
+
+
+@blueprint.app_template_filter()
+def without_password(url: str) -> str:
+    """Return a URL to show, without the user and the password in it."""
+    return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
+
+
+add_action("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
+add_action("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
+add_action("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
+add_action("/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
+add_action("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)

@@ -1,0 +1,93 @@
+"""Tags: schemas and views."""
+
+from flask import Response
+from marshmallow import fields
+from marshmallow.validate import Range
+
+from blogapi.api.access import in_scope
+from blogapi.api.operations import Answer, operation
+from blogapi.api.request import Request, load_body
+from blogapi.api.responses import json_response, list_response, no_content
+from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, about, choice, page_size, parameters, parsed
+from blogapi.posts import lists
+from blogapi.posts.documents import MAX_TAG, STATUSES, dump
+from blogapi.posts.schemas import parse_tag
+from blogapi.posts.views import PAGE
+from blogapi.storage import errors
+from blogapi.storage.models import SCOPES
+from blogapi.wings.tags import storage as tags
+
+COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
+
+
+class TagSchema(StrictSchema):
+    """A tag that posts carry, spelt as in the newest of them."""
+
+    example = {"name": "Travel", "posts": 3}
+    name = Line(MAX_TAG)
+    posts = fields.Integer(required=True, validate=Range(min=1), **about("How many posts carry it."))
+
+
+class TagChangeSchema(StrictSchema):
+    """A change of a tag."""
+
+    example = {"name": "Journeys"}
+    name = Line(MAX_TAG)
+    merge = Flag(
+        load_default=False, **about("Whether to merge it with another tag of the new name; otherwise that is refused.")
+    )
+
+
+@operation(
+    "GET /v1/tags",
+    Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
+    query=parameters(
+        limit=page_size("tags", MAX_PAGE_SIZE),
+        status=COUNTED,
+        after=parsed(parse_tag, "Only tags after this one.", pattern=r"\S"),
+    ),
+    scopes=SCOPES,
+)
+def list_tags(request: Request) -> Response:
+    """List tags by name, with the number of posts that carry them.
+
+    A page has at most `limit` tags. `Link` leads to the next page.
+    """
+    query = in_scope(request)
+    page = (
+        lists.Page([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
+    )
+    content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
+    return list_response(request, content, page.next, "after")
+
+
+@operation(
+    "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
+)
+def get_tag(request: Request, tag: str) -> Response:
+    """Get a tag, with the number of posts that carry it."""
+    query = in_scope(request)
+    if query is None:
+        raise errors.NotFound("tag")
+    return json_response(request, tags.find(request.database, tag, **query)._asdict())
+
+
+@operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
+def change_tag(request: Request, tag: str) -> Response:
+    """Rename a tag in every post, or merge it with another.
+
+    All posts change at once. If another tag has the new name, `merge` must be true.
+    """
+    change = load_body(request, lambda: tags.find(request.database, tag))
+    renamed = request.database.write_in_thread(tags.rename, tag, change["name"], change["merge"], request.author)
+    return json_response(request, renamed._asdict())
+
+
+@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
+def delete_tag(request: Request, tag: str) -> Response:
+    """Remove a tag from every post.
+
+    All posts change at once; none is deleted.
+    """
+    request.database.write_in_thread(tags.delete, tag, request.author)
+    return no_content(request)

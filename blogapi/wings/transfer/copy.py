@@ -1,0 +1,59 @@
+"""Copies of a whole database, even during writes: backups, and between files and PostgreSQL."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from blogapi.postgresql.setup import SCHEMA as POSTGRESQL
+from blogapi.storage.engine import Engine
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import EMPTY, SCHEMA, TABLE
+from blogapi.storage.sqlite import Sqlite
+from blogapi.wings.transfer.files import fill_file, snapshot_file, write_backup
+
+FILLED = ("upload", "image_total", "search_pending")  # which a new database fills from the others
+
+
+def backup(engine: Engine, path: Path) -> None:
+    """Write a consistent copy as a SQLite file. Raises Unavailable, OSError."""
+    if isinstance(engine, Sqlite):
+        write_backup(engine.path, path)
+    else:
+        copy(engine, Sqlite(path))
+
+
+def copy(
+    source: Engine, target: Engine, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None
+) -> None:
+    """Copy the state of a database at one moment to an empty one; all of it or nothing.
+
+    `progress(rows, count)` yields the rows. Raises Unavailable, and OSError for files.
+    """
+    with snapshot(source) as contents, filling(target) as filled:
+        found = {table for (table,) in contents.rows(contents.TABLES)}  # A database of an older version has fewer.
+        if "post" not in found:
+            raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
+        for table in [table for table in tables() if table in found]:
+            columns = [name for name, *_ in contents.execute(f"SELECT * FROM {table} LIMIT 0").description]
+            rows = contents.rows(f"SELECT {', '.join(columns)} FROM {table}")
+            if progress:
+                ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
+                rows = progress(rows, count)
+            filled.add(table, columns, rows)
+        filled.last_ids = contents.last_ids
+
+
+def tables() -> list[str]:
+    """Return the tables that are copied: those of both engines, and not what each has of its own, such as indexes."""
+    others = TABLE.findall(POSTGRESQL.read_text())
+    return [table for table in TABLE.findall(SCHEMA.read_text()) if table in others and table not in FILLED]
+
+
+def snapshot(engine: Any) -> Any:
+    """Open a connection to the contents as of one moment."""
+    return snapshot_file(engine.path) if isinstance(engine, Sqlite) else engine.snapshot()
+
+
+def filling(engine: Any) -> Any:
+    """Set up an empty database, and open a connection that fills it."""
+    return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()

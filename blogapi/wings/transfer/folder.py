@@ -1,0 +1,182 @@
+"""The export: a folder with a Markdown file for each post, and the images that these show."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from stat import S_ISREG
+from typing import IO, Any
+
+from blogapi.posts.documents import is_slug
+from blogapi.storage.engine import Reader
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.formats import EXTENSIONS
+from blogapi.wings.images.storage import IMAGE_ID, StoredImage
+from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse, render
+from blogapi.wings.markdown.front_matter import MarkdownError
+
+IMAGES = "images"  # the folder of images, and how their addresses begin
+IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
+# The address of an image, on any host, as that of the service may have changed
+ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAGES}/({IMAGE_FILE})\b".encode())
+
+
+class Folder:
+    """An open folder: its path may lead elsewhere later. Links in it are not followed. Raises OSError."""
+
+    def __init__(self, path: Path, parent: "Folder | None" = None):
+        self.path = path
+        flags = os.O_DIRECTORY | os.O_NOFOLLOW if parent else os.O_DIRECTORY
+        try:
+            self.file = os.open(path.name if parent else path, flags, dir_fd=parent and parent.file)
+        except NotADirectoryError as error:
+            raise OSError(error.errno, f"{path} must be a folder, and not a link") from error
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self.file)
+
+    def images(self, create: bool = False) -> "Folder":
+        """Open the folder of images in this one."""
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(IMAGES, dir_fd=self.file)
+        return Folder(self.path / IMAGES, self)
+
+    def state(self, name: str) -> os.stat_result:
+        """Return the state of a file, or of a link."""
+        return os.stat(name, dir_fd=self.file, follow_symlinks=False)
+
+    def open(self, name: str, mode: str) -> IO[bytes]:
+        """Open a file that is no link."""
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe would wait for its other end.
+        return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
+
+    def write(self, name: str, pieces: Iterable[bytes], when: str, is_same: Callable[[IO[bytes]], bool]) -> str:
+        """Replace a file atomically, with a time, unless it is a regular one with the same bytes."""
+        with suppress(OSError):
+            if S_ISREG(self.state(name).st_mode):
+                with self.open(name, "rb") as file:
+                    if is_same(file):
+                        return "unchanged"
+        part, seconds = f".{name}.part", datetime.fromisoformat(when).timestamp()
+        self.remove(part)  # of an export that was killed
+        try:
+            with self.open(part, "xb") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.utime(file.fileno(), (seconds, seconds))
+            os.replace(part, name, src_dir_fd=self.file, dst_dir_fd=self.file)
+        finally:
+            self.remove(part)
+        return "written"
+
+    def remove(self, name: str) -> str:
+        """Remove a file or link, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.file)
+        return "deleted"
+
+
+def export(
+    posts: Iterable[Mapping[str, Any]],
+    path: Path,
+    database: Reader | None = None,
+    *,
+    delete: bool = False,
+    flat: bool = False,
+    standalone: bool = False,
+) -> dict[Path, str]:
+    """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
+
+    Write the images in the `database` that posts show, too; if it is `standalone`, the addresses lead to these files.
+    If it is `flat`, names in `params` are at the top level. With `delete`, remove images that no post shows, and the
+    files of posts that are gone: regular files SLUG.md whose front matter has that slug, as an export writes it.
+    Return for each file whether it was written, unchanged, deleted or kept, or why that failed.
+    """
+    results: dict[Path, str] = {}
+    with closing(_create(path)) as folder:
+        for post in posts:
+            data = render(post, flat=flat)
+            _write_images(folder, data, database, results)
+            if standalone:
+                data = ADDRESS.sub(partial(_relative, path, results), data)
+            file = path / f"{post['slug']}.md"
+            results[file] = _attempt("write", file, _write_post, folder, file.name, data, post)
+        if delete:
+            _remove_others(folder, _remove_post, results)
+            with suppress(OSError), closing(folder.images()) as below:  # It is missing, or a link.
+                _remove_others(below, _remove_image, results)
+    return results
+
+
+def _create(path: Path) -> Folder:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return Folder(path)
+    except OSError as error:
+        raise OSError(f"cannot create the folder {path}: {error.strerror}") from error
+
+
+def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: Any) -> str:
+    try:
+        return function(*arguments)
+    except OSError as error:
+        return f"cannot {verb} {path}: {error.strerror}"
+
+
+def _write_post(folder: Folder, name: str, data: bytes, post: Mapping[str, Any]) -> str:
+    when = post.get("published_at") or post["created_at"]
+    return folder.write(name, [data], when, lambda file: file.read(len(data) + 1) == data)
+
+
+def _write_images(folder: Folder, data: bytes, database: Reader | None, results: dict[Path, str]) -> None:
+    """Write the images that a post shows, each once, and add the results."""
+    for name in {name.decode() for name in ADDRESS.findall(data)} if database else ():
+        path = folder.path / IMAGES / name
+        image = images.find_any(database, path.stem) if path not in results else None
+        if image and image.path.endswith(name):
+            results[path] = _attempt("write", path, _write_image, folder, name, image, database)
+
+
+def _write_image(folder: Folder, name: str, image: StoredImage, database: Reader) -> str:
+    def is_same(file: IO[bytes]) -> bool:
+        return hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id)
+
+    with closing(folder.images(create=True)) as below:
+        return below.write(name, images.read(database, image, 0, image.bytes), image.created_at, is_same)
+
+
+def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes]) -> bytes:
+    name = match[1].decode()
+    return f"{IMAGES}/{name}".encode() if folder / IMAGES / name in results else match[0]
+
+
+def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results: dict[Path, str]) -> None:
+    """Remove the files that are left over from earlier exports, and add the results."""
+    for name in sorted(os.listdir(folder.file)):
+        path = folder.path / name
+        if path not in results:
+            results[path] = _attempt("remove", path, remove, folder, name)
+
+
+def _remove_post(folder: Folder, name: str) -> str:
+    """Remove an exported file; keep any other."""
+    slug, state = name.removesuffix(".md"), folder.state(name)
+    if name.endswith(".md") and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
+        with suppress(MarkdownError), folder.open(name, "rb") as opened:
+            file = parse(opened.read(MAX_FILE_BYTES))
+            if file.is_exported and file.fields.get("slug") == slug:
+                return folder.remove(name)
+    return "kept"
+
+
+def _remove_image(folder: Folder, name: str) -> str:
+    """Remove an image; keep any other file."""
+    if re.fullmatch(IMAGE_FILE, name) and S_ISREG(folder.state(name).st_mode):
+        return folder.remove(name)
+    return "kept"

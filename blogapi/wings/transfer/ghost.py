@@ -1,0 +1,115 @@
+"""Exports of Ghost (JSON): their posts, one by one."""
+
+import json
+import re
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from blogapi.clock import rfc3339
+from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
+
+MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
+# Ghost's name for the address of the site, which is not in the export.
+SITE = "__GHOST_URL__"
+# How text begins in the formats of Ghost that are not HTML
+TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
+
+
+def read_posts(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the posts of an export (JSON) as `wordpress.read_posts` does; or the `error` in one."""
+    if path.stat().st_size > MAX_EXPORT_BYTES:
+        raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
+    try:
+        export = json.loads(path.read_bytes())
+        data = export["db"][0]["data"] if "db" in export else export["data"]
+        tags, authors = _tags(data), _authors(data)
+        meta = {row["post_id"]: row for row in data.get("posts_meta", [])}
+        rows = [(row, "page" if row.get("page") else str(row.get("type", "post"))) for row in data["posts"]]
+    except (ValueError, RecursionError):
+        raise MarkdownError("not valid JSON") from None
+    except (LookupError, TypeError, AttributeError):
+        raise MarkdownError("not an export of Ghost") from None
+    for row, kind in rows:
+        post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
+        try:
+            params = _params(row | meta.get(row["id"], {}), authors.get(row["id"], []))
+            yield post | _post(row, tags) | {"params": params}
+        except MarkdownError as error:
+            yield post | {"error": error.reason}
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            yield post | {"error": "its fields are not those of a post"}
+
+
+def _tags(data: dict[str, Any]) -> dict[Any, list[str]]:
+    """Return the names of the tags of each post. Those that Ghost calls internal are left out."""
+    names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
+    return _names_of_posts(names, "tag_id", data.get("posts_tags", []))
+
+
+def _authors(data: dict[str, Any]) -> dict[Any, list[str]]:
+    """Return the names of the authors of each post; Ghost 1 has one, `author_id`."""
+    names = {user["id"]: user.get("name") for user in data.get("users", [])}
+    own = [{"post_id": row.get("id"), "author_id": row.get("author_id"), "sort_order": inf} for row in data["posts"]]
+    return _names_of_posts(names, "author_id", [*data.get("posts_authors", []), *own])
+
+
+def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]) -> dict[Any, list[str]]:
+    """Return the names to which links lead from each post."""
+    found: dict[Any, list[str]] = {}
+    for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
+        of_post = found.setdefault(link["post_id"], [])
+        if (name := names.get(link[key])) and name not in of_post:
+            of_post.append(name)
+    return found
+
+
+def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
+    """Return the values that only the templates of a site use."""
+    texts = {name: row.get(name) for name in ("canonical_url", "meta_title", "meta_description", "visibility")}
+    texts = {name: text.replace(SITE, "") for name, text in texts.items() if text}
+    featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
+    return ({"authors": authors} if authors else {}) | texts | featured
+
+
+def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
+    names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
+    text = {name: row.get(name) or "" for name in names}
+    for name, value in (*text.items(), *(("tags", tag) for tag in tags.get(row["id"], []))):
+        if not isinstance(value, str):
+            raise MarkdownError(f"`{name}` must be text")
+    html = text["html"].replace(SITE, "")
+    content = "" if html else text["markdown"] or _markdown_card(text["mobiledoc"])
+    for name, start in TEXT_STARTS.items():
+        if not html and not content and re.search(start, text[name]):
+            raise MarkdownError(f"its content is `{name}` without HTML: publish it in Ghost, or export it with HTML")
+    is_public = row.get("visibility", "public") == "public"
+    status = row.get("status") if is_public else "draft"
+    return {
+        "title": text["title"],
+        "slug": text["slug"],
+        "status": status if status in ("published", "scheduled") else "draft",
+        "published_at": _time(row.get("published_at")),
+        "created_at": _time(row.get("created_at")),
+        "tags": tags.get(row["id"], []),
+        "excerpt": text["custom_excerpt"],
+        "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
+        "html": html,
+        "content": content,
+        "notes": [] if is_public else ["members"],
+    }
+
+
+def _markdown_card(mobiledoc: str) -> str:
+    """Return the Markdown of a post of Ghost 1 or 2."""
+    cards = json.loads(mobiledoc or "{}").get("cards", [])
+    texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
+    return "\n\n".join(filter(None, texts))
+
+
+def _time(value: Any) -> str:
+    try:
+        return rfc3339(value / 1000) if isinstance(value, int) else rfc3339_of(value or "")  # Ghost 0: milliseconds
+    except (ValueError, OverflowError, OSError):
+        return ""

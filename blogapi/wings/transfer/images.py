@@ -1,0 +1,200 @@
+"""The images of an import: the files to which addresses in its posts lead, and their storage."""
+
+import errno
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+from blogapi.config import Config
+from blogapi.storage.database import Database
+from blogapi.wings.history.batches import write_patiently
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
+from blogapi.wings.images.rebase import each_text
+from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
+from blogapi.wings.transfer.content import IS_RELATIVE, with_images
+
+PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
+SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
+# The addresses in an export: of a service, or, if they need no server, relative ones
+EXPORTED = re.compile(
+    r"(?P<service>https?://[^\s\"'()<>\[\]]{1,200}?/|(?<![\w./~%-]))"
+    rf"(?P<path>images/(?P<id>{IMAGE_ID})\.(?:{'|'.join(EXTENSIONS.values())}))\b"
+)
+SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
+
+
+def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Return the real paths of those that are folders, each with a slash at its end."""
+    return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
+
+
+@contextmanager
+def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
+    """Open a regular file that is in one of some folders, even if a link replaces it meanwhile. Raises OSError."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
+        real, state = os.path.realpath(path), os.fstat(file.fileno())
+        if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
+            raise OSError(errno.EPERM, "it is not a file in the folders that were given")
+        yield file
+
+
+class LocalImages:
+    """The images in the folders of an import, and in those of its Markdown files.
+
+    `static` is the folder of a site's root, for addresses that begin there. A dry run stores none in the `database`.
+    """
+
+    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, config: Config, dry_run: bool):
+        self.database = database
+        self.url = config.base_url
+        self.max_bytes = config.images_mb * 1024**2  # of all images of the service
+        self.dry_run = dry_run
+        self.static = static
+        parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
+        self.roots = real_folders([*paths, *parents, *filter(None, [static])])
+        self.counts = Counter(new=0, known=0, missing=0)
+        self.refused: dict[str, str] = {}  # the reasons, by the files
+        self._addresses: dict[str, str] = {}  # of the files that were read; empty if one is refused
+        self._stored: set[str] = set()
+        self._foreseen: dict[str, int] = {}  # the bytes of the images that a dry run would store, by their ids
+        self._names: dict[Path, dict[str, list[str]]] = {}  # the images below a folder
+
+    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> "Placement":
+        """Let the addresses in a post lead to the images that are found.
+
+        `folder` is that of the post's own file, below `top`, a folder that was given.
+        """
+        placement = Placement(self, folder, top)
+        exported = partial(EXPORTED.sub, placement.exported)
+        fields.update({name: each_text(value, exported) for name, value in fields.items()})
+        if "cover_image" in fields:
+            fields["cover_image"] = placement.placed(fields["cover_image"])
+        if "content" in fields:
+            fields["content"] = with_images(fields["content"], placement.placed, placement.embedded)
+        return placement
+
+    def find(self, address: str, folder: Path | None) -> str | None:
+        """Return the real path of the file to which an address leads, if it is in one of the folders."""
+        match = PARTS.match(address)
+        path = unquote(match["path"])
+        if match["host"] or path.startswith("/"):
+            candidates = self._below_static(path)
+        else:
+            candidates = [folder / path] if folder and IS_RELATIVE.match(address) else []
+        return next(filter(None, map(self._allowed, candidates)), None)
+
+    def _below_static(self, path: str) -> Iterator[Path]:
+        """Yield the places of a path from the root, which may begin with the last folders of `static`."""
+        names = [name for name in path.split("/") if name]
+        last = Path(os.path.abspath(self.static)).parts[1:] if self.static else ()
+        for count in range(min(len(names), len(last) + 1) if self.static else 0):
+            if tuple(names[:count]) == last[len(last) - count :]:
+                yield self.static.joinpath(*names[count:])
+
+    def _allowed(self, path: Path) -> str | None:
+        real = os.path.realpath(path) if os.path.isfile(path) else ""
+        return real if real.startswith(self.roots) else None
+
+    def find_by_name(self, name: str, top: Path) -> str | None:
+        """Return the one image below a folder that has this name, or this end of its path."""
+        if top not in self._names:
+            self._names[top] = images_below(top)
+        wanted = f"/{name.strip().lstrip('/')}".casefold()
+        named = self._names[top].get(wanted.rpartition("/")[2], ())
+        found = [path for path in named if path.casefold().endswith(wanted)]
+        return self._allowed(Path(found[0])) if len(found) == 1 else None
+
+    def address_of(self, file: str) -> str:
+        """Return the address that the image in a file will have, or nothing if it is refused."""
+        if file not in self._addresses:
+            self._addresses[file] = ""
+            try:
+                with open_below(file, self.roots) as opened:
+                    if os.path.getsize(file) > MAX_BYTES:
+                        raise InvalidImage(f"must have at most {MAX_BYTES // 1024**2} MiB")
+                    self._addresses[file] = self.url + images.identify(opened, file)[0].path
+            except OSError as error:
+                self.refused[file] = error.strerror or "cannot be read"
+            except (InvalidImage, UnsupportedImage) as error:
+                self.refused[file] = str(error)
+        return self._addresses[file]
+
+    def is_stored(self, image_id: str) -> bool:
+        """Return whether the database has an image, or would have it after a dry run so far."""
+        return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
+
+    def store(self, file: str) -> None:
+        """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
+        if file in self._stored:
+            return
+        with open_below(file, self.roots) as opened:
+            image, kept = images.identify(opened, file)
+            is_known = self.is_stored(image.id)
+            total = images.total_bytes(self.database) + sum(self._foreseen.values())
+            if not is_known and total + image.bytes > self.max_bytes:
+                raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
+            if not is_known and self.dry_run:
+                self._foreseen[image.id] = image.bytes
+            elif not is_known:
+                image = image._replace(upload=images.new_upload(self.database))
+                images.store(partial(write_patiently, self.database), image, kept.parts(opened, PART_BYTES))
+        self._stored.add(file)
+        self.counts["known" if is_known else "new"] += 1
+
+
+class Placement:
+    """The images of a post: the files to which its addresses lead, and the addresses that replace these."""
+
+    def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
+        self.images = images
+        self.folder = folder
+        self.top = top
+        self.files: dict[str, None] = {}
+        self.is_lost = False  # whether an address of this service leads to no image
+
+    def _use(self, file: str | None) -> str:
+        address = self.images.address_of(file) if file else ""
+        if address:
+            self.files[file] = None
+        return address
+
+    def placed(self, address: str) -> str:
+        """Return the address that replaces one."""
+        found = self._use(self.images.find(address, self.folder))
+        self.images.counts["missing"] += not found and bool(IS_RELATIVE.match(address))
+        return found or address
+
+    def embedded(self, name: str, label: str) -> str:
+        """Return the Markdown of an image that Obsidian embeds, or nothing."""
+        found = self._use(self.images.find_by_name(name, self.top)) if self.top else ""
+        self.images.counts["missing"] += not found and Path(name).suffix.lower() in SUFFIXES
+        text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
+        return found and f"![{text}]({found})"
+
+    def exported(self, match: re.Match[str]) -> str:
+        """Return the address that replaces one of an export."""
+        found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
+        if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
+            self.is_lost = True
+            self.images.counts["missing"] += 1
+        return found or match[0]
+
+
+def images_below(top: Path) -> dict[str, list[str]]:
+    """Return the paths of the images below a folder by their names, without case."""
+    found = defaultdict(list)
+    for folder, below, files in os.walk(top):
+        below[:] = [name for name in below if not name.startswith((".", "node_modules"))]
+        for name in files:
+            if os.path.splitext(name)[1].lower() in SUFFIXES:
+                found[name.casefold()].append(os.path.join(folder, name))
+    return found

@@ -1,0 +1,97 @@
+"""The import: posts that were read are checked and stored, some in each transaction."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from marshmallow import ValidationError
+
+from blogapi.api.schemas import sentences
+from blogapi.posts import documents, publication
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import PutPostSchema
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import Damaged, NotFound, Rejected
+from blogapi.wings.history.batches import write_each
+from blogapi.wings.images.formats import InvalidImage, UnsupportedImage
+from blogapi.wings.transfer.sources import Failure, Item
+
+BATCH_POSTS = 100  # read and checked before a transaction begins
+BATCH_CHARACTERS = 1_000_000  # of content, likewise
+BY = "import"  # the author in the history
+
+schema = PutPostSchema()
+
+Checked = Item | list[Failure]  # a post whose fields are valid, or its faults
+ImportResult = tuple[str, Checked]  # with the outcome: that of `posts.put`, or "failed"
+Keep = Callable[[str], None]  # stores the image in a file
+
+
+def store(
+    database: Database, sources: Iterable[Item | Failure], events: bool, keep: Keep | None = None
+) -> Iterator[ImportResult]:
+    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable.
+
+    The images of a post are stored before it.
+    """
+
+    def put(tx: Transaction, item: Item) -> str:
+        slug, fields = item.fields["slug"], item.fields
+        return posts.put(tx, slug, fields, BY, created_at=item.created_at, with_events=events).outcome
+
+    for batch in batches(sources, keep):
+        yield from write_each(database, partial(_result, put), batch)
+
+
+def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
+    """Yield the result that `store` would have for each post."""
+
+    return (_result(_would_put, database, _checked(source, keep)) for source in sources)
+
+
+def _would_put(reader: Reader, item: Item) -> str:
+    try:
+        old = documents.load(posts.find(reader, item.fields["slug"]))
+    except NotFound:
+        publication.published_at({}, {"status": "draft"} | item.fields, reader.now)
+        return "created"
+    return "unchanged" if posts.is_same(old, posts.as_put(old, item.fields, reader.now)) else "updated"
+
+
+def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:
+    """Yield checked posts in batches: their contents are in memory together."""
+    batch, size = [], 0
+    for source in sources:
+        batch.append(_checked(source, keep))
+        size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
+        if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _checked(source: Item | Failure, keep: Keep | None) -> Checked:
+    if isinstance(source, Failure):
+        return [source]
+    try:
+        item = source._replace(fields=schema.load(source.fields))
+    except ValidationError as error:
+        line_of = source.file.line_of
+        return [Failure(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
+    for file in item.images:
+        try:
+            keep(file)
+        except (InvalidImage, UnsupportedImage, OSError) as error:
+            return [Failure(source.source, None, f"its image {file}: {getattr(error, 'strerror', None) or error}")]
+    return item
+
+
+def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> ImportResult:
+    if isinstance(checked, list):
+        return "failed", checked
+    try:
+        return put(reader, checked), checked
+    except (Rejected, Damaged) as error:  # raised before anything is written
+        line = checked.file.line_of(error.field) if isinstance(error, Rejected) else None
+        return "failed", [Failure(checked.source, line, str(error))]

@@ -1,0 +1,88 @@
+"""The addresses of posts on their old site: from their front matter, or by the pattern of the site, as in Jekyll."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from blogapi.wings.markdown.front_matter import Loader
+
+STYLES = {
+    "date": "/:categories/:year/:month/:day/:title.html",
+    "pretty": "/:categories/:year/:month/:day/:title/",
+    "ordinal": "/:categories/:year/:y_day/:title.html",
+    "weekdate": "/:categories/:year/W:week/:short_day/:title.html",
+    "none": "/:categories/:title.html",
+}
+# The names in a pattern that stand for a part of the date, and that part for `strftime`
+DATE_PARTS = {
+    **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
+    **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
+    **{"hour": "%H", "minute": "%M", "second": "%S"},
+}
+NAMES = sorted(["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True)
+NAME = re.compile(f":({'|'.join(NAMES)})")
+UNKNOWN = re.compile(":[a-z]")
+# The names that programs have for the address of a post, and for its older addresses
+PATH_NAMES = ("permalink", "path", "url")
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")
+
+
+def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the paths and older paths of a post that other programs write in front matter."""
+    values = {name.lower(): value for name, value in others.items()}
+    paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
+    aliases: list[str] = []
+    for found in map(values.get, ALIAS_NAMES):
+        found = map(path_of, found if isinstance(found, list) else [found])
+        aliases += [path for path in found if "/" in path]  # Those of Obsidian are names.
+    return paths, aliases
+
+
+def path_of(value: Any) -> str:
+    """Return the path of an address; nothing if it is a pattern or the name of a style."""
+    if not isinstance(value, str) or value in (*STYLES, "false", "true") or "{" in value:
+        return ""
+    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
+    return "" if re.search("(^|/|-):[a-z]", path) else path
+
+
+def is_pattern(text: Any) -> bool:
+    """Return whether a text is the name of a style, or has a name in it, and no other."""
+    if not isinstance(text, str):
+        return False
+    return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
+
+
+def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
+    """Return the address of a post by a pattern or a style; `name` is that of its file, without date and extension."""
+    parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
+    parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
+    parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
+    parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
+    parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
+    path = NAME.sub(lambda match: parts[match[1]], STYLES.get(pattern, pattern))
+    return re.sub("/{2,}", "/", f"/{path}")
+
+
+@cache
+def configured(folder: Path) -> tuple[str, Path | None]:
+    """Return the pattern of the `_config.yml` in a folder or above, or Jekyll's default; and that file's folder."""
+    for parent in (folder, *folder.parents):
+        if (config := parent / "_config.yml").is_file():
+            try:
+                values = yaml.load(config.read_bytes(), Loader)  # A base loader: it creates texts, lists and mappings.
+                of_posts = [
+                    each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"
+                ]
+                collection = values.get("collections", {})  # or a list of names
+                of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
+                patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+            except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, RecursionError):
+                patterns = []
+            return next(filter(is_pattern, patterns), "date"), parent
+    return "date", None

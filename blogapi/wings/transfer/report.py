@@ -1,0 +1,148 @@
+"""The report of an import: its counts, and the work that remains."""
+
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import IO
+from urllib.parse import quote, unquote
+
+import click
+
+from blogapi.wings.markdown.front_matter import shown
+from blogapi.wings.transfer.images import LocalImages
+from blogapi.wings.transfer.importer import Checked
+from blogapi.wings.transfer.names import date_names
+from blogapi.wings.transfer.sources import Item, Sources
+
+EXAMPLES = 3
+UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
+CLEAR_LINE = "\r\x1b[K"  # of a progress bar
+# The notes of an import, in the order in which they are printed: the beginning of the line, and what to do or to know
+NOTES = {
+    "private posts": ("Private posts, as drafts:", "they were not public"),
+    "members": ("Posts for members, as drafts:", "they were not public"),
+    "passwords": ("Posts with a password, as drafts:", "they were not public"),
+    "no dates": ("Published at the time of this import:", "no date was understood; `date` would be"),
+    "many tags": ("Tags beyond the first 50 are left out of", "a post has at most 50"),
+    "control characters": ("Control characters are removed from", "they cannot be shown"),
+    "relative images": (
+        "Images that were not found in",
+        "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
+    ),
+    "lost images": ("Addresses of this service without an image in", "an export of their blog has them in `images`"),
+    "covers": ("Covers that were not found in", "params keep them; --static DIR finds those of the site's root"),
+    "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
+    "shortcodes": ("Shortcodes or imports in", "only the old site knows them, so replace them"),
+    "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
+    "links to files": ("Links to files in", "they should lead to slugs, or to where the site has the files"),
+    "HTML": ("HTML in", "it stays in the Markdown"),
+    "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
+    "old addresses": ("Other addresses of", "--redirects FILE lists them"),
+}
+# How the summary calls these outcomes, for scripts that read it
+SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
+
+
+class Report:
+    """The counts of an import, and the work that remains."""
+
+    def __init__(self, dry_run: bool, redirects: IO[str] | None):
+        self.dry_run = dry_run
+        self.redirects = redirects  # gets a line for each old address
+        self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
+        self.params: Counter[str] = Counter()  # the names that were kept
+        self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
+
+    def add(self, outcome: str, checked: Checked) -> None:
+        """Count a result, and write its redirects; print why it failed, or what a dry run foresees."""
+        self.outcomes[outcome] += 1
+        if not isinstance(checked, Item):
+            for reason in checked:
+                click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
+            return
+        self.params.update([*checked.fields.get("params", ())])
+        for what, line in checked.notes.items():
+            if what == "no dates" and outcome == "unchanged":  # It was published at the time of an earlier import.
+                continue
+            names = date_names(checked.file) if what == "no dates" else []
+            place = f"{checked.source}:{line}" if line else checked.source
+            self.places[what].append(place + (f" has {', '.join(names)}" if names else ""))
+        redirects = list(redirects_of(checked))
+        if redirects and "other slugs" not in checked.notes:
+            self.places["old addresses"].append(checked.source)
+        if self.dry_run:
+            click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
+        elif self.redirects:
+            self.redirects.writelines(redirects)
+
+    def print(self, sources: Sources, images: LocalImages) -> None:
+        """Print the counts, also of images, of hosts of other images, and of parts that are not imported."""
+        for line in refused_images(images.refused):
+            click.echo(shown(line), err=True)
+        would_be = "would be " if self.dry_run else ""
+        lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
+        if images.counts.total():
+            lines.append(f"images: {counted(images.counts)}")
+        if left_out := +sources.left_out:
+            hint = "; --pages imports pages" if "page" in left_out else ""
+            lines.append(f"Not imported: {listed(left_out)}{hint}.")
+        if self.params:
+            lines.append(f"params: {counted(dict(self.params.most_common()))}")
+        if sources.hosts:
+            others = plural(sources.hosts.total(), "image")
+            lines.append(f"On other hosts: {others} ({counted(dict(sources.hosts.most_common()))}).")
+        for what, (beginning, remedy) in NOTES.items():
+            if places := self.places[what]:
+                more = ", …" if len(places) > EXAMPLES else ""
+                shown_places = f"({', '.join(places[:EXAMPLES])}{more})"
+                lines.append(f"{beginning} {plural(len(places), 'post')} {shown_places}: {remedy}.")
+        for line in lines:
+            click.echo(shown(line))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as a line of output."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with a noun, whose first word gets an s."""
+    first, *others = noun.split(" ")
+    return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Return counts of nouns as a list in a sentence."""
+    *others, last = [plural(count, noun) for noun, count in counts.items()]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def refused_images(reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each reason why images in files are refused, with some of the files."""
+    files = defaultdict(list)
+    for file, reason in reasons.items():
+        files[reason].append(file)
+    for reason, found in files.items():
+        others = f" and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""
+        yield f"{', '.join(found[:EXAMPLES])}{others}: {reason}"
+
+
+def redirects_of(item: Item) -> Iterator[str]:
+    """Yield a line for each old address of a post that is not its slug; names that are not UTF-8 keep their bytes."""
+    bytes_kept = "surrogateescape"
+    paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
+    for path in dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths):
+        if path.rstrip("/") not in ("", item.fields["slug"]):
+            yield f"/{path} /{item.fields['slug']}\n"
+
+
+def _foreseen(item: Item, outcome: str) -> str:
+    fields = item.fields
+    status = fields.get("status", "draft" if outcome == "created" else "")
+    parts = [fields["slug"], f"{status} {fields.get('published_at', '')}".strip()]
+    named = {"tags": fields["tags"], "params": fields.get("params")}
+    parts += [f"{what} {', '.join(names)}" for what, names in named.items() if names]
+    parts += [f"images {len(item.images)}"] if item.images else []
+    parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]
+    return "; ".join(filter(None, parts))

@@ -1,0 +1,349 @@
+"""Folders of Markdown files and exports: the posts in them, in the order of their dates, ready to be stored."""
+
+import os
+import pickle
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from urllib.parse import unquote
+
+from blogapi.api.schemas import URL
+from blogapi.clock import rfc3339
+from blogapi.posts.documents import MAX_TAGS, is_slug
+from blogapi.posts.slugs import slug_of
+from blogapi.text import fold
+from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
+from blogapi.wings.markdown.front_matter import MarkdownError, moment_of, shown
+from blogapi.wings.markdown.html import markdown_of
+from blogapi.wings.transfer import ghost, permalinks, wordpress
+from blogapi.wings.transfer.content import absolute, host_of, not_portable, with_images, without_controls
+from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
+from blogapi.wings.transfer.names import date_names, midnight, name_and_day, title_of
+
+# The readers of exports, by the extension of the file.
+EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+    ".xml": wordpress.read_posts,
+    ".json": ghost.read_posts,
+}
+# Folders of built or installed files. Hidden folders are not entered either.
+NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
+SECTION = "_index"  # the page of a whole section in Hugo and Zola
+DRAFT_FOLDERS = {"_drafts", "drafts"}
+JEKYLL_FOLDERS = {"_posts", "_drafts"}
+# These are never put in front of a slug.
+MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
+# Files of posts that are not read, and exports, which are read by their own path
+OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
+LAST = "~"  # after every time
+DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
+
+
+class Item(NamedTuple):
+    """A post that was read."""
+
+    source: str  # the name of the file, for messages
+    fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
+    created_at: str | None  # RFC 3339; None: now
+    file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
+    old_paths: tuple[str, ...] = ()  # the former addresses
+    own_path: str = ""  # that of its file below the folder that was given
+    notes: Mapping[str, int | None] = {}  # from `report.NOTES`, for its author, each with its first line
+    parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
+    images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
+
+
+class Failure(NamedTuple):
+    """A file or a post that cannot be imported."""
+
+    source: str
+    line: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return shown(f"{place}: {self.reason}")
+
+
+class SpoolEntry(NamedTuple):
+    """The place of an item in the spool, with its order and slug."""
+
+    offset: int
+    when: str = LAST
+    number: int = 0
+    slug: str = ""  # the slug that it gets; empty for a Failure
+    parents: tuple[str, ...] = ()
+
+
+class Sources:
+    """The posts in files and folders, each an Item or Failure, in the order of their dates; those without come last.
+
+    They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
+    and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
+    the pages of exports. Addresses of images lead to those of `images`; other relative ones belong to `site`, if given.
+    The names in `drop` are left out of `params`. A `permalink` is the pattern of the former addresses.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        spool: IO,
+        now: float,
+        *,
+        pages: bool = False,
+        site: str = "",
+        images: LocalImages | None = None,
+        drop: Collection[str] = (),
+        permalink: str = "",
+    ):
+        self.spool = spool
+        self.now = rfc3339(now)
+        self.kinds = ("post", "page") if pages else ("post",)
+        self.site = site.rstrip("/")
+        self.images = images
+        self.drop = drop
+        self.permalink = permalink
+        self.left_out: Counter[str] = Counter()  # everything else, by its kind
+        self.hosts: Counter[str] = Counter()  # of the images that are elsewhere
+        self.files: set[str] = set()
+        paths = list(paths)
+        self.roots = real_folders(paths)
+        found = [self._spool(item) for path in paths for item in self._find(path)]
+        self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Item | Failure]:
+        sources: dict[str, str] = {}
+        for found in self.found:
+            self.spool.seek(found.offset)
+            item = pickle.load(self.spool)
+            yield self._with_slug(item, found.slug, sources) if isinstance(item, Item) else item
+
+    def _with_slug(self, item: Item, slug: str, sources: dict[str, str]) -> Item | Failure:
+        """Return an item with its slug, its content in Markdown, and notes for its author."""
+        if slug in sources:
+            reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+            return Failure(item.source, item.file.line_of("slug"), reason)
+        fields, first = item.fields, item.file.content_line
+        notes = {**item.notes}
+        old_paths = item.old_paths
+        if slug != fields["slug"]:
+            notes["other slugs"] = item.file.line_of("slug")
+            if slug != _slug_of(fields["slug"]):  # Other posts have that one, too.
+                old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
+        if html := fields.pop("html", ""):
+            try:
+                item = self._with_images(item._replace(fields={"content": markdown_of(html)}))
+            except MarkdownError as error:
+                return Failure(item.source, None, error.reason)
+            fields |= item.fields
+            notes |= item.notes
+        notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
+        sources[slug] = item.source
+        return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=(), own_path="", old_paths=old_paths)
+
+    def _spool(self, item: Item | Failure) -> SpoolEntry:
+        offset = self.spool.tell()
+        pickle.dump(item, self.spool)
+        if isinstance(item, Failure):
+            return SpoolEntry(offset)
+        when = item.created_at or item.fields.get("published_at", LAST)
+        return SpoolEntry(offset, when, item.file.number, _slug_of(item.fields["slug"]), item.parents)
+
+    def _distinct(self, found: list[SpoolEntry]) -> list[SpoolEntry]:
+        """Put the last folders of their paths in front of slugs that several posts have, until they differ.
+
+        If they never do, put the day in front, or the day and the last folders. Posts that even then have the same slug
+        have none in front.
+        """
+        slugs = [each.slug for each in found]
+        longest = max((len(each.parents) for each in found), default=0)
+        for depth in range(1, 2 * longest + 2):
+            counts = Counter(slugs)
+            for index, each in enumerate(found):
+                if each.slug and counts[slugs[index]] > 1:
+                    front = each.parents[-depth:]
+                    if depth > len(each.parents):
+                        front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
+                    slugs[index] = _slug_of(" ".join((*front, each.slug)))
+        counts = Counter(slugs)
+        return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
+
+    def _find(self, path: Path) -> Iterator[Item | Failure]:
+        """Read a file, or all below a folder, those of each folder in the order of their names."""
+        if not path.is_dir():
+            yield from self._read(path, path.absolute().parent, ("/",))
+            return
+        folders = [path]
+        for folder in folders:
+            try:
+                entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+                below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+                files = [entry for entry in entries if entry.suffix.lower() in MARKDOWN_SUFFIXES and not entry.is_dir()]
+                for entry in entries:
+                    if entry.suffix.lower() in OTHER_SUFFIXES and not entry.is_dir():
+                        self.left_out[f"file in {entry.suffix.lower()}"] += 1
+            except OSError as error:
+                yield _failure(folder, error)
+                continue
+            folders += [entry for entry in below if entry.name not in NOT_ENTERED]
+            for file in files:
+                if file.name.partition(".")[0] == SECTION:
+                    self.left_out["page of a section"] += 1
+                elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
+                    self.left_out["link out of the folders"] += 1
+                else:
+                    yield from self._read(file, path, self.roots)
+
+    def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
+        """Read a file in one of the folders `roots`, once even if several paths lead to it."""
+        if (resolved := os.path.realpath(path)) in self.files:
+            return
+        self.files.add(resolved)
+        try:
+            readable = (*MARKDOWN_SUFFIXES, *EXPORTS)
+            if path.exists() and not (path.is_file() and path.suffix.lower() in readable):  # A pipe might never end.
+                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(readable)}")
+            if path.suffix.lower() in EXPORTS:
+                yield from self._read_export(path)
+            elif path.stat().st_size > MAX_FILE_BYTES:
+                raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
+            else:
+                is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
+                with open_below(path, roots) as file:
+                    data = file.read(MAX_FILE_BYTES)
+                yield self._item_of_file(parse(data, divides_tags=is_jekyll), path, top, is_jekyll)
+        except (OSError, MarkdownError) as error:
+            yield _failure(path, error)
+
+    def _read_export(self, path: Path) -> Iterator[Item | Failure]:
+        for post in EXPORTS[path.suffix.lower()](path):
+            if post["kind"] not in self.kinds:
+                self.left_out[post["kind"]] += 1
+            elif "error" in post:
+                yield Failure(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
+            else:
+                self.left_out["comment"] += post.get("comments", 0)
+                yield self._item_of_export(path, post)
+
+    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool) -> Item:
+        fields = file.fields
+        paths, aliases = permalinks.read_paths(file.others)
+        address = paths[0] if paths else ""
+        last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
+        name, day = name_and_day(path)
+        fields.setdefault("slug", unquote(last) or shown(name))
+        fields.setdefault("title", title_of(shown(name)))
+        if not day and (match := DATE_IN_PATH.search(address)):
+            day = midnight(match[1].replace("/", "-"))
+        if day and not file.is_exported:
+            fields.setdefault("published_at", day)
+        folders = path.parent.parts[len(top.parts) :]
+        if DRAFT_FOLDERS & {top.absolute().name, *folders}:
+            fields.setdefault("status", "draft")
+        elif "published_at" in fields:
+            fields.setdefault("status", "published")
+        parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
+        parents = tuple(name for name in parents if name not in MEANINGLESS_FOLDERS)
+        own_path = "/".join(("", *(folder for folder in folders if folder not in MEANINGLESS_FOLDERS), name))
+        notes = without_controls(fields)
+        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, notes, parents)
+        item = self._completed(self._with_images(item, path.parent, top))
+        is_dated = fields.get("status") == "published" and "published_at" in fields
+        if not paths and (is_jekyll or self.permalink) and is_dated:
+            item = item._replace(old_paths=(self._by_pattern(file, path.parent, name), *item.old_paths))
+        return item
+
+    def _by_pattern(self, file: MarkdownFile, folder: Path, name: str) -> str:
+        """Return the address that a post had by the pattern of its site."""
+        values = file.values
+        pattern, site = permalinks.configured(folder.absolute())
+        own = values.get("permalink")
+        pattern = own if permalinks.is_pattern(own) else self.permalink or pattern
+        above = folder.absolute().parts[len(site.parts) :] if site else ()
+        categories = [*above[: above.index("_posts")]] if "_posts" in above else []
+        for names in (values.get("categories"), values.get("category")):
+            names = names.split() if isinstance(names, str) and names is values.get("categories") else names
+            categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
+        written = values.get("date")
+        moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"])
+        own_slug = values.get("slug")
+        return permalinks.address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
+
+    def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
+        slug = post["slug"] or _slug_of(post["title"] or f"post-{post['id']}")
+        fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
+        fields = {"slug": slug, "title": title_of(slug)} | fields
+        name = _slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
+        paths = tuple(filter(None, [permalinks.path_of(post.get("path"))]))
+        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | without_controls(fields)
+        item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
+        return self._completed(self._with_images(item))
+
+    def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
+        """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
+        fields = item.fields
+        placement = self.images.place(fields, folder, top) if self.images else None
+        below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
+        place = partial(self._place_elsewhere, folder=below)
+        if "content" in fields:
+            fields["content"] = with_images(fields["content"], place)
+        if "cover_image" in fields:
+            fields["cover_image"] = place(fields["cover_image"])
+        if placement is None:
+            return item
+        notes = {**item.notes, "lost images": None} if placement.is_lost else item.notes
+        return item._replace(images=(*item.images, *placement.files), notes=notes)
+
+    def _place_elsewhere(self, address: str, folder: str) -> str:
+        """Return the absolute address of an image, if the site is known, and count its host unless it is ours."""
+        address = absolute(address, self.site, folder)
+        host = host_of(address)
+        if host and not (self.images and address.startswith(f"{self.images.url}/")):
+            self.hosts[host] += 1
+        return address
+
+    def _completed(self, item: Item) -> Item:
+        """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
+        fields, notes = item.fields, {**item.notes}
+        published_at = fields.get("published_at", "")
+        if fields.get("status") == "published" and not published_at:
+            notes["no dates"] = next(map(item.file.line_of, date_names(item.file)), None)
+        tags: dict[str, str] = {}
+        for tag in fields.get("tags", ()):
+            tags.setdefault(fold(tag), tag)
+        if len(tags) > MAX_TAGS:
+            fields["tags"] = list(tags.values())[:MAX_TAGS]
+            notes["many tags"] = item.file.line_of("tags")
+        if fields.get("status") in ("published", "scheduled") and published_at:
+            fields["status"] = "scheduled" if published_at > self.now else "published"
+        elif published_at > self.now:
+            del fields["published_at"]
+            notes["dates to come"] = item.file.line_of("published_at")
+        cover, params = fields.pop("cover_image", ""), fields.get("params", {})
+        if re.fullmatch(URL, cover):
+            fields["cover_image"] = cover
+        elif cover:
+            notes["covers"] = item.file.line_of("cover_image")
+            if cover not in params.values():
+                params = params | {item.file.sources.get("cover_image", "cover_image"): cover}
+        if params:
+            fields["params"] = {name: value for name, value in params.items() if name not in self.drop}
+        created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
+        old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
+        return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
+
+
+def _slug_of(text: str) -> str:
+    return text if is_slug(text) else slug_of(text)
+
+
+def _failure(path: Path, error: OSError | MarkdownError) -> Failure:
+    if isinstance(error, MarkdownError):
+        return Failure(str(path), error.line, error.reason)
+    reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
+    return Failure(str(path), None, reason or "cannot be read")

@@ -1,0 +1,151 @@
+"""Exports of WordPress (WXR): their posts, one by one."""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
+from blogapi.wings.markdown.html import paragraphs, text_of
+
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
+# XML does not allow them, but WordPress writes them.
+CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
+# [caption width="9"]<img src="…"> Words[/caption], possibly with a link around the image
+CAPTION = re.compile(
+    r"\[caption\b[^\]]*\](\s*(?:<a\b[^>]*>)?\s*<img\b[^>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
+    re.DOTALL,
+)
+FOOTNOTE = re.compile(r"<sup\b[^>]*\bdata-fn=\"([\w-]+)\"[^>]*>.*?</sup>", re.DOTALL)
+STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
+
+
+class CleanFile(io.FileIO):
+    """A file without control characters; MarkdownError if more than `left` bytes are read."""
+
+    left = MAX_ITEM_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes, fewer if some are left out, none only at the end."""
+        while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
+            pass
+        self.left -= len(data)
+        if self.left < 0:
+            raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
+        return clean if data else b""
+
+
+def read_posts(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
+
+    Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
+    """
+    # An image is known by its number, and may come after the post.
+    images = {_text(item, "post_id"): _text(item, "attachment_url") for item in _items(path, "attachment")}
+    for item in _items(path):
+        kind, status = _text(item, "post_type"), _text(item, "status")
+        if kind not in ("post", "page"):
+            yield {"kind": kind}
+        elif status not in STATUSES:
+            yield {"kind": f"{kind} ({status})"}
+        else:
+            yield {"kind": kind, "id": _text(item, "post_id"), **_post(item, images)}
+
+
+def _items(path: Path, kind: str = "") -> Iterator[Element]:
+    parents: list[Element] = []
+    is_export = False
+    try:
+        with CleanFile(path) as file:
+            for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
+                if event == "start":
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if len(parents) == 2:
+                    is_export |= element.tag.endswith("}wxr_version")
+                    if element.tag == "item" and is_export and kind in ("", _text(element, "post_type")):
+                        yield element
+                    parents[-1].clear()
+                    file.left = MAX_ITEM_BYTES
+    except ParseError as error:
+        raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
+    except DefusedXmlException:
+        raise MarkdownError("must not have a document type definition") from None
+    except (LookupError, ValueError):  # of the parser
+        raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
+    if not is_export:
+        raise MarkdownError("not an export of WordPress")
+
+
+def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
+    status = _text(item, "status")
+    when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
+    terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
+    meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
+    first = dict(reversed(meta))
+    html = CAPTION.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _text(item, "encoded", "content"))
+    html = html if "<!-- wp:" in html else paragraphs(html)
+    password = _text(item, "post_password")
+    return {
+        "path": _text(item, "link"),
+        "title": text_of(_text(item, "title")),
+        "slug": unquote(_text(item, "post_name")),
+        # A post with a password was not public.
+        "status": "draft" if password else STATUSES[status],
+        "published_at": when if status in ("publish", "future", "private") else "",
+        "created_at": when,
+        "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
+        "excerpt": text_of(_text(item, "encoded", "excerpt")),
+        "cover_image": images.get(first.get("_thumbnail_id"), ""),
+        "html": with_footnotes(html, first.get("footnotes", "")),
+        "params": _params(item, meta),
+        "notes": ["passwords"] if password else ["private posts"] if status == "private" else [],
+        "comments": len(item.findall("{*}comment")),
+    }
+
+
+def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return the values that only the templates of a site use: those of plugins, the author and the like."""
+    values: dict[str, list[str]] = {}
+    for name, value in meta:
+        if name[:1] not in ("", "_") and name != "footnotes":
+            values.setdefault(name, []).append(value)
+    formats = [child.get("nicename", "") for child in item if child.get("domain") == "post_format"]
+    params = {name: found[0] if len(found) == 1 else found for name, found in values.items()} | {
+        "author": _text(item, "creator"),
+        "sticky": _text(item, "is_sticky") == "1",
+        "format": formats[0].removeprefix("post-format-") if formats else "",
+    }
+    return {name: value for name, value in params.items() if value}
+
+
+def with_footnotes(html: str, footnotes: str) -> str:
+    """Return HTML with footnotes as Markdown writes them; `footnotes` is WordPress's JSON of their texts."""
+    try:
+        texts = {note["id"]: note["content"] for note in json.loads(footnotes)} if footnotes else {}
+        numbers = {name: number for number, name in enumerate(texts, 1)}
+        definitions = "".join(f"<p>[^{numbers[name]}]: {text}</p>" for name, text in texts.items())
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return html
+    html = FOOTNOTE.sub(lambda match: f"[^{numbers[match[1]]}]" if match[1] in numbers else match[0], html)
+    return html + definitions
+
+
+def _text(item: Element, name: str, space: str = "") -> str:
+    """Return the text of a child. Its namespace has WordPress's version in it, so `space` need only be part of it."""
+    return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
+
+
+def _time(value: str) -> str:
+    try:
+        return rfc3339_of(value)
+    except ValueError:
+        return ""

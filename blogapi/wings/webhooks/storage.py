@@ -1,0 +1,272 @@
+"""Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
+
+A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries. An event takes about 1 kB on disk, and
+28 kB if every text is as long as possible: 11 MB for ordinary posts, 310 MB at most. Webhooks share their events.
+"""
+
+import json
+import secrets
+from base64 import b64encode
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from peewee import Expression, Select, fn
+
+from blogapi.clock import earlier, later
+from blogapi.posts import documents
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.errors import NotFound, Rejected
+from blogapi.wings.webhooks.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
+
+MAX_WEBHOOKS = 50
+MAX_LISTED = 100  # deliveries
+MAX_PENDING = 10_000  # deliveries of a webhook
+MAX_FINISHED = 1000  # deliveries of a webhook
+MAX_PRUNED = 100  # in one transaction; other writes run in between
+DELIVERY_TTL = timedelta(days=30)  # finished deliveries
+INACTIVE = "active", "is false, and nothing is sent; set it to true first"
+BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # forms: as in Standard Webhooks, or as GitHub takes them
+SECRET_PREFIX = "whsec_"
+OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
+
+
+class KnownWebhook(NamedTuple):
+    """A webhook without its secret."""
+
+    id: int
+    url: str
+    events: list[str]  # empty if they are damaged
+    active: bool
+    created_at: str
+    header_names: list[str]  # of its own headers, whose values are not shown
+    after_seconds: int
+    body: str  # of BODIES
+
+
+class KnownDelivery(NamedTuple):
+    """A delivery of an event to a webhook."""
+
+    id: str
+    event: str
+    created_at: str
+    state: str
+    attempts: int
+    last_status: int | None
+    last_error: str | None
+    next_attempt_at: str | None  # "" for at once
+
+
+# Webhooks
+
+
+def listing(reader: Reader) -> list[KnownWebhook]:
+    """Return all webhooks, oldest first."""
+    return list(map(_known, reader.rows(_webhooks.order_by(Webhook.id))))
+
+
+def find(reader: Reader, webhook_id: int) -> KnownWebhook:
+    """Return a webhook. Raises NotFound."""
+    found = reader.row(_webhooks.where(Webhook.id == webhook_id))
+    if found is None:
+        raise NotFound("webhook")
+    return _known(found)
+
+
+_options = WebhookOptions.headers, WebhookOptions.after_seconds, WebhookOptions.body
+_webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at, *_options).join(
+    *WITH_OPTIONS
+)
+
+
+def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
+    """Return the webhook that has this secret, if any."""
+    found = reader.row(_webhooks.where(Webhook.secret == secret))
+    return found and _known(found)
+
+
+def _known(row: tuple) -> KnownWebhook:
+    webhook_id, url, events, active, created_at, headers, after_seconds, body = row
+    options = _names(headers or "{}"), after_seconds or 0, body or EVENT_BODY
+    return KnownWebhook(webhook_id, url, _names(events), bool(active), created_at, *options)
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in JSON; none of a damaged webhook, which is listed, so that it can be deleted."""
+    with suppress(TypeError, ValueError):
+        return [*json.loads(text)]
+    return []
+
+
+def add(tx: Transaction, url: str, events: list[str], secret: str = "", **options: Any) -> tuple[KnownWebhook, str]:
+    """Create a webhook, with some of OPTIONS; return it and its secret. Raises Rejected if there are too many."""
+    secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
+    if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
+        raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
+    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": secret, "created_at": tx.now}
+    webhook_id = tx.insert(Webhook.insert(row))
+    _set_options(tx, webhook_id, OPTIONS | options)
+    return find(tx, webhook_id), secret
+
+
+def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
+    """Change some fields and OPTIONS of a webhook. Raises NotFound."""
+    find(tx, webhook_id)
+    old = tx.row(WebhookOptions.select(*_options).where(WebhookOptions.webhook_id == webhook_id))
+    options = dict(zip(OPTIONS, (json.loads(old[0]), *old[1:]), strict=True)) if old else OPTIONS
+    _set_options(tx, webhook_id, {name: changes.get(name, value) for name, value in options.items()})
+    changes = {name: value for name, value in changes.items() if name not in OPTIONS}
+    if "events" in changes:
+        changes = changes | {"events": json.dumps(changes["events"])}
+    if changes:
+        tx.execute(Webhook.update(changes).where(Webhook.id == webhook_id))
+    return find(tx, webhook_id)
+
+
+def _set_options(tx: Transaction, webhook_id: int, options: dict[str, Any]) -> None:
+    tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
+    if options != OPTIONS:
+        row = options | {"headers": json.dumps(options["headers"])}
+        tx.execute(WebhookOptions.insert(webhook_id=webhook_id, **row))
+
+
+def remove(tx: Transaction, webhook_id: int) -> None:
+    """Delete a webhook and its deliveries. Raises NotFound."""
+    if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
+        raise NotFound("webhook")
+    tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
+    _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
+
+
+# Events
+
+
+def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
+    """Record events, in this order, for webhooks that subscribe to them. A post in `data` is sent without content."""
+    for name in types:
+        active = tx.rows_once(ACTIVE_WEBHOOKS)
+        receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
+        if receivers:
+            _record(tx, name, data, receivers)
+
+
+def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[tuple[int, int | None]]) -> None:
+    if "post" in data:
+        data = {"post": {field: value for field, value in data["post"].items() if field != "content"}}
+    payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
+    message_id = f"msg_{secrets.token_urlsafe(16)}"
+    event_id = tx.insert(ADD_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
+    rows = [
+        {"webhook_id": webhook_id, "event_id": event_id, "due": _gather(tx, webhook_id, after) if after else ""}
+        for webhook_id, after in receivers
+    ]
+    tx.execute_many(ADD_DELIVERY, rows)
+
+
+def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
+    """Return when the next delivery of a webhook that gathers events is due; remove those that wait until then."""
+    waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
+    waits &= Delivery.next_attempt_at > tx.now
+    (due,) = tx.row(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
+    if due:
+        _remove_deliveries(tx, waits)
+    return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times have whole seconds, rounded down.
+
+
+ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
+# Deliveries that are due at once have no time in next_attempt_at: the clock may be set back.
+_pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
+ADD_DELIVERY = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
+
+
+# Deliveries
+
+_known_columns = (getattr(Delivery, name) for name in KnownDelivery._fields[3:])
+deliveries_query = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id)
+deliveries_query = deliveries_query.join(Event, on=Event.id == Delivery.event_id)
+
+
+def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
+    """Return the newest deliveries of a webhook, newest first."""
+    newest = _newest(deliveries_query, webhook_id, limit)
+    return [KnownDelivery._make(known) for *known, _ in reader.rows(newest)]
+
+
+def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
+    """Return the subjects of the newest deliveries of a webhook, by their ids: the title of a post, or a tag."""
+    payloads = deliveries_query.select(Event.message_id, Event.payload)
+    found = {}
+    for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping has none.
+            data = json.loads(payload)["data"]
+            found[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
+    return found
+
+
+def _newest(query: Select, webhook_id: int, limit: int) -> Select:
+    return query.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc()).limit(limit)
+
+
+def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
+    """Return how many deliveries of a webhook are in each state."""
+    counts = Delivery.select(Delivery.state, fn.COUNT(Delivery.event_id)).group_by(Delivery.state)
+    return dict(reader.rows(counts.where(Delivery.webhook_id == webhook_id)))
+
+
+def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
+    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Rejected."""
+    if not find(tx, webhook_id).active:
+        raise Rejected(*INACTIVE)
+    _record(tx, "ping", {}, [(webhook_id, None)])
+    return deliveries(tx, webhook_id, 1)[0]
+
+
+def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
+    """Send an event to a webhook again, in any state. Raises NotFound, Rejected."""
+    active = find(tx, webhook_id).active
+    found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
+    if found is None:
+        raise NotFound("delivery")
+    if not active:
+        raise Rejected(*INACTIVE)
+    again = {"state": "pending", "next_attempt_at": ""}
+    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == found[-1])
+    tx.execute(Delivery.update(again | {"repeats": Delivery.repeats + 1}).where(of_both))
+    return KnownDelivery._make(found[:-1])._replace(**again)
+
+
+# Bounds, in several transactions, so that other writes run in between
+
+
+def prune(tx: Transaction, webhook_id: int) -> int:
+    """Delete some finished deliveries of a webhook beyond the limit, or older than DELIVERY_TTL; return how many."""
+    finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
+    surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
+    old = finished.join(Event, on=Event.id == Delivery.event_id).where(
+        Event.created_at <= earlier(tx.now, DELIVERY_TTL)
+    )
+    is_chosen = Delivery.event_id.in_(surplus) | Delivery.event_id.in_(old.limit(MAX_PRUNED))
+    return _remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & is_chosen)
+
+
+def drop(tx: Transaction, webhook_id: int) -> int:
+    """Mark some pending deliveries of a webhook beyond the limit as failed; return how many."""
+    pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
+    surplus = tx.rows(pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED))
+    chosen = [event_id for (event_id,) in surplus]  # Within the UPDATE, PostgreSQL may find them again for each row.
+    error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
+    failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
+    return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(chosen)))
+
+
+def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
+    """Delete deliveries, and the events that have none left; return how many."""
+    removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
+    tx.execute_many(REMOVE_EVENT, [{"event_id": event_id} for (event_id,) in removed])
+    return len(removed)
+
+
+_of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # The primary key begins with it.
+_of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
+REMOVE_EVENT = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))

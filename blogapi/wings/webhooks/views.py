@@ -1,0 +1,284 @@
+"""Webhooks and their deliveries: schemas and views."""
+
+import re
+from itertools import chain
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from flask import Response
+from marshmallow import ValidationError, fields
+from marshmallow.validate import Range
+
+from blogapi.api.operations import Answer, operation
+from blogapi.api.request import JSON_TYPES, Request, load_body
+from blogapi.api.responses import json_response, no_content
+from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
+from blogapi.api.service import Service
+from blogapi.posts.documents import ID
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
+from blogapi.wings.webhooks.models import EVENTS
+from blogapi.wings.webhooks.storage import KnownDelivery, KnownWebhook
+
+LOOKUP_SECONDS = 3
+DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # which answers leave out
+MAX_HEADERS, MAX_HEADER_BYTES = 10, 4096
+MAX_AFTER = 600  # seconds
+HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.1
+HEADER_VALUE = re.compile("[!-~](?:[ -~]*[!-~])?")
+OWN_HEADER = re.compile(
+    "host|connection|content-(?:length|type|encoding)|expect|te|trailer|transfer-encoding|upgrade|webhook-.*",
+    re.IGNORECASE,
+)
+DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
+
+
+class Headers(fields.Dict):
+    """Headers of a request by their names."""
+
+    default_error_messages = NOT_NULL | {"invalid": "must be an object of names and texts"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
+        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+            raise self.make_error("invalid")
+        if len(value) > MAX_HEADERS or sum(map(len, chain(value, value.values()))) > MAX_HEADER_BYTES:
+            raise ValidationError(f"must be at most {MAX_HEADERS}, with {MAX_HEADER_BYTES:,} characters in all")
+        if len({name.lower() for name in value}) < len(value):
+            raise ValidationError("must not have a name twice")
+        for name, text in value.items():
+            if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
+                raise ValidationError(
+                    f"{name[:64]}: must be the name of a header, without spaces, that the service does not set itself"
+                )
+            if not HEADER_VALUE.fullmatch(text):
+                raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
+        return value
+
+
+class WebhookInputSchema(StrictSchema):
+    """A new webhook."""
+
+    example = {"url": "https://example.org/hook", "events": ["post.published"]}
+
+    def load(self, data: Any, **kwargs: Any) -> Any:
+        """Load a webhook. `null` for its events counts as left out."""
+        if isinstance(data, dict) and data.get("events", ()) is None:
+            data = {name: value for name, value in data.items() if name != "events"}
+        return super().load(data, **kwargs)
+
+    url = Url("Where events are sent.", required=True)
+    events = Distinct(
+        choice(EVENTS, "An event."),
+        length(1, len(EVENTS), "events"),
+        load_default=EVENTS,
+        allow_none=True,  # Java's generated clients send null for a list that is left out.
+        **about("The events that are sent there, at least one. By default, a new webhook gets all of them."),
+    )
+    headers = Headers(
+        **about(
+            "Headers that are sent as well, for example `Authorization`: at most 10, with 4,096 characters in all. "
+            "Their values are never shown.",
+            additionalProperties={"type": "string"},
+        )
+    )
+    after_seconds = fields.Integer(
+        strict=True,
+        validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
+        error_messages=NOT_NULL | {"invalid": "must be a whole number"},
+        **about(
+            "How many seconds events are gathered: the last one is delivered. 0, the default: each is sent at once."
+        ),
+    )
+    body = choice(
+        webhooks.BODIES,
+        "The form of the body: `event`, the default, or `dispatch`, as GitHub's `repository_dispatch` takes it.",
+    )
+
+
+class WebhookChangeSchema(WebhookInputSchema):
+    """A change of a webhook (RFC 7396): fields that are left out stay."""
+
+    example = {"active": False}
+    active = Flag(**about("Whether anything is sent. A receiver that answers 410 turns its webhook off."))
+
+
+class WebhookSchema(WebhookChangeSchema):
+    """A webhook."""
+
+    class Meta:
+        fields = ("id", "url", "events", "active", "created_at", "header_names", "after_seconds", "body")
+
+    example = {
+        "id": "1",
+        **WebhookInputSchema.example,
+        "active": True,
+        "created_at": "2026-11-20T10:10:00Z",
+        "header_names": ["Authorization"],
+        "after_seconds": 60,
+        "body": "event",
+    }
+    header_names = fields.List(fields.String(), **about("The names of its own headers; their values are not shown."))
+    id = matching(ID, 1, 19, "The id, a number as text.")
+    events = fields.List(
+        fields.String(**about("An event.", examples=list(EVENTS))), **about("The events that are sent there.")
+    )
+    created_at = Time(**about("When it was created, in UTC, whole seconds."))
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.required = field_name not in DEFAULTS
+
+
+class CreatedWebhookSchema(WebhookSchema):
+    """A new webhook, with its secret."""
+
+    class Meta:
+        fields = (*WebhookSchema.Meta.fields, "secret")
+
+    example = WebhookSchema.example | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3J9hMvQ1yQo="}
+    secret = matching("whsec_[A-Za-z0-9+/]{43}=", 50, 50, "The key that signs the deliveries; it is shown only once.")
+
+
+class DeliverySchema(StrictSchema):
+    """The delivery of an event to a webhook."""
+
+    example = {
+        "id": "msg_p5jXN8AQM9LWM0D4loKWxJ",
+        "event": "post.published",
+        "created_at": "2026-11-20T10:10:00Z",
+        "state": "pending",
+        "attempts": 1,
+        "last_status": 502,
+        "next_attempt_at": "2026-11-20T10:10:06Z",
+    }
+    id = matching(DELIVERY_ID, 26, 26, "The `webhook-id` that the receiver gets: 26 characters.")
+    event = fields.String(required=True, **about("The event.", examples=list(EVENTS)))
+    created_at = Time(required=True, **about("When the event happened, in UTC, whole seconds."))
+    state = choice(("pending", "delivered", "failed"), "`pending` until delivered or failed.", required=True)
+    attempts = fields.Integer(required=True, validate=Range(min=0), **about("The number of attempts."))
+    last_status = fields.Integer(validate=Range(100, 999), **about("What the receiver last answered: 100 to 999."))
+    last_error = fields.String(**about("Why the last attempt failed."))
+    next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
+
+
+@operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
+def list_webhooks(request: Request) -> Response:
+    """List webhooks, oldest first.
+
+    There are at most 50, all on one page.
+    """
+    return json_response(request, list(map(as_json, webhooks.listing(request.database))))
+
+
+@operation(
+    "POST /v1/webhooks",
+    Answer(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
+    body=WebhookInputSchema(),
+)
+def create_webhook(request: Request) -> Response:
+    """Create a webhook; its secret is shown only in this answer.
+
+    There can be 50. Private addresses are refused unless the owner of the service allows them.
+    """
+    fields = load_body(request)
+    check_address(request.service, fields["url"])
+    webhook, secret = request.database.write(webhooks.add, **fields)
+    location = ("Location", request.address(f"/v1/webhooks/{webhook.id}"))
+    return json_response(request, as_json(webhook) | {"secret": secret}, 201, [location])
+
+
+@operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()))
+def get_webhook(request: Request, webhook_id: int) -> Response:
+    """Get a webhook.
+
+    Its secret is not shown again.
+    """
+    return json_response(request, as_json(webhooks.find(request.database, webhook_id)))
+
+
+@operation(
+    "PATCH /v1/webhooks/<id:webhook_id>",
+    Answer(200, "The webhook as it is now.", WebhookSchema()),
+    body=WebhookChangeSchema(partial=True),
+    content_types=JSON_TYPES,
+)
+def change_webhook(request: Request, webhook_id: int) -> Response:
+    """Change the fields of a webhook that the body names.
+
+    `active` turns it off and on.
+    """
+    changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
+    if "url" in changes:
+        check_address(request.service, changes["url"])
+    return json_response(request, as_json(request.database.write(webhooks.change, webhook_id, changes)))
+
+
+@operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."))
+def delete_webhook(request: Request, webhook_id: int) -> Response:
+    """Delete a webhook and its deliveries.
+
+    Pending deliveries are no longer sent.
+    """
+    request.database.write_in_thread(webhooks.remove, webhook_id)
+    return no_content(request)
+
+
+@operation(
+    "POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, which will be sent soon.", DeliverySchema())
+)
+def ping_webhook(request: Request, webhook_id: int) -> Response:
+    """Send a webhook a ping.
+
+    It gets the ping even if `ping` is not among its events, unless it is turned off.
+    """
+    return json_response(request, as_json(request.database.write(webhooks.ping, webhook_id)), 202)
+
+
+@operation(
+    "GET /v1/webhooks/<id:webhook_id>/deliveries",
+    Answer(200, "The deliveries, newest first.", DeliverySchema(many=True)),
+)
+def list_deliveries(request: Request, webhook_id: int) -> Response:
+    """List the newest 100 deliveries of a webhook, newest first.
+
+    Finished ones are kept for 30 days, 1,000 of them at most.
+    """
+    webhooks.find(request.database, webhook_id)
+    return json_response(request, list(map(as_json, webhooks.deliveries(request.database, webhook_id))))
+
+
+@operation(
+    "POST /v1/webhooks/<id:webhook_id>/deliveries/<delivery_id:delivery_id>/redeliver",
+    Answer(202, "The delivery, which will be attempted soon.", DeliverySchema()),
+)
+def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
+    """Send an event to a webhook again.
+
+    The event may have been delivered, have failed, or be pending; the webhook must not be turned off.
+    """
+    delivery = request.database.write(webhooks.redeliver, webhook_id, delivery_id)
+    return json_response(request, as_json(delivery), 202)
+
+
+def as_json(known: KnownWebhook | KnownDelivery) -> dict[str, Any]:
+    """Return the JSON of a webhook or a delivery: fields without a value, or with a default, are left out."""
+    shown = {name: value for name, value in known._asdict().items() if value not in (None, "")} | {"id": str(known.id)}
+    return {name: value for name, value in shown.items() if name not in DEFAULTS or value != DEFAULTS[name]}
+
+
+def check_address(service: Service, url: str) -> None:
+    """Raise ValidationError for a URL whose host has only addresses that webhooks must not call.
+
+    A host that is not found now, or not within LOOKUP_SECONDS, is accepted: every delivery looks it up again.
+    """
+    try:
+        target = urlsplit(url)
+        if target.port == 0:
+            raise ValueError
+        with service.loop.timeout(LOOKUP_SECONDS):
+            addresses_of(unquote(target.hostname), target.port or 80, service.config.webhook_private)
+    except ValueError:
+        raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
+    except AddressError as error:
+        raise ValidationError(str(error), "url") from None
+    except OSError:  # TimeoutError is one.
+        return
