@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 UNPREFIXED = ("host", "port", "web_concurrency")
@@ -83,7 +83,9 @@ class Config:
             if variable.startswith(PREFIX) and variable not in variables:
                 raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
         given = {variable: setting for variable, setting in variables.items() if variable in environ}
-        values = {setting.name: _convert(variable, environ[variable], setting) for variable, setting in given.items()}
+        values: dict[str, Any] = {
+            setting.name: _convert(variable, environ[variable], setting) for variable, setting in given.items()
+        }
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
             raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
         return cls(**values)

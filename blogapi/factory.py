@@ -2,10 +2,11 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import flask
 from flask import Flask
 from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import Map, MapAdapter, Rule
@@ -35,7 +36,7 @@ class Routes(MapAdapter):
 
 
 @lru_cache(maxsize=256)
-def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, dict[str, Any]]:
+def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str, Any]]:
     """Return the route of a path and a method, and its arguments; raise the HTTPException of a router."""
     return url_map.bind("localhost").match(path, method, return_rule=True)
 
@@ -45,7 +46,7 @@ class NoSessions(SessionInterface):
 
     null_session = NullSession()
 
-    def open_session(self, app: Flask, request: Request) -> NullSession:
+    def open_session(self, app: Flask, request: flask.Request) -> NullSession:
         return self.null_session
 
 
@@ -64,8 +65,8 @@ class Application(Flask):
     def ensure_sync(self, func: Callable) -> Callable:
         return func  # No view is asynchronous, so none is asked whether it is.
 
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        return request and Routes(self.url_map, request.path, request.method)
+    def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
+        return Routes(self.url_map, request.path, request.method) if request else None
 
 
 def create_app(

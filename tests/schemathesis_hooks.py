@@ -10,7 +10,7 @@ import re
 
 import schemathesis
 
-from blogapi.posts.documents import SLUG
+from blogapi.documents import SLUG
 
 number = itertools.count()
 

@@ -13,6 +13,7 @@ from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRe
 from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
 
 # The paths that need no key, all of them outside /v1
@@ -34,7 +35,7 @@ PUBLIC = {
 }
 PUBLIC_IMAGES = "/images/"  # the beginning of their paths
 # The blueprints that demand a session instead of a key, or a key that can be in the body
-GUARD_THEMSELVES = ("api.owner", "api.micropub")
+GUARD_THEMSELVES = ("owner", "micropub")
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
@@ -56,23 +57,24 @@ def guard() -> None:
         check_access(request)
 
 
-def key_required(check: Callable[[Request], None]) -> Callable[[Request], None]:
-    """Let `check` run only if the request has a valid key. Raises Unauthorized."""
+def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Request], None]:
+    """Let `check` run only if the request has a valid key, which it gets. Raises Unauthorized."""
 
     @wraps(check)
     def authenticated(request: Request) -> None:
         database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
         match = AUTHORIZATION.fullmatch(header)
-        digest = keys.digest_of(match[1]) if match else None
-        found = digest and keys.authenticate(database, digest)
+        digest = keys.digest_of(match[1]) if match else b""
+        found = keys.authenticate(database, digest) if match else None
         if found is None:
-            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])
-        request.key, request.hits = found
-        request.info.key_name, request.info.is_known = request.key.name, True
-        if request.key.last_used_on != database.now[:10]:
+            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])  # type: ignore[list-item]
+        key, hits = found
+        request.key, request.hits = key, hits
+        request.info.key_name, request.info.is_known = key.name, True
+        if key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)
-        check(request)
+        check(request, key)
 
     return authenticated
 
@@ -91,28 +93,28 @@ def why_refused(authorization: str) -> str:
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 
-def rate_limited(check: Callable[[Request], None]) -> Callable[[Request], None]:
+def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey], None]:
     """Count the request against its key; let `check` run within the limit. Raises TooManyRequests."""
 
     @wraps(check)
-    def limited(request: Request) -> None:
+    def limited(request: Request, key: KnownKey) -> None:
         request.quota = quota = request.service.limiter.count(request.digest, request.hits)
         if quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",
                 retry_after=quota.retry_after,
             )
-        check(request)
+        check(request, key)
 
     return limited
 
 
 @key_required
 @rate_limited
-def check_access(request: Request) -> None:
+def check_access(request: Request, key: KnownKey) -> None:
     """Refuse what the key may not do, and a path that the router would take for another one."""
-    if request.key.scope != FULL:
-        check_scope(request)
+    if key.scope != FULL:
+        check_scope(request, key.scope)
     check_path(request)
 
 
@@ -132,12 +134,12 @@ def check_path(request: Request) -> None:
             raise NotFound
 
 
-def check_scope(request: Request) -> None:
+def check_scope(request: Request, scope: str) -> None:
     """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, on any path.
 
     GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
     """
-    scope, operation = request.key.scope, getattr(current_app.view_functions.get(request.endpoint), "operation", None)
+    operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
     if request.method in READ_METHODS:
         is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
         if scope == PUBLISHED_ONLY and (is_unknown or (operation and operation.scopes == READERS)):

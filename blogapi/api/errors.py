@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from collections.abc import Callable
 from difflib import get_close_matches
 
 from flask import current_app
@@ -11,7 +12,7 @@ from werkzeug import exceptions
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
-from blogapi.posts.documents import dump, is_slug
+from blogapi.documents import dump, is_slug
 from blogapi.storage import errors
 
 MAX_MESSAGE = 500
@@ -39,16 +40,17 @@ def error_response(error: exceptions.HTTPException) -> Response:
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
         error.valid_methods = sorted(error.valid_methods)  # in the same order in each process, also in Allow
-    own = error.description != type(error).description
-    message = error.description if own else message_for(request, error)
-    if error.code in (500, 503):
+    code = error.code or 500
+    message = error.description if error.description != type(error).description else None
+    message = message or message_for(request, error)
+    if code in (500, 503):
         message = with_id(message)
         request.info.cause = f"{request.info.cause}: {message}" if request.info.cause else message
     headers = [(name, value) for name, value in error.get_headers() if name != "Content-Type"]
     if request.error_page:
-        page = request.error_page(error.code, printable(message)).encode()
-        return respond(request, page, HTML, error.code, headers, cache_control="no-store")
-    return respond(request, error_body(error.code, message), JSON, error.code, headers)
+        page = request.error_page(code, printable(message)).encode()
+        return respond(request, page, HTML, code, headers, cache_control="no-store")
+    return respond(request, error_body(code, message), JSON, code, headers)
 
 
 def message_for(request: Request, error: exceptions.HTTPException) -> str:
@@ -61,7 +63,7 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
         return f"no such path: a post's id is a number; by its slug, a post is at {address}"
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
         return f"this path allows {', '.join(error.valid_methods)}"
-    return MESSAGES.get(error.code, error.name)
+    return MESSAGES.get(error.code or 500, error.name)
 
 
 def meant_path(request: Request) -> str:
@@ -128,7 +130,7 @@ def crash(error: Exception) -> Response:
     return response
 
 
-HANDLERS = {
+HANDLERS: dict[type[Exception], Callable[..., Response]] = {
     exceptions.HTTPException: error_response,
     ValidationError: invalid,
     errors.Rejected: rejected,

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl
 
 import flask
@@ -19,6 +19,9 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.storage.database import Database
 from blogapi.storage.keys import Hits, KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
+
+if TYPE_CHECKING:
+    from blogapi.api.operations import Operation
 
 JSON, MARKDOWN = "application/json", "text/markdown"
 JSON_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
@@ -54,7 +57,8 @@ class Request(flask.Request):
     quota: Quota | None = None  # the rest of its limit
     session = ""  # the token of its valid session of the owner's page
     error_page: Callable[[int, str], str] | None = None  # shows an error to a browser, by its status and message
-    query: Mapping[str, Any]  # loaded as the operation declares
+    operation: "Operation"  # that it asks for
+    query: Mapping[str, Any]  # loaded as that declares
     body = b""
     file: Any = None  # the MarkdownFile in the body, which knows the lines of its fields
 
@@ -90,12 +94,15 @@ class Request(flask.Request):
     @property
     def published_only(self) -> bool:
         """Whether its key sees published posts only."""
-        return self.key.scope == PUBLISHED_ONLY
+        return self.key is not None and self.key.scope == PUBLISHED_ONLY
+
+
+request = cast(Request, flask.request)  # the current one, for views that are not given theirs
 
 
 def current_request() -> Request:
     """Return the current request itself: each access through Flask's proxy costs a function call."""
-    return flask.request._get_current_object()
+    return cast(Request, flask.request._get_current_object())  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=256)  # The result depends on the text alone, and scripts repeat theirs.
@@ -124,8 +131,10 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 
     `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
     """
+    schema = request.operation.body
+    assert schema is not None  # as the view reads a body
     try:
-        return request.operation.body.load(parse_body(request))
+        return schema.load(parse_body(request))
     except (ValidationError, exceptions.HTTPException):
         if check_path:
             check_path()
@@ -136,7 +145,7 @@ def parse_body(request: Request) -> dict[str, Any]:
     """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error."""
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
-    if mimetype not in JSON_TYPES:
+    if mimetype not in JSON_TYPES and request.operation.parse_file:
         return request.operation.parse_file(request)
     if "unknown" in request.query:
         raise ValidationError("is for text/markdown only", "unknown")

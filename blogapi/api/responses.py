@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 import flask
@@ -10,7 +10,7 @@ from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
 from blogapi.api.request import JSON, READ_METHODS, Request, etag_of
-from blogapi.posts.documents import dump
+from blogapi.documents import dump
 
 POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
@@ -32,7 +32,12 @@ class Response(flask.Response):
 
     def __call__(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
         start_response(self.status, self.headers.to_wsgi_list())
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else self.response
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else self.response  # type: ignore[return-value]
+
+
+def redirect(address: str, status: int = 302) -> flask.Response:
+    """Answer with a redirect."""
+    return cast(flask.Response, flask.redirect(address, status))
 
 
 def respond(

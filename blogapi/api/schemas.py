@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
-from blogapi.posts.documents import ID, MAX_URL
-from blogapi.posts.lists import Cursor
+from blogapi.documents import ID, MAX_URL
+from blogapi.paging import Cursor
 from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, VISIBLE, WHITE_SPACE, in_ascii
 
@@ -25,7 +25,7 @@ TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f
 TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
-NOT_NULL = {"null": "must not be null"}
+NOT_NULL: dict[str, Any] = {"null": "must not be null"}
 MAX_PAGE_SIZE = 1000  # posts, or tags
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
@@ -48,7 +48,9 @@ def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
 class Pattern(Regexp):
     """Validates that the whole text matches; marshmallow's own validator is satisfied with a prefix."""
 
-    def __call__(self, value: str) -> str:
+    regex: re.Pattern[str]
+
+    def __call__(self, value: Any) -> Any:
         if not self.regex.fullmatch(value):
             raise ValidationError(self.error)
         return value
@@ -131,7 +133,7 @@ class Url(Text):
             raise ValidationError("must be an absolute http or https URL without white space")
 
 
-class Distinct(fields.List):
+class Distinct(fields.List[str]):
     """A list without repeats: of items with the same `key`, the first is kept."""
 
     default_error_messages = NOT_NULL | {"invalid": "must be an array of strings"}
@@ -141,12 +143,12 @@ class Distinct(fields.List):
         self.length = length
         self.key = key
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str | None]:
         if isinstance(value, list):
             self.length(value)  # before the items: 100,000 bad ones would produce 100,000 messages
-        items: dict[str, str] = {}
+        items: dict[str, str | None] = {}
         for item in super()._deserialize(value, attr, data, **kwargs):
-            items.setdefault(self.key(item), item)
+            items.setdefault(self.key(item or ""), item)
         return list(items.values())
 
 
@@ -157,7 +159,9 @@ class Time(fields.AwareDateTime):
         "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
     }
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(  # type: ignore[override]
+        self, value: Any, attr: str | None, data: Any, **kwargs: Any
+    ) -> str:
         try:
             return parse_time(value)
         except (TypeError, ValueError, OverflowError):
@@ -192,11 +196,12 @@ class StrictSchema(Schema):
 
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
         """Put unknown names last, quoted, in their own order, followed by the names that exist."""
-        unknown = [name for name in data if name in error.messages and name not in self.fields]
+        messages = cast(dict[str, Any], error.messages)
+        unknown = [name for name in data if name in messages and name not in self.fields]
         there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"
         for name in unknown:
-            (message,) = error.messages.pop(name)
-            error.messages[f'"{name[:MAX_NAME]}"'] = [message + there if name == unknown[-1] else message]
+            (message,) = messages.pop(name)
+            messages[f'"{name[:MAX_NAME]}"'] = [message + there if name == unknown[-1] else message]
 
 
 class Flag(fields.Boolean):
@@ -237,7 +242,7 @@ def parse_id(text: str, what: str = "a post's id") -> int:
     return int(text)
 
 
-def parse_cursor(text: str, order: str) -> Cursor:
+def parse_cursor(text: str, order: str) -> Cursor[int]:
     """Return the start of a page in an order, as Link has it."""
     key, _, post_id = text.rpartition("_")
     try:
@@ -257,4 +262,4 @@ class QuerySchema(StrictSchema):
 
 def parameters(**declared: fields.Field) -> QuerySchema:
     """Return the schema of a query with these parameters."""
-    return QuerySchema.from_dict(declared)()
+    return cast(QuerySchema, QuerySchema.from_dict(declared)())

@@ -119,6 +119,7 @@ def serve(host: str | None, port: str | None) -> None:
     os.environ.update({name: value for name, value in (("HOST", host), ("PORT", port)) if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
+    assert init.callback
     init.callback()
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
     click.echo(f"The owner's page is {url}/settings: {program} settings prints a link that opens it.", err=True)

@@ -55,17 +55,19 @@ def python_build(config: Config | None = None) -> str:
 
 
 def _permissions(config: Config) -> str:
-    if config.database.stat().st_mode & OTHERS:
-        raise ValueError(f"other users can read the database: chmod 600 {config.database}")
-    for path in (config.database, config.database.absolute().parent):
+    file = Path(config.database)
+    if file.stat().st_mode & OTHERS:
+        raise ValueError(f"other users can read the database: chmod 600 {file}")
+    for path in (file, file.absolute().parent):
         if not os.access(path, os.R_OK | os.W_OK):
             raise ValueError(f"this user cannot write {path}")
     return "the database is for its owner only"
 
 
 def _space(config: Config) -> str:
-    free = shutil.disk_usage(config.database.absolute().parent).free
-    needed = max(ROOM_BYTES, config.database.stat().st_size)
+    file = Path(config.database)
+    free = shutil.disk_usage(file.absolute().parent).free
+    needed = max(ROOM_BYTES, file.stat().st_size)
     if free < needed:
         raise ValueError(f"{free // 1024**2:,} MiB are free; a backup needs {needed // 1024**2:,}")
     return f"{free // 1024**2:,} MiB are free"

@@ -69,7 +69,7 @@ class Found(NamedTuple):
     """The rows of a statement, and how many it read or changed."""
 
     rows: list[tuple]
-    count: int | None
+    count: int | None  # type: ignore[assignment]  # not that of tuples
 
 
 class NoRow(Unavailable):
@@ -78,10 +78,11 @@ class NoRow(Unavailable):
 
 def numbered(statement: Statement) -> str:
     """Return the text of a statement with numbers for its parameters, as PostgreSQL has them."""
-    if statement.names is None:
+    names = statement.names
+    if names is None:
         numbers = count(1)
         return re.sub("%s", lambda _: f"${next(numbers)}", statement.text)
-    return NAME.sub(lambda match: f"${statement.names.index(match[1]) + 1}", statement.text)
+    return NAME.sub(lambda match: f"${names.index(match[1]) + 1}", statement.text)
 
 
 class Unreachable(Unavailable):
@@ -272,9 +273,9 @@ class Connections:
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
-                (status,) = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id]).fetchone()
-                if status != "in progress":
-                    return {"committed": True, "aborted": False}.get(status)
+                found = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id]).fetchone()
+                if found and found[0] != "in progress":
+                    return {"committed": True, "aborted": False}.get(found[0])
             time.sleep(STATUS_POLL_SECONDS)
         return None
 
@@ -285,7 +286,7 @@ class Connections:
                 self._idle.pop().close()
 
 
-def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
+def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
     """Send the statements in the pipeline; return their results, `count` of them, then that of its end."""
     yield from generators.send(pgconn)
     results = []

@@ -59,7 +59,6 @@ class Postgresql(Engine):
     readers = 3  # searches at a time: other requests need connections, too
     waits_cooperatively = True
     key_query = KEY_WITH_HITS
-    folder = None  # where an upload is kept while it arrives: in that for temporary files
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.url = url
@@ -100,11 +99,11 @@ class Postgresql(Engine):
         return iter(result.rows)
 
     def hits(self, digest: bytes) -> Hits:
-        return Hits._make(self.row(HITS_IN_WINDOW, {"digest": digest}))
+        return Hits._make(self.row(HITS_IN_WINDOW, {"digest": digest}) or ())
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
         seconds = max(wait_seconds, self._wait_seconds)
-        statements = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
+        statements: list[Query] = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
             statements.remove(LIMIT)  # It is as the connection has it.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
@@ -133,7 +132,7 @@ class Postgresql(Engine):
     def shrink(self) -> None:
         pass  # PostgreSQL does this by itself.
 
-    def check(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
+    def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
             raise Unavailable("the server is a standby", RETRY_SECONDS)
 
@@ -146,15 +145,18 @@ class Postgresql(Engine):
             if self._leader is None or self._leader.closed:
                 self._leader = self.connections.connect()
                 self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
-            return self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})").fetchone()[0]
+            found = self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})").fetchone()
+            return bool(found and found[0])
         except psycopg.Error:  # The lock is lost with the connection. The next connection reports why.
-            self._leader.close()
+            if self._leader:
+                self._leader.close()
             return False
 
     # The whole of it
 
     def size(self) -> int:
-        return self.row(SQL("SELECT pg_database_size(current_database())"), {})[0]
+        found = self.row(SQL("SELECT pg_database_size(current_database())"), {})
+        return found[0] if found else 0
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:
@@ -201,6 +203,8 @@ class PostgresTransaction(Transaction):
     transaction delays all other writers.
     """
 
+    engine: Postgresql
+
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
         super().__init__(engine, clock)
         self._cached_rows = {ACTIVE_WEBHOOKS: active.rows}
@@ -218,7 +222,7 @@ class PostgresTransaction(Transaction):
 
     def execute(self, query: Query, **values: Any) -> int:
         self._cached_rows.clear()
-        count = self._run(self.engine.statement(query), values).count
+        count = self._run(self.engine.statement(query), values).count or 0
         self.changes += count != 0
         return count
 

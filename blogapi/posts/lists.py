@@ -10,31 +10,15 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Field, Ordering, Select, Window, fn
 
-from blogapi.posts import documents
-from blogapi.posts.documents import STATUSES
+from blogapi import documents
+from blogapi.documents import STATUSES
+from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
 PAGE_BYTES = 4 * 1024 * 1024
 LATEST = "~"  # sorts after every time
-
-
-class Cursor(NamedTuple):
-    """The place of a post or an image in an order: its time, or the part in which a search found it, and its id."""
-
-    key: str
-    id: int | str
-
-    def __str__(self) -> str:
-        return f"{self.key}_{self.id}"
-
-
-class Page(NamedTuple):
-    """Some items of a list, such as the documents of posts, and where the next page starts, if more follow."""
-
-    items: list[Any]
-    next: int | str | Cursor | None
 
 
 class ListQuery(NamedTuple):
@@ -49,7 +33,7 @@ class ListQuery(NamedTuple):
     limit: int
     status: str | None = None
     tag: str | None = None
-    before: int | Cursor | None = None
+    before: int | Cursor[int] | None = None
     sort: str = "created_at"
     fields: str | None = None
     published_after: str = ""
@@ -57,17 +41,23 @@ class ListQuery(NamedTuple):
     q: str = ""
 
     @property
-    def start(self) -> Cursor:
+    def before_id(self) -> int:
+        """The id before which a list by creation begins."""
+        return self.before if isinstance(self.before, int) else MAX_ID
+
+    @property
+    def start(self) -> Cursor[int]:
         """The cursor before which a list by a time begins."""
-        return min(self.before or Cursor(LATEST, MAX_ID), Cursor(self.published_before, 0))
+        before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
+        return min(before, Cursor(self.published_before, 0))
 
 
-def page(reader: Reader, query: ListQuery) -> Page:
+def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
     status, tag, now = query.status, query.tag, reader.now
     values = {"now": now, "tag": tag, "limit": query.limit + 1}
     if query.sort == "created_at":
-        rows = reader.rows(created_query(status, tag is not None), before=query.before or MAX_ID, **values)
+        rows = reader.rows(created_query(status, tag is not None), before=query.before_id, **values)
         return page_of(rows, query, now, id_of)
     rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
     return page_of(rows, query, now, cursor_of)
@@ -78,14 +68,14 @@ def id_of(row: tuple) -> int:
     return row[0]
 
 
-def cursor_of(row: tuple) -> Cursor:
+def cursor_of(row: tuple) -> Cursor[int]:
     """Return the place of the post in a row in another order: the time, or the part of a search, and the id."""
     return Cursor(row[3], row[0])
 
 
 def page_of(
     rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], kept: Callable | None = None
-) -> Page:
+) -> Page[Any, Any]:
     """Return a page of the documents in these rows, or of `kept(row, document)` for each.
 
     A row has an id, the status of a post, or the version if it is `kept`, and a document; then perhaps a time. The page
@@ -187,7 +177,9 @@ def _due_ids(by_tag: bool) -> Select:
 # The order of publication
 
 
-def latest(reader: Reader, sort: str, status: str | None, before: Cursor, values: dict[str, Any]) -> Iterator[tuple]:
+def latest(
+    reader: Reader, sort: str, status: str | None, before: Cursor[int], values: dict[str, Any]
+) -> Iterator[tuple]:
     """Return the rows of the latest posts before a cursor, by `sort`.
 
     `values` has now, tag (folded or None), after and limit. There are two queries: for the rest of the cursor's second,

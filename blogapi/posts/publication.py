@@ -8,7 +8,7 @@ from typing import Any
 
 from peewee import fn
 
-from blogapi.posts import documents
+from blogapi import documents
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
@@ -59,7 +59,7 @@ UNSCHEDULE_POST = Prepared(Schedule.delete().where(Schedule.post_id == Param("po
 def next_due(reader: Reader) -> int | None:
     """Return the id of a post that is due, if any."""
     found = reader.row(NEXT_DUE, now=reader.now)
-    return found and found[0]
+    return found[0] if found else None
 
 
 has_come = Schedule.published_at <= Param("now")

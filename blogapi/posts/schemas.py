@@ -5,10 +5,11 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from marshmallow import ValidationError, fields, missing, validates_schema
 
+from blogapi import documents
 from blogapi.api.schemas import (
     CURSOR_TIME,
     NOT_NULL,
@@ -31,8 +32,7 @@ from blogapi.api.schemas import (
     parsed,
     visible,
 )
-from blogapi.posts import documents
-from blogapi.posts.lists import Cursor
+from blogapi.paging import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.posts.publication import SCHEDULING
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
@@ -210,7 +210,9 @@ def parse_names(text: str) -> str:
 class Before(fields.String):
     """The start of a page of posts: the id of a post or, for another `sort` than by creation, a Cursor."""
 
-    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> int | Cursor:
+    def _deserialize(  # type: ignore[override]
+        self, value: str, attr: str | None, data: Any, **kwargs: Any
+    ) -> int | Cursor[int]:
         sort = data.get("sort")
         return parse_cursor(value, f"sort={sort}") if sort in ("published_at", "relevance") else parse_id(value)
 
@@ -218,14 +220,18 @@ class Before(fields.String):
 class FieldNames(fields.List):
     """Names of fields, separated by commas."""
 
-    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(  # type: ignore[override]
+        self, value: str, attr: str | None, data: Any, **kwargs: Any
+    ) -> str:
         return parse_names(value)
 
 
 def parse_moment(text: str) -> str:
     """Return a time in UTC, given as a date, which stands for its midnight, or a time in RFC 3339."""
     try:
-        return Time().deserialize(f"{text}T00:00:00Z" if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
+        return cast(
+            str, Time().deserialize(f"{text}T00:00:00Z" if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
+        )
     except ValidationError:
         raise ValidationError(
             "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
@@ -264,7 +270,7 @@ class ListQuerySchema(QuerySchema):
     published_before = parsed(
         parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
     )
-    fields = FieldNames(
+    fields = FieldNames(  # type: ignore[assignment]  # a parameter's name, which Schema has, too
         choice(documents.FIELDS, "A field."),
         **about(
             "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",

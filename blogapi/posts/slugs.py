@@ -1,17 +1,18 @@
 """Slugs: from the title, and free ones."""
 
 import re
+from typing import Any
 
 from slugify import slugify
 
-from blogapi.posts.documents import MAX_TITLE
+from blogapi.documents import MAX_TITLE
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import Post
 
 NUMBERED_SLUG = 90  # characters of a slug that gets a number, at most
 # Titles are not HTML, and "it's" is one word.
-SLUG_OPTIONS = {
+SLUG_OPTIONS: dict[str, Any] = {
     "algorithm": "modern",
     "backend": "text-unidecode",
     "max_length": 80,
@@ -30,7 +31,7 @@ ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code i
 def new(tx: Transaction, fields: dict[str, str]) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
-    post_id, is_taken = tx.row(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
+    post_id, is_taken = tx.one(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
     if is_taken and fields.get("slug"):
         raise SlugTaken
     return post_id, find_free(tx, slug) if is_taken else slug

@@ -8,9 +8,12 @@ from datetime import timedelta
 from functools import cache
 from typing import Literal, NamedTuple
 
+from peewee import Field, Node
+
+from blogapi import documents
 from blogapi.clock import earlier
-from blogapi.posts import documents, effects, publication, slugs
-from blogapi.posts.effects import Change, Fields
+from blogapi.posts import effects, publication, slugs
+from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
@@ -218,7 +221,7 @@ def replace(
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
     is_version = author != AUTOSAVE or not _is_autosaved(tx, post.id)
-    kind = "updated" if is_version else "amended"
+    kind: Kind = "updated" if is_version else "amended"
     effects.changed(tx, Change(kind, post.id, old, new, author, post.version, is_silent=not with_events))
     _update(tx, old, new, document, author if is_version else None)
     return StoredPost(post.id, document.encode(), post.version + is_version)
@@ -226,7 +229,7 @@ def replace(
 
 def _is_autosaved(tx: Transaction, post_id: int) -> bool:
     """Return whether the present version of a post is a draft that saved itself, begun within AUTOSAVE_PERIOD."""
-    author, since = tx.row(Post.select(Post.author, Post.since).where(Post.id == post_id))
+    author, since = tx.one(Post.select(Post.author, Post.since).where(Post.id == post_id))
     return author == AUTOSAVE and since > earlier(tx.now, AUTOSAVE_PERIOD)
 
 
@@ -243,7 +246,7 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: st
 @cache
 def _set(*columns: str, is_version: bool) -> Prepared:
     """Return the statement that changes a document and these columns: only their indexes are written."""
-    values = params(Post, "document", *columns)
+    values: dict[Field, Node] = {**params(Post, "document", *columns)}
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
     return Prepared(Post.update(values).where(Post.id == Param("id")))
@@ -263,7 +266,7 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
         effects.lost(tx, post_id)
         tx.defer(DELETE, id=post_id)
         return
-    kind = "purged" if permanent else "deleted"
+    kind: Kind = "purged" if permanent else "deleted"
     effects.changed(tx, Change(kind, post.id, old, {}, author, post.version))
     tx.defer(DELETE, id=post.id)
 

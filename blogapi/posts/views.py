@@ -8,13 +8,14 @@ from marshmallow import ValidationError
 from werkzeug import exceptions
 
 from blogapi.api.access import in_scope
-from blogapi.api.operations import Answer, operation
+from blogapi.api.operations import Answer, Views
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import created, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
+from blogapi.documents import is_slug
+from blogapi.paging import Cursor, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import is_slug
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.storage.database import Database
@@ -28,9 +29,11 @@ CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
 UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that no field has go to `params`.")
+views = Views()
+register = views.register
 
 
-@operation(
+@views.operation(
     "GET /v1/posts",
     Answer(200, "The posts, in order.", PostSchema(many=True), PAGE),
     query=ListQuerySchema(),
@@ -45,18 +48,18 @@ def list_posts(request: Request) -> Response:
     `title` or `text`, for where the words were found, an underscore and its `id`.
     """
     query = in_scope(request)
-    page = lists.Page([], None) if query is None else find_page(request.database, query, request.digest)
+    page = Page([], None) if query is None else find_page(request.database, query, request.digest)
     content = b"[%b]\n" % b",".join(page.items)
     return list_response(request, content, page.next)
 
 
-def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> lists.Page:
+def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page of a list or a search."""
     wanted = lists.ListQuery(**query)
     return search.find(db, wanted, client) if wanted.q else lists.page(db, wanted)
 
 
-@operation(
+@views.operation(
     "POST /v1/posts",
     CREATED,
     query=parameters(unknown=UNKNOWN),
@@ -78,7 +81,12 @@ def create_post(request: Request) -> Response:
     return created(request, post.id, post.document)
 
 
-@operation("GET /v1/posts/<id:post>", Answer(200, "The post.", PostSchema(), ("ETag",), POST_TYPES), scopes=SCOPES)
+@views.operation(
+    "GET /v1/posts/<id:post>",
+    Answer(200, "The post.", PostSchema(), ("ETag",), POST_TYPES),
+    scopes=SCOPES,
+    also="/v1/posts/by-slug/<slug:post>",
+)
 def get_post(request: Request, post: PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
@@ -90,12 +98,13 @@ def get_post(request: Request, post: PostRef) -> Response:
     return post_or_file_response(request, document)
 
 
-@operation(
+@views.operation(
     "PATCH /v1/posts/<id:post>",
     CHANGED,
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
+    also="/v1/posts/by-slug/<slug:post>",
 )
 def change_post(request: Request, post: PostRef) -> Response:
     """Change the fields of a post that the body names.
@@ -107,7 +116,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     return post_response(request, document)
 
 
-@operation(
+@views.operation(
     "PUT /v1/posts/by-slug/<slug:post>",
     CHANGED,
     creates=CREATED,
@@ -132,11 +141,12 @@ def put_post(request: Request, post: str) -> Response:
     return created(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
-@operation(
+@views.operation(
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
     query=parameters(permanent=choice(("true", "false"), "`true`: the post is gone at once, with its revisions.")),
+    also="/v1/posts/by-slug/<slug:post>",
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.

@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 
 from blogapi.config import Config
@@ -46,7 +46,7 @@ class Background:
         database: Database,
         clock: Callable[[], float],
         config: Config,
-        steps: Mapping[Callable[["Background"], None], float],
+        steps: dict[Callable[["Background"], None], float],
         loop: Loop = BLOCKING,
         monotonic: Callable[[], float] = time.monotonic,
     ):
@@ -94,8 +94,8 @@ class Background:
             except Exception as error:
                 self._next_at[step] = begun + FAULT_SECONDS
                 failures[str(error)] = error
-        for error in failures.values():
-            report(error)
+        for failure in failures.values():
+            report(failure)
 
     def is_over(self) -> bool:
         """Return whether the present step must end."""

@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections import Counter
+from collections.abc import Sized
 from contextlib import suppress
 
 import gevent
@@ -260,9 +261,9 @@ class SendBudget:
     def __init__(self, size: int):
         self.left = size
         self.users: Counter[int] = Counter()  # of each content, by its id()
-        self.waiting: dict[ClientConnection, bytes] = {}  # the one that has read nothing for the longest time is first
+        self.waiting: dict[ClientConnection, Sized] = {}  # the one that has read nothing for the longest time is first
 
-    def reserve(self, connection: ClientConnection, content: bytes, needed: bool = False) -> bool:
+    def reserve(self, connection: ClientConnection, content: Sized, needed: bool = False) -> bool:
         """Reserve memory for a response; return False if too little is left. A `needed` response ends others."""
         if connection in self.waiting:
             return True

@@ -44,7 +44,7 @@ class Handler:
         self.service = service
         self.config = service.config
         self.connections: dict[ClientConnection, None] = {}  # oldest first
-        self.shared = Shared(self.config, self.service.loop.turns)
+        self.shared = Shared(self.config, self.service.loop.turns)  # type: ignore[attr-defined]
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.closing = False
@@ -97,14 +97,14 @@ class Handler:
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
                 return False
-            refusal = REFUSALS.get(getattr(error, "hdr", None)) or REFUSALS.get(type(error), MALFORMED)
-            return self.refuse(error.request, *refusal)
+            refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
+            return self.refuse(error.request, *refusal)  # type: ignore[union-attr]
         if trusted := self.config.trusted_proxies:
             forwarded_for = request.fields.environ.get("HTTP_X_FORWARDED_FOR", "")
             request.remote_addr = (client_address(address[0], forwarded_for, trusted),)
             connection.address = network(request.remote_addr[0])
-        if refusal := request.refusal:
-            return self.refuse(request, *refusal)
+        if request.refusal:
+            return self.refuse(request, *request.refusal)
         return self.respond(request)
 
     def refuse(self, request: HttpRequest, status: int, message: str) -> bool:

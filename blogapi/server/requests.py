@@ -157,7 +157,7 @@ class HttpRequest(message.Request):
         try:
             self.parse_head()
         except Exception as error:
-            error.request = self
+            error.request = self  # type: ignore[attr-defined]
             raise
 
     def parse_head(self) -> None:
@@ -288,7 +288,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
     """Return the address of a hop, None if it is malformed. An IPv4 address mapped into IPv6 is an IPv4 address."""
     match = HOP.fullmatch(hop)
     try:
-        address = ip_address(match[match.lastindex]) if match else None
+        address = ip_address(match[match.lastindex or 0]) if match else None
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
@@ -56,4 +57,4 @@ def settle(work: Background) -> None:
 
 
 # Each step, and the seconds between two of the same
-STEPS = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}
+STEPS: dict[Callable[[Background], None], float] = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}

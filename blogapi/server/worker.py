@@ -46,7 +46,8 @@ CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
 class Worker(GeventWorker):
     """Serves every connection in a greenlet. gunicorn's master imports this module, which must not import Flask."""
 
-    handler = None
+    handler: Any = None
+    background: Any = None
 
     def init_signals(self) -> None:
         super().init_signals()

@@ -38,9 +38,11 @@ class Database(Reader):
             tx.may_be_slow = True  # Nothing else shares it.
             return commit(tx, operation, *args, **kwargs)
 
-    def write_at_once(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args) -> T:
+    def write_at_once(
+        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
-        return commit(self.begin(0.0), operation, *args)
+        return commit(self.begin(0.0), operation, *args, **kwargs)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
@@ -93,7 +95,7 @@ def commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: A
 
 
 @contextmanager
-def locked(lock: threading.Lock, until: float) -> Iterator[None]:
+def locked(lock: "threading.Lock | threading.Semaphore", until: float) -> Iterator[None]:
     """Hold a lock; raise Busy if it is not free by then."""
     if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
         raise Busy

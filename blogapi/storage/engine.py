@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import peewee
 from peewee import SQL, ColumnBase, Context, Field, Model, Node
 
 from blogapi.clock import rfc3339
 from blogapi.storage.loop import Loop
+
+if TYPE_CHECKING:
+    from blogapi.storage.keys import Hits
 
 Clock = Callable[[], float]
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # of a Param in text; "::" is PostgreSQL's cast
@@ -109,7 +112,6 @@ class Engine(ABC):
     dialect: str  # its name
     readers: int  # how many may search at a time
     waits_cooperatively: bool  # whether other requests run while it waits for the database
-    folder: Path | None  # where an upload is kept while it arrives; None: in that for temporary files
     name: str  # the path of the file, or the URL without a password
     loop: Loop
     peewee: peewee.Database
@@ -136,7 +138,12 @@ class Engine(ABC):
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         """Run a query; yield its rows. It can fail halfway."""
 
-    def hits(self, digest: bytes) -> tuple[int, int, int] | None:
+    @property
+    def folder(self) -> Path | None:
+        """Where an upload is kept while it arrives; None: in the folder for temporary files."""
+        return None
+
+    def hits(self, digest: bytes) -> "Hits | None":
         """Return the `keys.Hits` of a key without counting, if the engine counts them."""
         return None
 
@@ -159,7 +166,7 @@ class Engine(ABC):
         """Give back the room on disk that a large transaction has taken."""
 
     @abstractmethod
-    def check(self, write: Callable[[Callable[["Transaction"], None]], None]) -> None:
+    def check(self, write: Callable[[Callable[["Transaction"], object]], object]) -> None:
         """Raise Unavailable unless the database can be read and written; `write` runs an operation."""
 
     @abstractmethod
@@ -191,6 +198,12 @@ class Reader:
     def row(self, query: Query, **values: Any) -> tuple | None:
         """Run a query with the values of its Params; return its first row, or None. Raises Unavailable."""
         return self.engine.row(query, values)
+
+    def one(self, query: Query, **values: Any) -> tuple:
+        """Run a query that always has a row; return its first. Raises Unavailable."""
+        row = self.row(query, **values)
+        assert row is not None
+        return row
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
         """Run a query with the values of its Params; yield its rows. Raises Unavailable, also halfway."""

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -13,8 +13,9 @@ class Loop:
 
     is_cooperative = False  # whether requests run in one thread, and waiting lets others run
     wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events once they are there
-    places = threading.Semaphore  # (size): in a server, clients take turns at it
-    timeout = nullcontext  # (seconds): in a server, raises TimeoutError in a block that takes longer
+    places: Callable[[int], Any] = threading.Semaphore  # (size): in a server, clients take turns at it
+    # (seconds): in a server, raises TimeoutError in a block that takes longer
+    timeout: Callable[[float], AbstractContextManager] = nullcontext
 
     def run_in_thread(self, function: Callable[[], T], *, in_background: bool = False) -> T:
         """Return the result of a function. A server runs it in a thread of the operating system.

@@ -223,7 +223,7 @@ class Sqlite(Engine):
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
 
-    def check(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
+    def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
         self._check_files()
         if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
             raise DiskFull
@@ -278,7 +278,7 @@ class Sqlite(Engine):
 
     def _save_wal(self) -> None:
         """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
-        busy, _, _ = self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
+        busy, _, _ = self.run(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {}).fetchone()
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         log.error("the -wal of the database was deleted; its contents were written into the database")
@@ -289,6 +289,8 @@ class Sqlite(Engine):
 class SqliteTransaction(Transaction):
     """A transaction on the connection of an engine."""
 
+    engine: Sqlite
+
     def __init__(self, engine: Sqlite, clock: Callable[[], float]):
         super().__init__(engine, clock)
         self.connection = engine.connection  # which the engine may renew after an error
@@ -298,7 +300,7 @@ class SqliteTransaction(Transaction):
         return self.engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:
-        return self.engine.run(query, values).lastrowid
+        return self.engine.run(query, values).lastrowid or 0
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         statement = self.engine.statement(query)
@@ -308,7 +310,7 @@ class SqliteTransaction(Transaction):
             raise self.engine.failure(error) from error
 
     @property
-    def changes(self) -> int:
+    def changes(self) -> int:  # type: ignore[override]  # read from the connection
         return self.connection.total_changes
 
     def commit(self) -> None:
@@ -319,7 +321,10 @@ class SqliteTransaction(Transaction):
             # If the disk wrote all of it but failed to sync, SQLite may find it when it opens the file.
             if _code(error) == sqlite3.SQLITE_FULL:
                 raise DiskFull(error) from error
-            unknown = _code(error) == sqlite3.SQLITE_IOERR and error.sqlite_errorcode != sqlite3.SQLITE_IOERR_WRITE
+            unknown = (
+                _code(error) == sqlite3.SQLITE_IOERR
+                and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE
+            )
             raise Unavailable(error, maybe_changed=unknown) from error
         self.engine.write_failed = False
 

@@ -56,4 +56,6 @@ def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]
     if "*" in origins:
         return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
     vary = {"Vary": "Origin"} if origins else {}
-    return vary | {ALLOW_ORIGIN: origin, "Access-Control-Expose-Headers": EXPOSED} if origin in origins else vary
+    if not origin or origin not in origins:
+        return vary
+    return vary | {ALLOW_ORIGIN: origin, "Access-Control-Expose-Headers": EXPOSED}

@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 
-from blogapi.api.operations import blueprint
-from blogapi.api.request import etag_of
+from blogapi.api.operations import Views
+from blogapi.api.request import etag_of, request
 from blogapi.api.responses import json_response, tagged_response
 
 # Only files that the service itself sends. Swagger UI draws its icons from data: addresses.
@@ -18,9 +18,11 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = [("Content-Security-Policy", POLICY), ("X-Content-Type-Options", "nosniff")]
+views = Views()
+register = views.register
 
 
-@blueprint.get("/healthz")
+@views.get("/healthz")
 def healthz() -> Response:
     """Return whether the service works."""
     request.database.check()

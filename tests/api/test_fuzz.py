@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.posts.documents import STATUSES
+from blogapi.documents import STATUSES
 from tests.invariants import sound_posts
 
 texts = st.text(st.characters(codec=None), max_size=50)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from blogapi.posts.documents import STATUSES
+from blogapi.documents import STATUSES
 from tests.api.fixtures import LATER, with_key
 from tests.conftest import NOON, message
 from tests.images.pictures import gif

@@ -2,7 +2,8 @@
 
 import pytest
 
-from blogapi.posts import documents, lists
+from blogapi import documents
+from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
 

@@ -13,7 +13,7 @@ from selenium.webdriver.support.expected_conditions import element_to_be_clickab
 from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.api.schemas import StrictSchema
-from blogapi.posts.documents import FIELDS, ID, MAX_SLUG, SLUG
+from blogapi.documents import FIELDS, ID, MAX_SLUG, SLUG
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.docs.openapi import SHAPES
 from blogapi.wings.tags.views import TagSchema

@@ -5,9 +5,9 @@ import re
 import pytest
 from peewee import SQL
 
-from blogapi.posts import documents
+from blogapi import documents
+from blogapi.paging import Cursor
 from blogapi.posts import storage as posts
-from blogapi.posts.lists import Cursor
 from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound
 from blogapi.wings.history import revisions

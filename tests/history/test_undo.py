@@ -2,8 +2,9 @@
 
 import pytest
 
+from blogapi import documents
 from blogapi.clock import rfc3339
-from blogapi.posts import documents, lists
+from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
 from blogapi.wings.history import storage as history

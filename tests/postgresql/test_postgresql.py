@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from peewee import SQL
 
+from blogapi.documents import STATUSES
 from blogapi.postgresql.setup import SCHEMA
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import STATUSES
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable

@@ -1,6 +1,6 @@
 """The fields of a post, which several packages name, are the same in all of them."""
 
-from blogapi.posts.documents import FIELDS
+from blogapi.documents import FIELDS
 from blogapi.posts.schemas import PostInputSchema, PostSchema, PutPostSchema
 from blogapi.wings.history.revisions import RESTORED
 from blogapi.wings.markdown.files import FIELD_NAMES, IGNORED, WRITTEN

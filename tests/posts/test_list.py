@@ -2,8 +2,8 @@
 
 import pytest
 
+from blogapi.documents import FIELDS, STATUSES
 from blogapi.posts import lists
-from blogapi.posts.documents import FIELDS, STATUSES
 from blogapi.storage.models import Post
 from tests.api.fixtures import answers
 from tests.conftest import message

@@ -2,8 +2,9 @@
 
 import pytest
 
-from blogapi.posts import documents, lists
-from blogapi.posts.documents import FIELDS
+from blogapi import documents
+from blogapi.documents import FIELDS
+from blogapi.posts import lists
 from blogapi.storage.models import Post
 from tests.posts.test_list import walk
 

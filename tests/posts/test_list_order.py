@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
+from blogapi.documents import STATUSES
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import STATUSES
 from tests.api.fixtures import LATER
 from tests.invariants import sound_posts
 from tests.posts.test_list import walk

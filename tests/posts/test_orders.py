@@ -5,10 +5,11 @@ from functools import partial
 
 import pytest
 
-from blogapi.posts import documents, lists
+from blogapi import documents
+from blogapi.documents import STATUSES
+from blogapi.paging import Cursor
+from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import STATUSES
-from blogapi.posts.lists import Cursor
 from blogapi.wings.search import storage as search
 from tests.conftest import NOON
 

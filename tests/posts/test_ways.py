@@ -12,11 +12,11 @@ ROOT = Path(blogapi.__file__).parent
 # Until `effects.changed`, a POST meets these files.
 GUARDED = "factory api/access api/request storage/keys storage/engine storage/sqlite clock api/limiter api/operations"
 POST = f"{GUARDED} posts/views posts/schemas api/schemas text storage/database posts/storage"
-POST += " posts/publication posts/slugs posts/documents posts/effects"
-AFTER = "posts/tags search/storage webhooks/storage api/responses"
+POST += " posts/publication posts/slugs documents posts/effects"
+AFTER = "posts/tags wings/search/storage wings/webhooks/storage api/responses"
 LIST = f"{GUARDED} api/schemas posts/schemas posts/views posts/lists api/responses"
-DELETE = f"{GUARDED} posts/views storage/database posts/storage posts/documents posts/effects"
-DELETE += f" history/storage posts/publication text {AFTER}"
+DELETE = f"{GUARDED} posts/views storage/database posts/storage documents posts/effects"
+DELETE += f" wings/history/storage posts/publication text {AFTER}"
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.clock import rfc3339
-from blogapi.posts.documents import STATUSES
+from blogapi.documents import STATUSES
 from blogapi.wings.search import storage as search
 from tests.conftest import message
 from tests.posts.test_list import walk

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from peewee import SQL
 
+from blogapi import documents
 from blogapi.clock import rfc3339
-from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
 from blogapi.storage.errors import Unavailable

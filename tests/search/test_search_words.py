@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi import create_app
+from blogapi import create_app, documents
 from blogapi.config import Config
-from blogapi.posts import documents
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
 from blogapi.wings.search import storage as search

@@ -2,9 +2,9 @@
 
 import pytest
 
+from blogapi.documents import STATUSES
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import STATUSES
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import outbox
 from blogapi.wings.webhooks import storage as webhooks

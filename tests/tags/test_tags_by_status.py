@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from blogapi.documents import STATUSES
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import STATUSES
 from blogapi.text import fold
 from blogapi.wings.tags import storage as stored_tags
 from tests.api.fixtures import LATER

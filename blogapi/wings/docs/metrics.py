@@ -39,8 +39,8 @@ class Metrics(Collector):
         )
         bounds = [*map(str, BUCKETS), "+Inf"]
         for endpoint, seconds in self._requests.seconds.items():
-            counts = [each for (name, _), each in self._requests.counts.items() if name == endpoint]
-            totals = accumulate(map(sum, zip(*counts, strict=True)))
+            by_status = [each for (name, _), each in self._requests.counts.items() if name == endpoint]
+            totals = accumulate(map(sum, zip(*by_status, strict=True)))
             durations.add_metric([label(endpoint)], list(zip(bounds, totals, strict=True)), seconds)
         limit = GaugeMetricFamily("blogapi_rate_limit", "Requests a minute for each key.", self._rate_limit)
         size = self._database.engine.size()
@@ -61,4 +61,4 @@ class Metrics(Collector):
 
 def label(endpoint: str | None) -> str:
     """Return the name of an operation, as its description has it."""
-    return endpoint.removeprefix("api.") if endpoint else "none"
+    return endpoint or "none"

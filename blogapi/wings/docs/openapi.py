@@ -18,7 +18,7 @@ from werkzeug.routing import Rule
 from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
 from blogapi.api.schemas import StrictSchema
-from blogapi.posts.documents import LISTED, STATUSES
+from blogapi.documents import LISTED, STATUSES
 from blogapi.posts.schemas import FieldNames, PostSchema
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.models import EVENTS
@@ -41,7 +41,7 @@ class SchemaConverter(OpenAPIConverter):
     """apispec's converter, with descriptions and examples of schemas, and names for shared enumerations."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
-        own = {"description": type(schema).__doc__, "example": schema.example}
+        own: dict[str, Any] = {"description": type(schema).__doc__, "example": schema.example}
         if isinstance(schema, PostSchema) and "content" in schema.fields:
             own["required"] = list(LISTED)  # A list can have only some fields.
         return super().schema2jsonschema(schema) | own
@@ -64,6 +64,7 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
     servers = [{"url": server or "/", "description": "this server"}]
     title, version = base["info"]["title"], base["info"]["version"]
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
+    assert plugin.converter is not None  # since the spec has the plugin
     plugin.converter.add_parameter_attribute_function(parameter_attributes)
     for name, (words, description) in SHAPES.items():
         spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
@@ -94,11 +95,12 @@ def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: 
 
 def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI operation of a view; `known` are all parameters of paths and headers."""
-    operation: Operation = view.operation
+    operation: Operation = view.operation  # type: ignore[attr-defined]
+    text = getdoc(view) or ""
     described = {
-        "operationId": rule.endpoint.rpartition(".")[2],
-        "summary": getdoc(view).partition("\n")[0],
-        "description": getdoc(view),  # The description repeats the summary: some programs show nothing else.
+        "operationId": rule.endpoint,
+        "summary": text.partition("\n")[0],
+        "description": text,  # The description repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation, known)),
         "responses": responses(rule, operation),

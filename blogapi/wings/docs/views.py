@@ -5,14 +5,14 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from flask import Response, current_app, redirect, request
+from flask import Response, current_app
 from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.operations import blueprint
-from blogapi.api.request import JSON, etag_of
-from blogapi.api.responses import json_response, respond, tagged_response
+from blogapi.api.operations import Views
+from blogapi.api.request import JSON, etag_of, request
+from blogapi.api.responses import json_response, redirect, respond, tagged_response
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
 from blogapi.wings.pages import page
@@ -29,9 +29,11 @@ ADDRESSES = {
 }
 STATIC = Path(__file__).resolve().parent / "static"
 SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
+views = Views()
+register = views.register
 
 
-@blueprint.get("/")
+@views.get("/")
 def index() -> Response:
     """Redirect a browser to the reference page; list the addresses for any other client."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
@@ -42,13 +44,13 @@ def index() -> Response:
     return response
 
 
-@blueprint.get("/metrics")
+@views.get("/metrics")
 def metrics() -> Response:
     """Return the metrics for Prometheus. Unlike the rest of this module, it needs a key."""
     return respond(request, Metrics(request.service).text(), CONTENT_TYPE_LATEST)
 
 
-@blueprint.get("/openapi.json")
+@views.get("/openapi.json")
 def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.url or request.address(""))
@@ -56,19 +58,19 @@ def openapi() -> Response:
     return tagged_response(request, content, etag_of(content), JSON, headers, cache_control="no-cache")
 
 
-@blueprint.get("/docs")
+@views.get("/docs")
 def docs() -> Response:
     """Show the description as a page."""
     return page(STATIC / "docs.html")
 
 
-@blueprint.get("/docs/")
+@views.get("/docs/")
 def docs_with_slash() -> Response:
     """Redirect to the page, whose relative addresses need its own."""
     return redirect(request.address("/docs"))
 
 
-@blueprint.get("/docs/<name>")
+@views.get("/docs/<name>")
 def docs_file(name: str) -> Response:
     """Send a file of the page."""
     if request.path not in PUBLIC:

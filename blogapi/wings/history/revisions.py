@@ -5,12 +5,14 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from peewee import Ordering, Tuple
+from peewee import Ordering, Select, Tuple
 
-from blogapi.posts import documents, slugs
+from blogapi import documents
+from blogapi.documents import INPUT_FIELDS
+from blogapi.paging import Cursor, Page
+from blogapi.posts import slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import INPUT_FIELDS
-from blogapi.posts.lists import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.posts.lists import LATEST, ListQuery, bounded, cursor_of, page_of
 from blogapi.posts.storage import Check, Fields, PostRef, accept
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
@@ -39,29 +41,31 @@ _is_deleted = Revision.state == "deleted"
 # Read
 
 
-def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page:
+def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page[KeptPost, int]:
     """Return the revisions of a post before the version `before`, newest first. Raises NotFound."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
 
 
-def trash(reader: Reader, limit: int, before: Cursor | None = None) -> Page:
+def trash(reader: Reader, limit: int, before: Cursor[int] | None = None) -> Page[KeptPost, Cursor[int]]:
     """Return the posts in the trash, most recently deleted first."""
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
 
-def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page:
+def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page[KeptPost, Any]:
     """Return a page of `KeptPost`s."""
     is_postgresql = reader.dialect == "postgresql"
     document = Revision.document if is_postgresql else _document
     columns = Revision.post_id, Revision.version, document, Revision.until, Revision.replaced_by
-    query = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
+    query: Select = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
         query = bounded(query, "until", "replaced_by", before=("post_id", "version"))
     wanted = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
-    return page_of(reader.rows(query), wanted, reader.now, cursor, lambda row, post: KeptPost(*row[:2], *row[3:], post))
+    return page_of(
+        reader.rows(query), wanted, reader.now, cursor, lambda row, post: KeptPost._make((*row[:2], *row[3:], post))
+    )
 
 
 def find(reader: Reader, ref: PostRef, version: int) -> bytes:
@@ -126,7 +130,7 @@ def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
     post = unscheduled(post, tx.now) | {"slug": slugs.find_free(tx, post["slug"]), "updated_at": tx.now}
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
-    (version,) = tx.row(Revision.select(Revision.version).where(in_trash))
+    (version,) = tx.one(Revision.select(Revision.version).where(in_trash))
     created = posts.insert(tx, documents.in_order(post), author, version + 1)
     tx.execute(Revision.update(state="restored").where(in_trash))
     return created.document

@@ -57,7 +57,7 @@ KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id"
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete all versions of a post, and note its id. Raises NeedsThread if they are many: each can have megabytes."""
     of_post = Revision.post_id == post_id
-    if not tx.may_be_slow and tx.row(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
+    if not tx.may_be_slow and tx.one(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
         raise NeedsThread
     tx.execute(Revision.delete().where(of_post))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
@@ -75,8 +75,8 @@ def prune(tx: Transaction, days: int) -> int:
     some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
     if chosen := {post_id for (post_id,) in tx.rows(some)}:
         return tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(chosen)))
-    some = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
-    if chosen := [post_id for (post_id,) in tx.rows(some)]:
+    purged = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
+    if chosen := {post_id for (post_id,) in tx.rows(purged)}:
         return tx.execute(Purge.delete().where(Purge.post_id.in_(chosen)))
     is_old = Revision.state.in_(STATES) & (Revision.until <= horizon)
     old = Revision.select(Revision.post_id, Revision.version).where(is_old).limit(PRUNED_REVISIONS)

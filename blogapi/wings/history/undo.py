@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from peewee import fn
 
-from blogapi.posts import documents, slugs
+from blogapi import documents
+from blogapi.documents import STATUSES
+from blogapi.posts import slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import STATUSES
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
@@ -77,6 +78,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     plans, waiting = Plans(since, key, dry_run), _changed_since(database, since)
     for turn in (WAIT, PARK, SETTLE):
         undo_post = partial(plans.undo_post, turn)
+        results: Iterator[Undone | None]
         if dry_run:
             results = (undo_post(database, post_id) for post_id in waiting)
         else:
@@ -129,9 +131,10 @@ class Plans:
     dry_run: bool
     foreseen: set[str] = field(default_factory=set)  # the slugs that posts would get
 
-    def undo_post(self, turn: int, tx: Reader, post_id: int) -> Undone | None:
-        """Undo the changes of a post, if there are some."""
-        plan = self.find(tx, post_id)
+    def undo_post(self, turn: int, reader: Reader, post_id: int) -> Undone | None:
+        """Undo the changes of a post, if there are some; `reader` is a Transaction unless it is a dry run."""
+        tx = reader if isinstance(reader, Transaction) else None
+        plan = self.find(reader, post_id)
         if plan is None:
             return None
         present, target, obstacle = plan
@@ -139,12 +142,12 @@ class Plans:
         if obstacle:
             return done("left", obstacle)
         if not target:
-            if not self.dry_run:
+            if tx:
                 posts.delete(tx, post_id, BY)
             return done("moved to the trash")
-        slug, reason = self._slug_for(tx, plan, turn)
+        slug, reason = self._slug_for(reader, plan, turn)
         if not slug:
-            if turn == PARK and present:  # The other may wait for the slug of this one.
+            if turn == PARK and present and tx:  # The other may wait for the slug of this one.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
         target = target | {"slug": slug}
@@ -153,8 +156,8 @@ class Plans:
         self._bring_back(tx, post_id, present, target)
         return done("changed back" if present else "restored", reason)
 
-    def _bring_back(self, tx: Reader, post_id: int, present: Fields, target: Fields) -> None:
-        if self.dry_run:
+    def _bring_back(self, tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> None:
+        if tx is None:
             self.foreseen.add(target["slug"])
         elif present:
             _change(tx, post_id, target)
@@ -163,8 +166,9 @@ class Plans:
 
     def find(self, reader: Reader, post_id: int) -> Plan | None:
         """Return the plan for a post, or None if there is nothing to undo."""
-        changes = _changes(reader, post_id, self.since)
-        changes = list(dropwhile(lambda change: self.key not in (None, change.author), changes))
+        changes = list(
+            dropwhile(lambda change: self.key not in (None, change.author), _changes(reader, post_id, self.since))
+        )
         if not changes:
             return None
         (_, before, tags), present, target = changes[0], {}, {}

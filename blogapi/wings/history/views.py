@@ -4,13 +4,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from flask import Response
+from flask import Flask, Response
 from marshmallow import fields
 from werkzeug import exceptions
 
 from blogapi.api.access import READERS
 from blogapi.api.errors import error_response
-from blogapi.api.operations import Answer, blueprint, operation
+from blogapi.api.operations import Answer, Views
 from blogapi.api.request import Request, current_request, precondition
 from blogapi.api.responses import POSTS, list_response, no_content, post_response
 from blogapi.api.schemas import (
@@ -25,8 +25,8 @@ from blogapi.api.schemas import (
     parse_id,
     parsed,
 )
+from blogapi.documents import FIELDS, ID, dump
 from blogapi.posts import storage as posts
-from blogapi.posts.documents import FIELDS, ID, dump
 from blogapi.posts.schemas import PostSchema
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
@@ -43,6 +43,13 @@ DELETED = parsed(
     "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
 )
+views = Views()
+
+
+def register(app: Flask) -> None:
+    """Add the views, and the answer about a post that may be in the trash."""
+    views.register(app)
+    app.register_error_handler(PostNotFound, post_not_found)
 
 
 class PostWithoutContentSchema(PostSchema):
@@ -78,11 +85,12 @@ class RevisionSchema(KeptPostSchema):
     replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
 
 
-@operation(
+@views.operation(
     "GET /v1/posts/<id:post>/revisions",
     Answer(200, "The revisions, newest first.", RevisionSchema(many=True), PAGE),
     query=parameters(limit=page_size("entries"), before=REVISION),
     scopes=READERS,
+    also="/v1/posts/by-slug/<slug:post>/revisions",
 )
 def list_revisions(request: Request, post: PostRef) -> Response:
     """List the revisions of a post, newest first.
@@ -95,17 +103,23 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     return list_response(request, content, page.next, path=f"{POSTS}{post_id}/revisions")
 
 
-@operation(
+@views.operation(
     "GET /v1/posts/<id:post>/revisions/<id:revision>",
     Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=READERS,
+    also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>",
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Get a post as it was before a change, as JSON or as a Markdown file."""
     return post_or_file_response(request, revisions.find(request.database, post, revision))
 
 
-@operation("POST /v1/posts/<id:post>/revisions/<id:revision>/restore", CHANGED, request_headers=("If-Match",))
+@views.operation(
+    "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
+    CHANGED,
+    request_headers=("If-Match",),
+    also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore",
+)
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
@@ -115,7 +129,7 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
     return post_response(request, document)
 
 
-@operation(
+@views.operation(
     "GET /v1/trash",
     Answer(200, "The deleted posts.", TrashedPostSchema(many=True), PAGE),
     query=parameters(limit=page_size("entries"), before=DELETED),
@@ -131,7 +145,7 @@ def list_trash(request: Request) -> Response:
     return list_response(request, content, page.next)
 
 
-@operation(
+@views.operation(
     "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READERS
 )
 def get_trashed_post(request: Request, post: int) -> Response:
@@ -139,7 +153,7 @@ def get_trashed_post(request: Request, post: int) -> Response:
     return post_or_file_response(request, revisions.find_in_trash(request.database, post))
 
 
-@operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
+@views.operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 
@@ -150,14 +164,13 @@ def restore_trashed_post(request: Request, post: int) -> Response:
     return post_response(request, document)
 
 
-@operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
+@views.operation("DELETE /v1/trash/<id:post>", Answer(204, "The post is gone."), request_headers=("If-Match",))
 def delete_trashed_post(request: Request, post: int) -> Response:
     """Delete a post in the trash for good, with its revisions."""
     request.database.write(revisions.delete_from_trash, post, precondition(request))
     return no_content(request)
 
 
-@blueprint.app_errorhandler(PostNotFound)
 def post_not_found(error: PostNotFound) -> Response:
     """Answer 404, and say if the post is in the trash and the key may know that."""
     request, message = current_request(), str(error)

@@ -7,8 +7,9 @@ from typing import Any
 
 from marshmallow import ValidationError
 
+from blogapi import documents
 from blogapi.api.schemas import sentences
-from blogapi.posts import documents, lists
+from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PutPostSchema
 from blogapi.storage.database import Database

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, NamedTuple
 from peewee import Tuple, fn
 
 from blogapi.clock import earlier
-from blogapi.posts.documents import STATUSES
-from blogapi.posts.lists import Cursor, Page
+from blogapi.documents import STATUSES
+from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
 from blogapi.storage.models import DOCUMENT, Post
@@ -84,14 +84,16 @@ def find(reader: Reader, image_id: str) -> StoredImage:
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:
     """Return an image, or None."""
     found = reader.row(IMAGE_WITH_ID, id=image_id)
-    return found and StoredImage._make(found)
+    return StoredImage._make(found) if found else None
 
 
 _columns = [getattr(Image, name) for name in StoredImage._fields]
 IMAGE_WITH_ID = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
 
 
-def page(reader: Reader, limit: int, before: Cursor | None = None, name: str = "") -> Page:
+def page(
+    reader: Reader, limit: int, before: Cursor[str] | None = None, name: str = ""
+) -> Page[StoredImage, Cursor[str]]:
     """Return the images before a cursor whose names contain `name`, newest first.
 
     A cursor without a time is found by its id. Raises NotFound.
@@ -199,7 +201,7 @@ def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage
     """End an upload; return its image, or the one with the same bytes that was there before. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
-    (parts,) = tx.row(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
+    (parts,) = tx.one(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
     if parts != -(-image.bytes // PART_BYTES):
         raise Unavailable("the upload took longer than a day, or the clock is wrong")
     if check:

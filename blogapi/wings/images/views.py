@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from flask import Response
+from flask import Flask, Response
 from marshmallow import ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
 from blogapi.api.access import READERS
-from blogapi.api.operations import Answer, blueprint, operation
+from blogapi.api.operations import Answer, Views
 from blogapi.api.request import Request, current_request, etag_of
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
 from blogapi.api.schemas import (
@@ -30,8 +30,8 @@ from blogapi.api.schemas import (
     parsed,
 )
 from blogapi.config import is_loopback
-from blogapi.posts.documents import dump
-from blogapi.posts.lists import Cursor
+from blogapi.documents import dump
+from blogapi.paging import Cursor
 from blogapi.storage.errors import NotFound
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
@@ -50,6 +50,7 @@ PUBLIC_HEADERS = [
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Access-Control-Allow-Origin", "*"),
 ]
+views = Views()
 
 
 class ImageConverter(BaseConverter):
@@ -58,7 +59,10 @@ class ImageConverter(BaseConverter):
     regex = IMAGE_ID
 
 
-blueprint.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
+def register(app: Flask) -> None:
+    """Add the views, whose paths have the ids of images."""
+    app.url_map.converters["image"] = ImageConverter
+    views.register(app)
 
 
 class ImageSchema(StrictSchema):
@@ -93,7 +97,7 @@ class UploadSchema(StrictSchema):
     file = fields.Raw(required=True, **about("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))
 
 
-def parse_image_cursor(text: str) -> Cursor:
+def parse_image_cursor(text: str) -> Cursor[str]:
     """Return the start of a page, which is an id, or what Link has."""
     match = CURSOR.fullmatch(text)
     if not match:
@@ -119,7 +123,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     return tagged_response(request, content, etag_of(content), **options)
 
 
-@operation(
+@views.operation(
     "POST /v1/images",
     Answer(200, "The image, which was there already.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
@@ -144,7 +148,7 @@ def create_image(request: Request) -> Response:
     return image_response(request, image, status=201, headers=[("Location", request.address(f"/v1/images/{image.id}"))])
 
 
-@operation(
+@views.operation(
     "GET /v1/images",
     Answer(200, "The images, newest first.", ImageSchema(many=True), ("Link", "ETag")),
     query=parameters(
@@ -167,13 +171,13 @@ def list_images(request: Request) -> Response:
     return list_response(request, content, page.next)
 
 
-@operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)
+@views.operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)
 def get_image(request: Request, image_id: str) -> Response:
     """Get the metadata of an image. Its `url` has the image itself."""
     return image_response(request, images.find(request.database, image_id))
 
 
-@operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."))
+@views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."))
 def delete_image(request: Request, image_id: str) -> Response:
     """Delete an image that no post shows.
 
@@ -195,7 +199,7 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
 # The public address
 
 
-@blueprint.get("/images/<image:image_id>.<extension>")
+@views.get("/images/<image:image_id>.<extension>")
 def show_image(image_id: str, extension: str) -> Response:
     """Send an image, or one range of its bytes (RFC 9110, section 14), to anybody."""
     request = current_request()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from blogapi.posts.documents import ID
+from blogapi.documents import ID
 from blogapi.text import CONTROL, VISIBLE
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
 
@@ -143,7 +143,9 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
         values = ours | {name: value for name, value in values.items() if name != "taxonomies"}
         values |= {"taxonomies": left} if left else {}
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
-    names |= {name: ours for name in values if (ours := ASTRO_NAMES.get(name.lower())) and ours not in names.values()}
+    names |= {
+        name: known for name in values if (known := ASTRO_NAMES.get(name.lower())) and known not in names.values()
+    }
     values = {names[name]: value for name, value in values.items()}
     lines = {names[name]: lines[name] for name in names}
     if HERO in values and not values.keys() & set(IMAGE_NAMES):

@@ -169,7 +169,7 @@ class YamlReader:
         self.next = islice(iter(Loader(text).get_event, None), MAX_VALUES).__next__
         self.lines: dict[str, int] = {}  # of the names
 
-    def line(self, mark: yaml.Mark) -> int:
+    def line(self, mark: Any) -> int:
         """Return the line in the file; marks count more kinds of line breaks. The text begins in the second line."""
         return bisect_left(self.breaks, mark.index) + 2
 
@@ -191,9 +191,9 @@ class YamlReader:
         return MarkdownError(reason, self.line(event.start_mark))
 
     def _node(self, event: yaml.Event, depth: int) -> Any:
-        if event.anchor is not None:
+        if getattr(event, "anchor", None) is not None:
             raise self._error("anchors and aliases (& and *) are not allowed", event)
-        if event.tag is not None:
+        if getattr(event, "tag", None) is not None:
             raise self._error("tags (!) are not allowed", event)
         if depth > MAX_DEPTH:
             raise self._error(f"must be nested at most {MAX_DEPTH} deep", event)
@@ -236,8 +236,9 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
 
 
-def _hinted(problem: str) -> str:
+def _hinted(problem: str | None) -> str:
     """Return the message of a parser with a hint, if there is one."""
+    problem = problem or ""
     return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
 
 
@@ -255,9 +256,9 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         texts = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
-        line = re.match(r"line (\d+)", place)
+        said = re.match(r"line (\d+)", place)
         last = text.rstrip("\n").count("\n") + 2
-        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(line[1]) + 1 if line else last) from None
+        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(said[1]) + 1 if said else last) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]

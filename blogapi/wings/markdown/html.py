@@ -78,17 +78,17 @@ class Converter(MarkdownConverter):
         """Leave an element of a line as it is, with its text in Markdown."""
         if "_noformat" in parent_tags or not text.strip():
             return text
-        title = f' title="{escape(element["title"])}"' if element.get("title") else ""
+        title = f' title="{escape(_attribute(element, "title"))}"' if element.get("title") else ""
         return f"<{element.name}{title}>{text}</{element.name}>"
 
     def convert_li(self, element: Tag, text: str, parent_tags: set[str]) -> str:
         """Convert an item, numbered by `_prepare`: markdownify counts all items before it."""
-        mark = f"{element['value']}. " if element.parent.name == "ol" else "- "
+        mark = f"{element['value']}. " if element.parent and element.parent.name == "ol" else "- "
         text = LINE.sub(" " * len(mark), text.strip())
         return f"{mark}{text[len(mark) :]}\n" if text else "\n"
 
     convert_abbr = convert_sub = convert_sup = convert_mark
-    convert_aside = convert_figure = MarkdownConverter.convert_div
+    convert_aside = convert_figure = MarkdownConverter.convert_div  # type: ignore[attr-defined]
 
 
 def markdown_of(html: str, max_elements: int = MAX_ELEMENTS) -> str:
@@ -127,6 +127,11 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
+def _attribute(element: Tag, name: str) -> str:
+    value = element.get(name) or ""
+    return value if isinstance(value, str) else " ".join(value)
+
+
 def _check_depth(soup: BeautifulSoup, size: int) -> None:
     """Raise MarkdownError for HTML that would take quadratic time."""
     depths = {id(soup): 0}
@@ -141,7 +146,7 @@ def _check_depth(soup: BeautifulSoup, size: int) -> None:
 
 def _check_columns(soup: BeautifulSoup, max_columns: int) -> None:
     """Raise MarkdownError for tables that are wider than their cells, by too many columns in all."""
-    spans = [element["colspan"] for element in soup.find_all(["td", "th"], colspan=True)]
+    spans = [_attribute(element, "colspan") for element in soup.find_all(["td", "th"], colspan=True)]
     if sum(min(1000, int(span[:4])) for span in spans if span.isdecimal()) > max_columns:
         raise MarkdownError(f"its tables must have at most {max_columns:,} columns")
 
@@ -157,21 +162,24 @@ def _prepare(soup: BeautifulSoup) -> None:
         block.name, block.attrs = "span", {}  # A link in Markdown is within one paragraph; unwrap() is quadratic.
         inline.add(id(block))
     for numbered in soup.find_all("ol"):
-        first = int(start) if START.fullmatch(start := numbered.get("start", "")) else 1
+        first = int(start) if START.fullmatch(start := _attribute(numbered, "start")) else 1
         for number, item in enumerate(numbered.find_all("li", recursive=False), first):
-            item["value"] = number
+            item["value"] = str(number)
     soup.smooth()
-    for text in soup.find_all(string=BLANKS.search):  # markdownify takes quadratic time for them
+    for text in soup.find_all(
+        string=lambda text: bool(BLANKS.search(text or ""))
+    ):  # markdownify takes quadratic time for them
         if not text.find_parent("pre"):
             text.replace_with(BLANKS.sub(" ", text))
     for element in soup.find_all(style=BACKGROUND):
-        address = BACKGROUND.search(element["style"])[1].strip()
+        found = BACKGROUND.search(_attribute(element, "style"))
+        address = found[1].strip() if found else ""
         if not element.find("img", src=address):
             element.insert(0, soup.new_tag("img", src=address, alt=""))
     for image in soup.find_all("img", alt=True):
-        image["alt"] = _escaped(" ".join(image["alt"].split()))
+        image["alt"] = _escaped(" ".join(_attribute(image, "alt").split()))
     for element in soup.find_all(["a", "img"], title=True):  # markdownify escapes the quotes
-        element["title"] = " ".join(element["title"].split()).replace("\\", r"\\")
+        element["title"] = " ".join(_attribute(element, "title").split()).replace("\\", r"\\")
     for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
         if isinstance(address := element.get(name), str):
             element[name] = address.strip().translate(NOT_IN_ADDRESS)

@@ -2,7 +2,7 @@
 
 import re
 
-from blogapi.posts.documents import MAX_TITLE
+from blogapi.documents import MAX_TITLE
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE
 from blogapi.wings.markdown.files import heading
 

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
-from blogapi.posts.documents import MAX_CONTENT, MAX_URL
+from blogapi.documents import MAX_CONTENT, MAX_URL
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import fold

@@ -12,6 +12,7 @@ from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import FORBIDDEN, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
+from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import FULL
 from blogapi.wings.forms import FORM, Write, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
@@ -39,7 +40,7 @@ class Message(NamedTuple):
 
 @key_required
 @rate_limited
-def count_key(request: Request) -> None:
+def count_key(request: Request, key: KnownKey) -> None:
     """Count a request whose key may be in its body."""
 
 
@@ -60,6 +61,7 @@ def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
 def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
     """Check and count the key of a request, once, and that it may write."""
     authorize(request, tokens)
+    assert request.key is not None  # as it is authorized
     if request.key.scope != FULL:
         raise Forbidden(FORBIDDEN[request.key.scope])
 
@@ -90,13 +92,13 @@ def _of_json(body: dict[str, Any]) -> Message:
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
     kind = kinds[0] if isinstance(kinds, list) else kinds
-    texts = [body.get(name, "") for name in ("action", "url")]
-    if not isinstance(properties, dict) or not all(isinstance(text, str) for text in (*texts, kind)):
+    action, url = body.get("action", ""), body.get("url", "")
+    if not isinstance(properties, dict) or not all(isinstance(text, str) for text in (action, url, kind)):
         raise BadRequest("body: must have `properties`, an object; and `type`, `action` and `url`, if any, as text")
     lists: dict[str, list[Any]] = defaultdict(list)
     for name, each in properties.items():
         lists[name.removesuffix("[]")] += each if isinstance(each, list) else [each]
-    return Message(*texts, kind, {**lists}, body, [])
+    return Message(action, url, kind, {**lists}, body, [])
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:

@@ -5,14 +5,16 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, render_template
+from flask import Blueprint, Flask, Response, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed
 
+from blogapi import documents
+from blogapi.api.operations import Views
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.schemas import page_size, parameters, parse_id, parsed
-from blogapi.posts import documents, lists, slugs
+from blogapi.posts import lists, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PutPostSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
@@ -39,17 +41,24 @@ paging = parameters(limit=page_size("posts"), after=parsed(parse_id, ""))
 STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
 
-blueprint = Blueprint("micropub", __name__, template_folder="templates")
+views = Views()
 
 
-@blueprint.after_request
+def register(app: Flask) -> None:
+    """Add Micropub to an application."""
+    blueprint = Blueprint("micropub", __name__, template_folder="templates")
+    blueprint.after_request(finish)
+    views.register(blueprint)
+    app.register_blueprint(blueprint)
+
+
 def finish(response: Response) -> Response:
     """Give an error the form that the Recommendation has (3.7.2)."""
     status = response.status_code
     if status >= 400 and response.mimetype == JSON:
         code, word = STATUSES.get(status, (status, WORDS.get(status, "invalid_request")))
         response.status_code = code
-        response.set_data(f"{documents.dump({'error': word, 'error_description': response.json['message']})}\n")
+        response.set_data(f"{documents.dump({'error': word, 'error_description': (response.json or {})['message']})}\n")
     return response
 
 
@@ -81,7 +90,7 @@ def ref_of(request: Request, url: Any) -> PostRef:
 # Queries
 
 
-@blueprint.get(MICROPUB)
+@views.get(MICROPUB)
 def answer_query() -> Response:
     """Answer a query; without one, and without a key, show a page for people."""
     request = current_request()
@@ -150,7 +159,7 @@ def source(request: Request) -> Fields:
 # Changes
 
 
-@blueprint.post(MICROPUB)
+@views.post(MICROPUB)
 def change_post() -> Response:
     """Create, update, delete or restore a post."""
     request = current_request()
@@ -233,7 +242,7 @@ def undelete(request: Request, ref: PostRef) -> Response:
     return changed(request, old, new)
 
 
-@blueprint.post(MEDIA)
+@views.post(MEDIA)
 def upload() -> Response:
     """Store an image: the part `file`, or the first that has the name of a file."""
     request = current_request()
@@ -250,8 +259,8 @@ def upload() -> Response:
     return json_response(request, {"url": url}, 201, [("Location", url)])
 
 
-@blueprint.route(MICROPUB, methods=OTHERS)
-@blueprint.route(MEDIA, methods=["GET", *OTHERS])
+@views.route(MICROPUB, *OTHERS)
+@views.route(MEDIA, "GET", *OTHERS)
 def refuse_method() -> None:
     """Answer all other methods, with a key."""
     request = current_request()

@@ -3,23 +3,25 @@
 from pathlib import Path
 from typing import Any
 
-from flask import Response, g, render_template, request
+from flask import Response, g, render_template
 from werkzeug.exceptions import BadRequest
 
+from blogapi.api.operations import Views
+from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.storage import StoredImage
 from blogapi.wings.images.views import delete_unused, parse_image_cursor
 from blogapi.wings.markdown.html import image_of
-from blogapi.wings.owner.blueprint import UPLOAD, asked, blueprint, done, paging, shows_errors
+from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 
 IMAGES = 20  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
 list_query = parameters(before=parsed(parse_image_cursor, ""))
+views = Views()
 
 
-@blueprint.app_template_filter()
 def as_markdown(image: StoredImage) -> str:
     """Return the Markdown that shows an image."""
     return image_of(Path(image.name).stem, request.service.config.base_url + image.path)
@@ -34,7 +36,7 @@ def add_image() -> str:
     return image.name if "upload" in g.form else ""
 
 
-@blueprint.get("/images")
+@views.get("/images")
 def show_images() -> str:
     """Show the images, newest first, those with a name, and a form to upload another one."""
     query = asked()
@@ -43,7 +45,7 @@ def show_images() -> str:
     return render_template("owner/images.html", page=page, **paging(page.next))
 
 
-@blueprint.post(UPLOAD)
+@views.post(UPLOAD)
 def upload_image() -> Response:
     """Store an image; its page has the Markdown that shows it."""
     if not g.images:
@@ -52,7 +54,7 @@ def upload_image() -> Response:
     return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
 
 
-@blueprint.get("/images/<image:image_id>")
+@views.get("/images/<image:image_id>")
 def show_image(image_id: str, **shown: Any) -> str:
     """Show an image, and what shows it."""
     image = images.find(request.database, image_id)
@@ -60,7 +62,7 @@ def show_image(image_id: str, **shown: Any) -> str:
     return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
 
 
-@blueprint.post("/images/<image:image_id>/delete")
+@views.post("/images/<image:image_id>/delete")
 @shows_errors(show_image)
 def delete_image(image_id: str) -> Response:
     """Delete an image that nothing shows."""

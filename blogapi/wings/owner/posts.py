@@ -1,19 +1,21 @@
 """The views of the owner's page for posts: the list, a post to read and to write, its history, and the trash."""
 
 import csv
-import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from flask import Response, g, jsonify, redirect, render_template, request
+from flask import Response, g, jsonify, render_template
 from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
-from blogapi.api.request import etag_of
+from blogapi import documents
+from blogapi.api.operations import Views
+from blogapi.api.request import etag_of, request
+from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
-from blogapi.posts import documents, publication
+from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PutPostSchema
@@ -30,10 +32,11 @@ from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.titles import title_of
 from blogapi.wings.owner import shares
-from blogapi.wings.owner.blueprint import (
+from blogapi.wings.owner.counts import MAX_COUNTED, counts
+from blogapi.wings.owner.diff import changed_lines
+from blogapi.wings.owner.frame import (
     address,
     asked,
-    blueprint,
     done,
     form_secret,
     form_token,
@@ -41,8 +44,6 @@ from blogapi.wings.owner.blueprint import (
     paging,
     shows_errors,
 )
-from blogapi.wings.owner.counts import MAX_COUNTED, counts
-from blogapi.wings.owner.diff import changed_lines
 from blogapi.wings.owner.images import add_image
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
@@ -54,18 +55,17 @@ VERSION = f"{POST}/history/<id:version>"
 list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
-blueprint.add_app_template_filter(json.loads, "from_json")
-blueprint.add_app_template_filter(block, "yaml")
+views = Views()
 
 
-@blueprint.get("")
-@blueprint.get("/")
+@views.get("")
+@views.get("/")
 def index() -> Response:
     """Begin with the posts."""
     return redirect(address("/posts"))
 
 
-@blueprint.get("/posts")
+@views.get("/posts")
 def show_posts() -> str:
     """Show the posts by latest change, and how many have each status."""
     given = asked()
@@ -74,14 +74,14 @@ def show_posts() -> str:
     else:  # In both orders, a page begins at a time.
         query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
-    values = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
+    values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
     values |= paging(page.next)
     with suppress(Damaged):
         values["late"] = publication.later_than_now(request.database)
     return render_template("owner/posts.html", most=MAX_COUNTED, **values)
 
 
-@blueprint.get(POST)
+@views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
     """Show a post to read, and the actions on it."""
     post = documents.load(posts.find(request.database, post_id))
@@ -89,8 +89,8 @@ def show_post(post_id: int, **shown: Any) -> str:
     return render_template("owner/post.html", post=post, links=links, is_kept=request.database.keeps_history, **shown)
 
 
-@blueprint.get("/posts/new")
-@blueprint.get(f"{POST}/edit")
+@views.get("/posts/new")
+@views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str:
     """Show the form of a post.
 
@@ -105,9 +105,9 @@ def show_form(post_id: int | None = None, **shown: Any) -> str:
     return render_template("owner/write.html", **values | shown)
 
 
-@blueprint.post("/posts/new")
+@views.post("/posts/new")
 @shows_errors(show_form)
-def create_post() -> Response:
+def create_post() -> Response | str:
     """Create a post.
 
     If the answer to a draft that saves itself was lost, this form comes again: what was typed since is saved, too.
@@ -126,9 +126,9 @@ def create_post() -> Response:
     return done(f"/posts/{post.id}", "was created.", fields["title"])
 
 
-@blueprint.post(f"{POST}/edit")
+@views.post(f"{POST}/edit")
 @shows_errors(show_form)
-def save_post(post_id: int) -> Response | tuple[str, int]:
+def save_post(post_id: int) -> Response | str | tuple[str, int]:
     """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
     if added := add_image():
         return show_form(post_id, added=added)
@@ -149,7 +149,7 @@ def save_post(post_id: int) -> Response | tuple[str, int]:
         return show_form(post_id), 412
 
 
-@blueprint.post(f"{POST}/status")
+@views.post(f"{POST}/status")
 @shows_errors(show_post)
 def change_status(post_id: int) -> Response:
     """Publish, schedule, archive or unpublish a post."""
@@ -159,12 +159,14 @@ def change_status(post_id: int) -> Response:
     return change(post_id, f"is {status} now.", posts.change, fields)
 
 
-@blueprint.post(f"{POST}/delete")
+@views.post(f"{POST}/delete")
 def delete_post(post_id: int) -> Response:
     """Delete a post."""
     title = title_by(posts.find, post_id)
     request.database.write(posts.delete, post_id, request.author)
-    undo = (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
+    undo: tuple[str, dict[str, str]] | None = (
+        (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
+    )
     return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
 
 
@@ -285,7 +287,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
     return typed, wrong
 
 
-@blueprint.get(f"{POST}/history")
+@views.get(f"{POST}/history")
 def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
@@ -293,7 +295,7 @@ def show_history(post_id: int) -> str:
     return render_template("owner/history.html", post=post, page=page, **paging(page.next))
 
 
-@blueprint.get(VERSION)
+@views.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
     """Show an earlier version of a post, and the changes since."""
     old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
@@ -302,13 +304,13 @@ def show_version(post_id: int, version: int) -> str:
     return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
 
 
-@blueprint.post(f"{VERSION}/restore")
+@views.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Response:
     """Go back to the words of a version; slug, status and date stay."""
     return change(post_id, "is as it was.", revisions.restore, version)
 
 
-@blueprint.post(f"{POST}/undo")
+@views.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Response:
     """Undo the last change of a post: text, slug, status and date are as before."""
     kept = revisions.page(request.database, post_id, 1).items
@@ -319,21 +321,21 @@ def undo_change(post_id: int) -> Response:
     return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
 
 
-@blueprint.get("/trash")
+@views.get("/trash")
 def show_trash() -> str:
     """Show the posts in the trash, most recently deleted first."""
     page = revisions.trash(request.database, TRASHED_POSTS, **trash_query.load(asked()))
     return render_template("owner/trash.html", page=page, **paging(page.next))
 
 
-@blueprint.get(TRASHED)
+@views.get(TRASHED)
 def show_deleted(post_id: int) -> str:
     """Show a post in the trash."""
     post = documents.load(revisions.find_in_trash(request.database, post_id))
     return render_template("owner/revision.html", post=post)
 
 
-@blueprint.post(f"{TRASHED}/restore")
+@views.post(f"{TRASHED}/restore")
 def restore_post(post_id: int) -> Response:
     """Restore a post from the trash."""
     old = documents.load(revisions.find_in_trash(request.database, post_id))
@@ -342,7 +344,7 @@ def restore_post(post_id: int) -> Response:
     return done(f"/posts/{post_id}", text, new["title"], undo=(f"/posts/{post_id}/delete", {}))
 
 
-@blueprint.post(f"{TRASHED}/delete")
+@views.post(f"{TRASHED}/delete")
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
     title = title_by(revisions.find_in_trash, post_id)

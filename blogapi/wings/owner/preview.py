@@ -4,7 +4,7 @@ import re
 from functools import partial
 from typing import Any
 
-from flask import Response, g, render_template, request
+from flask import Response, g, render_template
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.table import table
@@ -14,12 +14,14 @@ from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
 
-from blogapi.posts import documents
+from blogapi import documents
+from blogapi.api.operations import Views
+from blogapi.api.request import request
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
 from blogapi.wings.owner import shares
-from blogapi.wings.owner.blueprint import PREVIEW, ROOT, blueprint, done, shows_errors
+from blogapi.wings.owner.frame import PREVIEW, ROOT, done, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
 
 MAX_CHARACTERS = 100_000  # of a content: these take up to a second
@@ -38,6 +40,7 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
 MAX_HOSTS = 5  # named
+views = Views()
 
 
 def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -84,31 +87,31 @@ markdown.core.ruler.after("inline", "tasks", show_tasks)
 markdown.core.ruler.after("inline", "alignment", align_by_class)
 
 
-@blueprint.post(PREVIEW)
+@views.post(PREVIEW)
 def preview_form() -> Response:
     """Show the text in the form of a post."""
     return show(g.form)
 
 
-@blueprint.get(f"{POST}/preview")
+@views.get(f"{POST}/preview")
 def preview_post(post_id: int) -> Response:
     """Show a post as it is."""
     return show(documents.load(posts.find(request.database, post_id)))
 
 
-@blueprint.get(f"{VERSION}/preview")
+@views.get(f"{VERSION}/preview")
 def preview_version(post_id: int, version: int) -> Response:
     """Show an earlier version of a post."""
     return show(documents.load(revisions.find(request.database, post_id, version)))
 
 
-@blueprint.get(f"{TRASHED}/preview")
+@views.get(f"{TRASHED}/preview")
 def preview_deleted(post_id: int) -> Response:
     """Show a post in the trash."""
     return show(documents.load(revisions.find_in_trash(request.database, post_id)))
 
 
-@blueprint.get("/shared")
+@views.get("/shared")
 def show_shared() -> Response:
     """Show the preview of a post to anybody who has its address.
 
@@ -121,7 +124,7 @@ def show_shared() -> Response:
     return show(documents.load(document))
 
 
-@blueprint.post(f"{POST}/share")
+@views.post(f"{POST}/share")
 @shows_errors(show_post)
 def share_post(post_id: int) -> Response:
     """Share the preview of a post."""
@@ -129,7 +132,7 @@ def share_post(post_id: int) -> Response:
     return done(f"/posts/{post_id}", "It shows the post as it is, for seven days.", link=link)
 
 
-@blueprint.post(f"{POST}/withdraw")
+@views.post(f"{POST}/withdraw")
 def withdraw_link(post_id: int) -> Response:
     """Withdraw a link to the preview of a post."""
     request.database.write(shares.withdraw, post_id, g.form.get("digest", ""))

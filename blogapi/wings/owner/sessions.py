@@ -71,7 +71,7 @@ def find(reader: Reader, kind: str, token: str) -> KnownSession | None:
     """Return the session or link that has this token, if it is valid."""
     has_token = (OwnerSession.digest == digest_of(token)) & (OwnerSession.kind == kind)
     found = reader.row(_sessions.where(has_token, OwnerSession.ends_at > reader.now))
-    return found and KnownSession._make(found)
+    return KnownSession._make(found) if found else None
 
 
 def listing(reader: Reader) -> list[KnownSession]:

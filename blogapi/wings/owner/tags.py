@@ -3,20 +3,23 @@
 from collections.abc import Callable
 from typing import Any
 
-from flask import Response, g, render_template, request
+from flask import Response, g, render_template
 
+from blogapi.api.operations import Views
+from blogapi.api.request import request
 from blogapi.storage.engine import Transaction
 from blogapi.text import fold
 from blogapi.wings.history import undo
-from blogapi.wings.owner.blueprint import blueprint, done, shows_errors
+from blogapi.wings.owner.frame import done, shows_errors
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.tags.views import TagChangeSchema
 
 TAGS = 100  # shown at once
 tag_change = TagChangeSchema()
+views = Views()
 
 
-@blueprint.get("/tags")
+@views.get("/tags")
 def show_tags(**shown: Any) -> str:
     """Show the tags by name, with the number of posts."""
     after = fold(request.args.get("after", ""))
@@ -24,7 +27,7 @@ def show_tags(**shown: Any) -> str:
     return render_template("owner/tags.html", page=page, **shown)
 
 
-@blueprint.post("/tags/rename")
+@views.post("/tags/rename")
 @shows_errors(show_tags)
 def rename_tag() -> Response:
     """Rename a tag in every post, or merge it with another."""
@@ -32,13 +35,13 @@ def rename_tag() -> Response:
     return changed(g.form.get("tag", ""), f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
 
 
-@blueprint.post("/tags/delete")
+@views.post("/tags/delete")
 def delete_tag() -> Response:
     """Remove a tag from every post."""
     return changed(g.form.get("tag", ""), "was removed from every post.", tags.delete)
 
 
-@blueprint.post("/tags/undo")
+@views.post("/tags/undo")
 def undo_tag() -> Response:
     """Undo the last change of a tag."""
     tag = fold(g.form.get("tag", ""))

@@ -7,13 +7,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from flask import Response, g, redirect, render_template, request
+from flask import Response, g, render_template
 from marshmallow import ValidationError
 
+from blogapi.api.operations import Views
+from blogapi.api.request import request
+from blogapi.api.responses import redirect
 from blogapi.storage import keys
 from blogapi.storage.models import SCOPES
 from blogapi.wings.owner import once, sessions
-from blogapi.wings.owner.blueprint import address, blueprint, done, form_secret, set_cookie, shows_errors
+from blogapi.wings.owner.frame import address, done, form_secret, set_cookie, shows_errors
 from blogapi.wings.pages import page
 
 STATIC = Path(__file__).resolve().parent / "static"
@@ -23,17 +26,18 @@ BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Fi
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
 SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
+views = Views()
 
 
-@blueprint.get("/owner.css")
-@blueprint.get("/owner.js")
-@blueprint.get("/owner.svg")
+@views.get("/owner.css")
+@views.get("/owner.js")
+@views.get("/owner.svg")
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""
     return page(STATIC / request.path.rpartition("/")[2])
 
 
-@blueprint.route("/open", methods=["GET", "POST"])
+@views.route("/open", "GET", "POST")
 def open_session() -> str | Response:
     """Open a session by a link, after asking: mail programs and the like fetch links before people do.
 
@@ -52,21 +56,21 @@ def open_session() -> str | Response:
     return response
 
 
-@blueprint.post("/end")
+@views.post("/end")
 def end_session() -> Response:
     """End the session."""
     request.database.write(sessions.end, keys.digest_of(request.session))
     return redirect(address(), 303)
 
 
-@blueprint.get("/sessions")
+@views.get("/sessions")
 def show_sessions() -> str:
     """Show the sessions, the latest used first."""
     rows = [(session.digest.hex(), session) for session in sessions.listing(request.database)]
     return render_template("owner/sessions.html", sessions=rows, own=keys.digest_of(request.session).hex())
 
 
-@blueprint.post("/sessions/end")
+@views.post("/sessions/end")
 def end_sessions() -> Response:
     """End one session, or all of them."""
     digest = g.form.get("digest", "")
@@ -77,7 +81,7 @@ def end_sessions() -> Response:
     return done("/sessions", "The session was ended.")
 
 
-@blueprint.get("/keys")
+@views.get("/keys")
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
     found = keys.listing(request.database, KEYS + 1, request.args.get("after", ""))
@@ -87,7 +91,7 @@ def show_keys(**shown: Any) -> str:
     return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 
 
-@blueprint.post("/keys/create")
+@views.post("/keys/create")
 @shows_errors(show_keys)
 def create_key() -> Response:
     """Create a key."""
@@ -99,7 +103,7 @@ def create_key() -> Response:
     return done("/keys", "It is shown only once.", name, key=key)
 
 
-@blueprint.post("/keys/regenerate")
+@views.post("/keys/regenerate")
 def regenerate_key() -> Response:
     """Replace a key by a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
@@ -107,7 +111,6 @@ def regenerate_key() -> Response:
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
-@blueprint.app_template_filter()
 def browser_name(user_agent: str) -> str:
     """Return the name of a browser and its system, such as "Firefox on Android", by its User-Agent."""
     browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
@@ -115,7 +118,9 @@ def browser_name(user_agent: str) -> str:
     return " on ".join(filter(None, (browser, system))) or user_agent[:60] or "An unknown browser"
 
 
-def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
+def add_action(
+    to: Views, rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any
+) -> None:
     """Add a view that does one operation of the storage.
 
     Its arguments are those of the path, `fields` of the form, and `fixed`.
@@ -127,7 +132,7 @@ def add_action(rule: str, text: str, operation: Callable, *fields: str, in_threa
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
         return done(f"/{section}", text, g.form.get("name", ""))
 
-    blueprint.add_url_rule(rule, rule, view, methods=["POST"])
+    to.add(rule, view, ["POST"], rule)
 
 
-add_action("/keys/revoke", "was revoked.", keys.remove, "name")
+add_action(views, "/keys/revoke", "was revoked.", keys.remove, "name")

@@ -3,12 +3,14 @@
 import re
 from typing import Any
 
-from flask import Response, g, render_template, request
+from flask import Response, g, render_template
 from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
 
+from blogapi.api.operations import Views
+from blogapi.api.request import request
 from blogapi.wings.owner import once
-from blogapi.wings.owner.blueprint import blueprint, done, form_secret, shows_errors
+from blogapi.wings.owner.frame import done, form_secret, shows_errors
 from blogapi.wings.owner.views import add_action
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.models import EVENTS
@@ -34,9 +36,10 @@ HOSTS = {
         "headers": "Authorization: Bearer TOKEN",
     },
 }
+views = Views()
 
 
-@blueprint.get("/webhooks")
+@views.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one; `for` fills it for a host."""
     known = webhooks.listing(request.database)
@@ -47,7 +50,7 @@ def show_webhooks(**shown: Any) -> str:
     return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **choices(), **shown)
 
 
-@blueprint.post("/webhooks/create")
+@views.post("/webhooks/create")
 @shows_errors(show_webhooks)
 def create_webhook() -> Response:
     """Create a webhook."""
@@ -57,7 +60,7 @@ def create_webhook() -> Response:
     return done("/webhooks", "It is shown only once.", without_password(webhook.url), secret=secret)
 
 
-@blueprint.get("/webhooks/<id:webhook_id>/edit")
+@views.get("/webhooks/<id:webhook_id>/edit")
 def show_webhook(webhook_id: int, **shown: Any) -> str:
     """Show the form of a webhook."""
     webhook = webhooks.find(request.database, webhook_id)
@@ -69,7 +72,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
     return render_template("owner/webhook.html", webhook=webhook, **choices(*pinged), **shown)
 
 
-@blueprint.post("/webhooks/<id:webhook_id>/edit")
+@views.post("/webhooks/<id:webhook_id>/edit")
 @shows_errors(show_webhook)
 def save_webhook(webhook_id: int) -> Response:
     """Change a webhook. Headers that are not typed stay, unless they shall go; so does a URL that is not touched."""
@@ -108,14 +111,17 @@ def typed_fields() -> dict[str, Any]:
     return fields
 
 
-@blueprint.app_template_filter()
 def without_password(url: str) -> str:
     """Return a URL to show, without the user and the password in it."""
     return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
 
 
-add_action("/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
-add_action("/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
-add_action("/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
-add_action("/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
-add_action("/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
+add_action(views, "/webhooks/<id:webhook_id>/ping", "A ping is on its way.", webhooks.ping)
+add_action(views, "/webhooks/<id:webhook_id>/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
+add_action(
+    views, "/webhooks/<id:webhook_id>/turn-off", "The webhook is off.", webhooks.change, changes={"active": False}
+)
+add_action(views, "/webhooks/<id:webhook_id>/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
+add_action(
+    views, "/webhooks/<id:webhook_id>/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver
+)

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Select
 
-from blogapi.posts import documents, publication
-from blogapi.posts.documents import STATUSES
-from blogapi.posts.lists import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
+from blogapi import documents
+from blogapi.documents import STATUSES
+from blogapi.paging import Cursor, Page
+from blogapi.posts import publication
+from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
 from blogapi.storage.database import BUSY_SECONDS, Database, locked
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, Damaged, Unavailable
@@ -59,14 +61,14 @@ def settle(database: Database, only_published: bool = False, seconds: float = SE
     until = time.monotonic() + seconds
     pending = database.rows(PENDING, published=only_published, now=database.now, limit=SETTLED_POSTS)
     noted = [post_id for (post_id,) in pending]
-    count, large = 0, []
+    count, large = 0, list[int]()
     while count < len(noted) and time.monotonic() < until:
         seen, more = database.write(_index_some, noted[count : count + INDEXED_POSTS])
         count, large = count + seen, large + more
         time.sleep(PAUSE_SECONDS)
     while large and time.monotonic() < until:
         large = large[_index_large(database, large[0]) :]
-    return database.row(COUNT_PENDING)[0] if large or count < len(noted) or count == SETTLED_POSTS else 0
+    return database.one(COUNT_PENDING)[0] if large or count < len(noted) or count == SETTLED_POSTS else 0
 
 
 def _index_some(tx: Transaction, noted: list[int]) -> tuple[int, list[int]]:
@@ -168,7 +170,7 @@ MERGE = [Prepared(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', {MERGED_P
 # Finding posts
 
 
-def find(database: Database, query: ListQuery, client: Hashable) -> Page:
+def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, of posts as they are now, in a thread unless it is quick. Raises Incomplete."""
     left = 0
     with suppress(Unavailable):  # What is indexed can be searched even if the database cannot be written.
@@ -185,28 +187,28 @@ def is_quick(query: ListQuery) -> bool:
     return in_order and " " not in text and not by_start and not others
 
 
-def page(reader: Reader, query: ListQuery) -> Page:
+def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     """Return a page as `lists.page` does, of the posts with the words of `q`, as they are indexed.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
     now = reader.now
     if query.sort == "created_at":
-        return page_of(_rows(reader, query, now, Cursor("", query.before or MAX_ID)), query, now, id_of)
+        return page_of(_rows(reader, query, now, Cursor("", query.before_id)), query, now, id_of)
     rows = _by_relevance(reader, query, now) if query.sort == "relevance" else _rows(reader, query, now, query.start)
     return page_of(rows, query, now, cursor_of)
 
 
 def _by_relevance(reader: Reader, query: ListQuery, now: str) -> Iterator[tuple]:
     """Yield the rows of the posts whose title has all words, then those of the others."""
-    before = query.before or Cursor(TITLE, MAX_ID)
+    before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
         yield from _rows(reader, query, now, before, TITLE)
         before = Cursor(TEXT, MAX_ID)
     yield from _rows(reader, query, now, before, TEXT)
 
 
-def _rows(reader: Reader, query: ListQuery, now: str, before: Cursor, part: str = "") -> Iterator[tuple]:
+def _rows(reader: Reader, query: ListQuery, now: str, before: Cursor[int], part: str = "") -> Iterator[tuple]:
     """Return the rows of the posts before a cursor that match; by relevance, of those in one part of the order."""
     values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
     values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}

@@ -7,11 +7,12 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from peewee import SQL, Node, Select, fn
+from peewee import SQL, Node, Select, SelectQuery, fn
 
-from blogapi.posts import documents, effects, publication
-from blogapi.posts.documents import MAX_TAG, STATUSES
-from blogapi.posts.lists import Page
+from blogapi import documents
+from blogapi.documents import MAX_TAG, STATUSES
+from blogapi.paging import Page
+from blogapi.posts import effects, publication
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected
@@ -28,7 +29,7 @@ class CountedTag(NamedTuple):
     posts: int
 
 
-def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page:
+def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page[CountedTag, str]:
     """Return at most `limit` tags by their folded names, those that follow `after`.
 
     Reads an index entry for each of their posts: 100 ms for 100,000 posts, so call it in a thread. With `status`, only
@@ -66,6 +67,7 @@ def tags_query(status: str | None) -> Prepared:
 
     A post whose time has come counts as published, so that tags of published posts can have two rows.
     """
+    query: SelectQuery
     if status == "scheduled":
         query = _counted(_of_schedule(Schedule.published_at > Param("now")), status)
     elif status == "published":  # Their index, post_tag_by_time, keeps those of other posts apart.

@@ -5,12 +5,12 @@ from marshmallow import fields
 from marshmallow.validate import Range
 
 from blogapi.api.access import in_scope
-from blogapi.api.operations import Answer, operation
+from blogapi.api.operations import Answer, Views
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
 from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, about, choice, page_size, parameters, parsed
-from blogapi.posts import lists
-from blogapi.posts.documents import MAX_TAG, STATUSES, dump
+from blogapi.documents import MAX_TAG, STATUSES, dump
+from blogapi.paging import Page
 from blogapi.posts.schemas import parse_tag
 from blogapi.posts.views import PAGE
 from blogapi.storage import errors
@@ -18,6 +18,8 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
 
 COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
+views = Views()
+register = views.register
 
 
 class TagSchema(StrictSchema):
@@ -38,7 +40,7 @@ class TagChangeSchema(StrictSchema):
     )
 
 
-@operation(
+@views.operation(
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
     query=parameters(
@@ -54,14 +56,12 @@ def list_tags(request: Request) -> Response:
     A page has at most `limit` tags. `Link` leads to the next page.
     """
     query = in_scope(request)
-    page = (
-        lists.Page([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
-    )
+    page = Page([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
     content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
     return list_response(request, content, page.next, "after")
 
 
-@operation(
+@views.operation(
     "GET /v1/tags/<tag:tag>", Answer(200, "The tag.", TagSchema()), query=parameters(status=COUNTED), scopes=SCOPES
 )
 def get_tag(request: Request, tag: str) -> Response:
@@ -72,7 +72,7 @@ def get_tag(request: Request, tag: str) -> Response:
     return json_response(request, tags.find(request.database, tag, **query)._asdict())
 
 
-@operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
+@views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another.
 
@@ -83,7 +83,7 @@ def change_tag(request: Request, tag: str) -> Response:
     return json_response(request, renamed._asdict())
 
 
-@operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
+@views.operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
 def delete_tag(request: Request, tag: str) -> Response:
     """Remove a tag from every post.
 

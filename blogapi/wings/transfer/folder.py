@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any
 
-from blogapi.posts.documents import is_slug
+from blogapi.documents import is_slug
 from blogapi.storage.engine import Reader
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS
@@ -32,7 +32,10 @@ class Folder:
         self.path = path
         flags = os.O_DIRECTORY | os.O_NOFOLLOW if parent else os.O_DIRECTORY
         try:
-            self.file = os.open(path.name if parent else path, flags, dir_fd=parent and parent.file)
+            if parent:
+                self.file: int = os.open(path.name, flags, dir_fd=parent.file)
+            else:
+                self.file = os.open(path, flags)
         except NotADirectoryError as error:
             raise OSError(error.errno, f"{path} must be a folder, and not a link") from error
 
@@ -136,7 +139,9 @@ def _write_post(folder: Folder, name: str, data: bytes, post: Mapping[str, Any])
 
 def _write_images(folder: Folder, data: bytes, database: Reader | None, results: dict[Path, str]) -> None:
     """Write the images that a post shows, each once, and add the results."""
-    for name in {name.decode() for name in ADDRESS.findall(data)} if database else ():
+    if database is None:
+        return
+    for name in {name.decode() for name in ADDRESS.findall(data)}:
         path = folder.path / IMAGES / name
         image = images.find_any(database, path.stem) if path not in results else None
         if image and image.path.endswith(name):
@@ -145,7 +150,8 @@ def _write_images(folder: Folder, data: bytes, database: Reader | None, results:
 
 def _write_image(folder: Folder, name: str, image: StoredImage, database: Reader) -> str:
     def is_same(file: IO[bytes]) -> bool:
-        return hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id)
+        digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]  # IO has no readinto
+        return digest.hexdigest().startswith(image.id)
 
     with closing(folder.images(create=True)) as below:
         return below.write(name, images.read(database, image, 0, image.bytes), image.created_at, is_same)

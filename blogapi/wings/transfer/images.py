@@ -85,7 +85,9 @@ class LocalImages:
     def find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is in one of the folders."""
         match = PARTS.match(address)
+        assert match is not None  # It matches every text.
         path = unquote(match["path"])
+        candidates: Iterable[Path]
         if match["host"] or path.startswith("/"):
             candidates = self._below_static(path)
         else:
@@ -95,8 +97,10 @@ class LocalImages:
     def _below_static(self, path: str) -> Iterator[Path]:
         """Yield the places of a path from the root, which may begin with the last folders of `static`."""
         names = [name for name in path.split("/") if name]
-        last = Path(os.path.abspath(self.static)).parts[1:] if self.static else ()
-        for count in range(min(len(names), len(last) + 1) if self.static else 0):
+        if self.static is None:
+            return
+        last = Path(os.path.abspath(self.static)).parts[1:]
+        for count in range(min(len(names), len(last) + 1)):
             if tuple(names[:count]) == last[len(last) - count :]:
                 yield self.static.joinpath(*names[count:])
 
@@ -163,7 +167,7 @@ class Placement:
 
     def _use(self, file: str | None) -> str:
         address = self.images.address_of(file) if file else ""
-        if address:
+        if file and address:
             self.files[file] = None
         return address
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from marshmallow import ValidationError
 
+from blogapi import documents
 from blogapi.api.schemas import sentences
-from blogapi.posts import documents, publication
+from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PutPostSchema
 from blogapi.storage.database import Database
@@ -81,7 +82,8 @@ def _checked(source: Item | Failure, keep: Keep | None) -> Checked:
         return [Failure(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
     for file in item.images:
         try:
-            keep(file)
+            if keep:
+                keep(file)
         except (InvalidImage, UnsupportedImage, OSError) as error:
             return [Failure(source.source, None, f"its image {file}: {getattr(error, 'strerror', None) or error}")]
     return item

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
-from blogapi.posts.documents import MAX_TAGS, is_slug
+from blogapi.documents import MAX_TAGS, is_slug
 from blogapi.posts.slugs import slug_of
 from blogapi.text import fold
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
@@ -263,11 +263,11 @@ class Sources:
         values = file.values
         pattern, site = permalinks.configured(folder.absolute())
         own = values.get("permalink")
-        pattern = own if permalinks.is_pattern(own) else self.permalink or pattern
+        pattern = own if isinstance(own, str) and permalinks.is_pattern(own) else self.permalink or pattern
         above = folder.absolute().parts[len(site.parts) :] if site else ()
         categories = [*above[: above.index("_posts")]] if "_posts" in above else []
-        for names in (values.get("categories"), values.get("category")):
-            names = names.split() if isinstance(names, str) and names is values.get("categories") else names
+        several = values.get("categories")
+        for names in (several.split() if isinstance(several, str) else several, values.get("category")):
             categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
         written = values.get("date")
         moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"])
@@ -288,7 +288,7 @@ class Sources:
         """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
         fields = item.fields
         placement = self.images.place(fields, folder, top) if self.images else None
-        below = "/".join(folder.parts[len(top.parts) :]) if folder else ""
+        below = "/".join(folder.parts[len(top.parts) :]) if folder and top else ""
         place = partial(self._place_elsewhere, folder=below)
         if "content" in fields:
             fields["content"] = with_images(fields["content"], place)

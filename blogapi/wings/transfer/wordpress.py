@@ -32,7 +32,7 @@ class CleanFile(io.FileIO):
 
     left = MAX_ITEM_BYTES
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         """Read up to `size` bytes, fewer if some are left out, none only at the end."""
         while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
             pass
@@ -104,7 +104,7 @@ def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
         "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(_text(item, "encoded", "excerpt")),
-        "cover_image": images.get(first.get("_thumbnail_id"), ""),
+        "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
         "notes": ["passwords"] if password else ["private posts"] if status == "private" else [],

@@ -27,7 +27,7 @@ from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
 from werkzeug.http import parse_date
 
-from blogapi.posts.documents import dump
+from blogapi.documents import dump
 from blogapi.wings.webhooks.outbox import AttemptResult
 from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
@@ -65,9 +65,11 @@ class ShortSocket(socket.socket):
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         data = bytearray(size)
-        return bytes(data[: self.recv_into(data)])
+        return bytes(data[: self.recv_into(memoryview(data))])
 
-    def recv_into(self, buffer: memoryview, nbytes: int = 0, flags: int = 0) -> int:
+    def recv_into(  # type: ignore[override]
+        self, buffer: memoryview, nbytes: int = 0, flags: int = 0
+    ) -> int:
         time.sleep(0)
         count = super().recv_into(memoryview(buffer)[: self.left], nbytes, flags)
         self.left -= count
@@ -78,7 +80,7 @@ class FinalResponse(http.client.HTTPResponse):
     """A response that skips all interim ones (RFC 9110, section 15.2); http.client skips 100 only."""
 
     def _read_status(self) -> tuple[str, int, str]:
-        version, status, phrase = super()._read_status()
+        version, status, phrase = super()._read_status()  # type: ignore[misc]
         return version, 100 if 100 < status < 200 else status, phrase
 
 
@@ -94,10 +96,11 @@ class Endpoint:
     headers: str = "{}"  # JSON: of the owner, sent as well
     form: str = EVENT_BODY  # of the body
 
-    def send(self, message_id: str, body: bytes, now: float) -> AttemptResult:
+    def send(self, message_id: str, body: bytes | None, now: float) -> AttemptResult:
         """Send a message once."""
         deadline = time.monotonic() + self.seconds
         try:
+            assert body is not None  # or the stored event is damaged
             body = as_dispatch(body) if self.form == DISPATCH_BODY else body
             headers = {
                 "Content-Type": "application/json",
@@ -119,14 +122,14 @@ class Endpoint:
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
-        headers = HTTPHeaderDict(headers)  # in which case makes no difference
-        headers.update(json.loads(self.headers))
-        headers.update({"Host": target.netloc, "Connection": "close"})
-        if target.auth and "Authorization" not in headers:
+        fields = HTTPHeaderDict(headers)  # in which case makes no difference
+        fields.update(json.loads(self.headers))
+        fields.update({"Host": target.netloc or "", "Connection": "close"})
+        if target.auth and "Authorization" not in fields:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
-            headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
+            fields["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
         with closing(self.connect(target, deadline)) as connection:
-            connection.request("POST", target.request_uri, body, headers, preload_content=False, decode_content=False)
+            connection.request("POST", target.request_uri, body, fields, preload_content=False, decode_content=False)
             response = connection.getresponse()
             with suppress(Exception):  # Reading the rest only spares the receiver a reset.
                 response.read()
@@ -134,6 +137,7 @@ class Endpoint:
 
     def connect(self, target: Url, deadline: float) -> HTTPConnection:
         """Connect to an address that was checked; connecting by the name would look it up again."""
+        assert target.host  # or the stored URL is damaged
         host = target.host.strip("[]")
         tls_host = host.rstrip(".") if target.scheme == "https" else None
         port = target.port or (443 if tls_host else 80)
@@ -206,7 +210,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
-    refusals = {address[0]: refusal(address[0], private) for *_, address in found}
+    refusals = {str(address[0]): refusal(str(address[0]), private) for *_, address in found}
     allowed = [address for address, reason in refusals.items() if reason is None]
     if not allowed:
         raise AddressError(next(iter(refusals.values())))

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from peewee import Expression, Select, fn
 
+from blogapi import documents
 from blogapi.clock import earlier, later
-from blogapi.posts import documents
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.wings.webhooks.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
@@ -83,7 +83,7 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
     """Return the webhook that has this secret, if any."""
     found = reader.row(_webhooks.where(Webhook.secret == secret))
-    return found and _known(found)
+    return _known(found) if found else None
 
 
 def _known(row: tuple) -> KnownWebhook:
@@ -102,7 +102,7 @@ def _names(text: str) -> list[str]:
 def add(tx: Transaction, url: str, events: list[str], secret: str = "", **options: Any) -> tuple[KnownWebhook, str]:
     """Create a webhook, with some of OPTIONS; return it and its secret. Raises Rejected if there are too many."""
     secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
-    if tx.row(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
+    if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
     row = {"url": url, "events": json.dumps(events), "active": 1, "secret": secret, "created_at": tx.now}
     webhook_id = tx.insert(Webhook.insert(row))
@@ -168,7 +168,7 @@ def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     """Return when the next delivery of a webhook that gathers events is due; remove those that wait until then."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
-    (due,) = tx.row(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
+    (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
     if due:
         _remove_deliveries(tx, waits)
     return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times have whole seconds, rounded down.
@@ -233,7 +233,7 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
     again = {"state": "pending", "next_attempt_at": ""}
     of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == found[-1])
     tx.execute(Delivery.update(again | {"repeats": Delivery.repeats + 1}).where(of_both))
-    return KnownDelivery._make(found[:-1])._replace(**again)
+    return KnownDelivery._make(found[:-1])._replace(state="pending", next_attempt_at="")
 
 
 # Bounds, in several transactions, so that other writes run in between

@@ -9,12 +9,12 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
-from blogapi.api.operations import Answer, operation
+from blogapi.api.operations import Answer, Views
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.api.service import Service
-from blogapi.posts.documents import ID
+from blogapi.documents import ID
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
 from blogapi.wings.webhooks.models import EVENTS
@@ -31,6 +31,8 @@ OWN_HEADER = re.compile(
     re.IGNORECASE,
 )
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
+views = Views()
+register = views.register
 
 
 class Headers(fields.Dict):
@@ -119,7 +121,7 @@ class WebhookSchema(WebhookChangeSchema):
     }
     header_names = fields.List(fields.String(), **about("The names of its own headers; their values are not shown."))
     id = matching(ID, 1, 19, "The id, a number as text.")
-    events = fields.List(
+    events = fields.List(  # type: ignore[assignment]  # as it is answered
         fields.String(**about("An event.", examples=list(EVENTS))), **about("The events that are sent there.")
     )
     created_at = Time(**about("When it was created, in UTC, whole seconds."))
@@ -160,7 +162,7 @@ class DeliverySchema(StrictSchema):
     next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
 
 
-@operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
+@views.operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
 def list_webhooks(request: Request) -> Response:
     """List webhooks, oldest first.
 
@@ -169,7 +171,7 @@ def list_webhooks(request: Request) -> Response:
     return json_response(request, list(map(as_json, webhooks.listing(request.database))))
 
 
-@operation(
+@views.operation(
     "POST /v1/webhooks",
     Answer(201, "The new webhook, with its secret.", CreatedWebhookSchema(), headers=("Location",)),
     body=WebhookInputSchema(),
@@ -186,7 +188,7 @@ def create_webhook(request: Request) -> Response:
     return json_response(request, as_json(webhook) | {"secret": secret}, 201, [location])
 
 
-@operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()))
+@views.operation("GET /v1/webhooks/<id:webhook_id>", Answer(200, "The webhook.", WebhookSchema()))
 def get_webhook(request: Request, webhook_id: int) -> Response:
     """Get a webhook.
 
@@ -195,7 +197,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     return json_response(request, as_json(webhooks.find(request.database, webhook_id)))
 
 
-@operation(
+@views.operation(
     "PATCH /v1/webhooks/<id:webhook_id>",
     Answer(200, "The webhook as it is now.", WebhookSchema()),
     body=WebhookChangeSchema(partial=True),
@@ -212,7 +214,7 @@ def change_webhook(request: Request, webhook_id: int) -> Response:
     return json_response(request, as_json(request.database.write(webhooks.change, webhook_id, changes)))
 
 
-@operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."))
+@views.operation("DELETE /v1/webhooks/<id:webhook_id>", Answer(204, "The webhook is deleted."))
 def delete_webhook(request: Request, webhook_id: int) -> Response:
     """Delete a webhook and its deliveries.
 
@@ -222,7 +224,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
     return no_content(request)
 
 
-@operation(
+@views.operation(
     "POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, which will be sent soon.", DeliverySchema())
 )
 def ping_webhook(request: Request, webhook_id: int) -> Response:
@@ -233,7 +235,7 @@ def ping_webhook(request: Request, webhook_id: int) -> Response:
     return json_response(request, as_json(request.database.write(webhooks.ping, webhook_id)), 202)
 
 
-@operation(
+@views.operation(
     "GET /v1/webhooks/<id:webhook_id>/deliveries",
     Answer(200, "The deliveries, newest first.", DeliverySchema(many=True)),
 )
@@ -246,7 +248,7 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
     return json_response(request, list(map(as_json, webhooks.deliveries(request.database, webhook_id))))
 
 
-@operation(
+@views.operation(
     "POST /v1/webhooks/<id:webhook_id>/deliveries/<delivery_id:delivery_id>/redeliver",
     Answer(202, "The delivery, which will be attempted soon.", DeliverySchema()),
 )
@@ -275,7 +277,7 @@ def check_address(service: Service, url: str) -> None:
         if target.port == 0:
             raise ValueError
         with service.loop.timeout(LOOKUP_SECONDS):
-            addresses_of(unquote(target.hostname), target.port or 80, service.config.webhook_private)
+            addresses_of(unquote(target.hostname or ""), target.port or 80, service.config.webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:

@@ -147,7 +147,7 @@ def keep_chunks(reader: Reader, start: int, end: int, in_frame: bool = False) ->
         if kind == b"VP8X" and length == 10:
             canvas = reader.read(start + 8, 10)
             reader.add(b"VP8X" + pack("<IB", 10, canvas[0] & ~EXIF_AND_XMP) + canvas[1:])
-            yield kind, tuple(1 + int.from_bytes(canvas[at : at + 3], "little") for at in (4, 7))
+            yield kind, (1 + int.from_bytes(canvas[4:7], "little"), 1 + int.from_bytes(canvas[7:10], "little"))
         elif kind == b"ANMF":
             if in_frame:
                 raise InvalidImage("it has a frame within a frame")

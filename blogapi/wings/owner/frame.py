@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
-from flask import Blueprint, Response, g, redirect, render_template, request
+from flask import Response, g, render_template
 from itsdangerous import BadSignature, URLSafeSerializer
 from marshmallow import ValidationError
 from multipart import MultipartSegment
@@ -16,9 +16,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type
+from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type, request
+from blogapi.api.responses import redirect
 from blogapi.clock import earlier
-from blogapi.posts.documents import MAX_TITLE
+from blogapi.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import AUTOSAVE
 from blogapi.wings.forms import FORM, Form, Write
@@ -46,10 +47,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-blueprint = Blueprint("owner", __name__, url_prefix=ROOT, template_folder="templates")
 
-
-@blueprint.before_request
 def check_session() -> None:
     """Demand a session, and for a change the token of its own form: no view has to remember it.
 
@@ -115,7 +113,6 @@ class ImageForm(FileForm):
         return self.begin_file(part)
 
 
-@blueprint.teardown_request
 def close_image(error: BaseException | None = None) -> None:
     """Forget the file of an image that was uploaded."""
     if "opened" in g:
@@ -256,15 +253,11 @@ def _message(name: str, found: list[str] | dict[int | str, list[str]]) -> str:
     return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}" for place, said in places.items())
 
 
-@blueprint.route("", methods=CHANGES)
-@blueprint.route("/", methods=CHANGES)
-@blueprint.route("/<path:path>", methods=["GET", *CHANGES])
-def unknown(path: str = "") -> None:
+def unknown(path: str = "") -> NoReturn:
     """Answer all other paths, so that they need a session, too."""
     raise NotFound("There is no such page.")
 
 
-@blueprint.context_processor
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
     functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
@@ -280,7 +273,6 @@ def error_page(status: int, message: str) -> str:
     return render_template(template, action=action, error=status, message=message)
 
 
-@blueprint.after_request
 def finish(response: Response) -> Response:
     """Forbid storing, framing and referring to answers; forget a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":

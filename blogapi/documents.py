@@ -42,22 +42,20 @@ def dump(value: dict[str, Any] | list[Any]) -> str:
 
 def load(document: bytes | None) -> dict[str, Any]:
     """Parse a document. Raises Damaged."""
+    if document is None:  # in a NOT NULL column, as SQLite has no checksums
+        raise Damaged
     try:
         post = DECODER.decode(document.decode())
         if post.keys() >= REQUIRED:
             return post
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # None can be in a NOT NULL column: SQLite has no checksums.
+    except (TypeError, ValueError, AttributeError) as error:
         raise Damaged from error
     raise Damaged
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
     """Return the document of a post as it is shown at a time: published once that is due. Raises Damaged."""
-    if document is None:  # in a NOT NULL column, as SQLite has no checksums
+    if document is None:
         raise Damaged
     if status != "scheduled":
         return document

@@ -1,0 +1,32 @@
+"""The owner's page as a whole: its views, in the frame that every one of them has."""
+
+import json
+
+from flask import Blueprint, Flask
+
+from blogapi.wings.markdown.files import block
+from blogapi.wings.owner import frame, images, posts, preview, tags, views, webhooks
+
+FILTERS = {
+    "from_json": json.loads,
+    "yaml": block,
+    "as_markdown": images.as_markdown,
+    "without_password": webhooks.without_password,
+    "browser_name": views.browser_name,
+}
+
+
+def register(app: Flask) -> None:
+    """Add the page to an application."""
+    page = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
+    page.before_request(frame.check_session)
+    page.after_request(frame.finish)
+    page.teardown_request(frame.close_image)
+    page.context_processor(frame.context)
+    for module in (views, posts, images, tags, webhooks, preview):
+        module.views.register(page)
+    for path in ("", "/"):
+        page.add_url_rule(path, "unknown", frame.unknown, methods=frame.CHANGES)
+    page.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.CHANGES])
+    app.register_blueprint(page)
+    app.jinja_env.filters.update(FILTERS)
