@@ -38,10 +38,11 @@ bench: .venv/tested .venv-bench/installed  # needs wrk; POSTS=1000000 measures g
 instructions: .venv/tested .venv-bench/installed  # of each request, the same on every machine; needs valgrind; BASE=path compares
 	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
-check: .venv/tested  # lint, formatting, and which room imports which
+check: .venv/tested  # lint, formatting, which room imports which, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/mypy
 
 # The programs in .venv contain the path of the checkout: if that has moved, .venv is created again.
 ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))

@@ -18,7 +18,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.wings.install import install
+from blogapi.wings.install import create_blueprint
 
 
 class Routes(MapAdapter):
@@ -86,6 +86,6 @@ def create_app(
     app.extensions[EXTENSION] = Service.open(config, clock, loop, database_class)
     for error, handler in HANDLERS.items():
         app.register_error_handler(error, handler)
-    install(app, config)
+    app.register_blueprint(create_blueprint(config))
     app.before_request(guard)
     return app

@@ -35,7 +35,7 @@ PUBLIC = {
 }
 PUBLIC_IMAGES = "/images/"  # the beginning of their paths
 # The blueprints that demand a session instead of a key, or a key that can be in the body
-GUARD_THEMSELVES = ("owner", "micropub")
+GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from blogapi.storage.keys import WINDOW_SECONDS, Hits
+from blogapi.storage.engine import Hits
+from blogapi.storage.keys import WINDOW_SECONDS
 
 
 class Quota(NamedTuple):

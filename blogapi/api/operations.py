@@ -1,16 +1,12 @@
-"""Operations: each is declared on its view, with everything that its description says."""
+"""Operations: what a view declares of its input and output, and the parameters of paths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
-from flask import Response
-from flask.sansio.scaffold import Scaffold
 from marshmallow import Schema
 from werkzeug.routing import BaseConverter
 
-from blogapi.api.request import JSON, Request, current_request, load_query
 from blogapi.api.schemas import StrictSchema, parameters
 from blogapi.documents import ID
 from blogapi.storage.models import FULL, MAX_ID
@@ -49,7 +45,7 @@ CONVERTERS = {
 
 # Declarations
 
-View = TypeVar("View", bound=Callable)
+JSON, MARKDOWN = "application/json", "text/markdown"
 NO_QUERY = parameters()
 
 
@@ -74,66 +70,6 @@ class Operation:
     query: Schema = NO_QUERY
     body: StrictSchema | None = None
     content_types: tuple[str, ...] = (JSON,)  # of the body
-    parse_file: Callable[[Request], dict[str, Any]] | None = None  # of a body that is not JSON
+    parse_file: Callable[..., dict[str, Any]] | None = None  # of a Request whose body is not JSON
     request_headers: tuple[str, ...] = ()  # keys of components.parameters, besides If-None-Match
     scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
-
-
-class Views:
-    """The views of a module and their routes, until `register` adds them to an application or a blueprint."""
-
-    def __init__(self) -> None:
-        self._routes: list[tuple[str, str, Callable, Sequence[str]]] = []
-
-    def register(self, app: Scaffold) -> None:
-        """Add the routes in the order of the module."""
-        for path, endpoint, view, methods in self._routes:
-            app.add_url_rule(path, endpoint, view, methods=methods)
-
-    def add(self, path: str, view: Callable, methods: Sequence[str], endpoint: str = "") -> None:
-        """Add a view; its endpoint is by default its name."""
-        self._routes.append((path, endpoint or view.__name__, view, methods))
-
-    def route(self, path: str, *methods: str) -> Callable[[View], View]:
-        """Add the decorated view."""
-
-        def decorate(view: View) -> View:
-            self.add(path, view, methods)
-            return view
-
-        return decorate
-
-    def get(self, path: str) -> Callable[[View], View]:
-        """Add the decorated view for GET and HEAD."""
-        return self.route(path, "GET")
-
-    def post(self, path: str) -> Callable[[View], View]:
-        """Add the decorated view for POST."""
-        return self.route(path, "POST")
-
-    def operation(
-        self, rule: str, answer: Answer, *, also: str = "", **declared: Any
-    ) -> Callable[[Callable], Callable]:
-        """Add the decorated view for a rule such as "GET /v1/posts", and declare its Operation.
-
-        `also` is a second path, by slug. The view gets the request, whose `query` is loaded: a parameter that is not
-        declared is refused, as a typo must not delete every post.
-        """
-        method, path = rule.split()
-        declaration = Operation(method, answer, **declared)
-
-        def decorate(view: Callable[..., Response]) -> Callable[..., Response]:
-            @wraps(view)
-            def view_of_operation(**arguments: Any) -> Response:
-                request = current_request()
-                request.operation = declaration
-                request.query = load_query(declaration.query, request.environ.get("QUERY_STRING", ""))
-                return view(request, **arguments)
-
-            view_of_operation.operation = declaration  # type: ignore[attr-defined]
-            self.add(path, view_of_operation, (method,))
-            if also:
-                self.add(also, view_of_operation, (method,), f"{view.__name__}_by_slug")
-            return view_of_operation
-
-        return decorate

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 import flask
@@ -15,15 +15,13 @@ from werkzeug.exceptions import BadRequest
 from xxhash import xxh3_128_hexdigest
 
 from blogapi.api.limiter import Quota
+from blogapi.api.operations import JSON, MARKDOWN, Operation
 from blogapi.api.service import EXTENSION, Service
 from blogapi.storage.database import Database
-from blogapi.storage.keys import Hits, KnownKey
+from blogapi.storage.engine import Hits
+from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import PUBLISHED_ONLY
 
-if TYPE_CHECKING:
-    from blogapi.api.operations import Operation
-
-JSON, MARKDOWN = "application/json", "text/markdown"
 JSON_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
@@ -57,7 +55,7 @@ class Request(flask.Request):
     quota: Quota | None = None  # the rest of its limit
     session = ""  # the token of its valid session of the owner's page
     error_page: Callable[[int, str], str] | None = None  # shows an error to a browser, by its status and message
-    operation: "Operation"  # that it asks for
+    operation: Operation  # that it asks for
     query: Mapping[str, Any]  # loaded as that declares
     body = b""
     file: Any = None  # the MarkdownFile in the body, which knows the lines of its fields

@@ -23,12 +23,10 @@ from blogapi.postgresql.connections import (
 )
 from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
 from blogapi.postgresql.setup import derive, set_up
-from blogapi.storage.engine import Clock, Compiler, Engine, Prepared, Query, Statement, Transaction
+from blogapi.storage.engine import Clock, Compiler, Engine, Hits, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
-from blogapi.storage.keys import Hits
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.storage.models import BaseModel
-from blogapi.wings.webhooks.models import ACTIVE_WEBHOOKS
+from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
 OLDEST = 15_00_00  # version of PostgreSQL that is supported
@@ -99,7 +97,9 @@ class Postgresql(Engine):
         return iter(result.rows)
 
     def hits(self, digest: bytes) -> Hits:
-        return Hits._make(self.row(HITS_IN_WINDOW, {"digest": digest}) or ())
+        row = self.row(HITS_IN_WINDOW, {"digest": digest})
+        assert row is not None  # It counts.
+        return Hits._make(row)
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
         seconds = max(wait_seconds, self._wait_seconds)

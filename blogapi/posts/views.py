@@ -8,10 +8,11 @@ from marshmallow import ValidationError
 from werkzeug import exceptions
 
 from blogapi.api.access import in_scope
-from blogapi.api.operations import Answer, Views
+from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import created, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
+from blogapi.api.views import Views
 from blogapi.documents import is_slug
 from blogapi.paging import Cursor, Page
 from blogapi.posts import lists

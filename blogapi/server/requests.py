@@ -288,7 +288,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
     """Return the address of a hop, None if it is malformed. An IPv4 address mapped into IPv6 is an IPv4 address."""
     match = HOP.fullmatch(hop)
     try:
-        address = ip_address(match[match.lastindex or 0]) if match else None
+        address = ip_address(match[match.lastindex]) if match and match.lastindex else None
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address

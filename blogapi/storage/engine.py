@@ -6,16 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import peewee
 from peewee import SQL, ColumnBase, Context, Field, Model, Node
 
 from blogapi.clock import rfc3339
 from blogapi.storage.loop import Loop
-
-if TYPE_CHECKING:
-    from blogapi.storage.keys import Hits
 
 Clock = Callable[[], float]
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # of a Param in text; "::" is PostgreSQL's cast
@@ -106,6 +103,14 @@ class Compiler:
 # The engine, and what runs queries on it
 
 
+class Hits(NamedTuple):
+    """The number of requests of a key in a window of the rate limit, if the engine counts them for all processes."""
+
+    hits: int
+    window: int  # its number
+    now: int  # Unix time
+
+
 class Engine(ABC):
     """A database, and the connection or connections to it. A failure of it is Unavailable."""
 
@@ -143,8 +148,8 @@ class Engine(ABC):
         """Where an upload is kept while it arrives; None: in the folder for temporary files."""
         return None
 
-    def hits(self, digest: bytes) -> "Hits | None":
-        """Return the `keys.Hits` of a key without counting, if the engine counts them."""
+    def hits(self, digest: bytes) -> Hits | None:
+        """Return the Hits of a key without counting, if the engine counts them."""
         return None
 
     @abstractmethod

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from typing import NamedTuple
 
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction
+from blogapi.storage.engine import Hits, Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.storage.models import AUTHORS, FULL, ApiKey
 
@@ -24,14 +24,6 @@ class KnownKey(NamedTuple):
     last_used_on: str | None
     scope: str
     digest: bytes
-
-
-class Hits(NamedTuple):
-    """The number of requests of a key in a window of the rate limit, if the engine counts them for all processes."""
-
-    hits: int
-    window: int  # its number
-    now: int  # Unix time
 
 
 def new_key() -> str:

@@ -1,8 +1,11 @@
-"""The tables of the core as Peewee models; schema.sql defines them. Each wing has models of its own."""
+"""The tables of the core as Peewee models; schema.sql defines them. Each wing has models of its own.
 
-from peewee import AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
+The webhooks are here because the engine of PostgreSQL reads them with each lock.
+"""
 
-from blogapi.storage.engine import AsBytes
+from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
+
+from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
 AUTOSAVE = "autosave"  # of a draft on the owner's page, while it is written
@@ -61,3 +64,33 @@ class Schedule(BaseModel):
 
     post_id = IntegerField(primary_key=True)
     published_at = TextField()
+
+
+class Webhook(BaseModel):
+    """An address that events are sent to."""
+
+    id = AutoField()
+    url = TextField()
+    events = TextField()
+    active = IntegerField()
+    secret = TextField()
+    created_at = TextField()
+
+
+class WebhookOptions(BaseModel):
+    """The options of a webhook, unless it sends each event at once, without headers of its own."""
+
+    webhook_id = IntegerField(primary_key=True)
+    headers = TextField()
+    after_seconds = IntegerField()
+    body = TextField()
+
+
+# A webhook with its options, if it has any
+WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
+# The webhooks that get events. Every change needs them, so on PostgreSQL they come with its lock.
+ACTIVE_WEBHOOKS = Prepared(
+    Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
+    .join(*WITH_OPTIONS)
+    .where(Webhook.active == 1)
+)

@@ -300,7 +300,9 @@ class SqliteTransaction(Transaction):
         return self.engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:
-        return self.engine.run(query, values).lastrowid or 0
+        row_id = self.engine.run(query, values).lastrowid
+        assert row_id is not None
+        return row_id
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
         statement = self.engine.statement(query)

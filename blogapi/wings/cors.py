@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from flask import Flask, Response
+from flask import Blueprint, Response
 
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import no_content
@@ -16,10 +16,10 @@ PREFLIGHT = {
 }
 
 
-def install(app: Flask) -> None:
+def register(blueprint: Blueprint) -> None:
     """Answer preflights before the guard sees them, and let pages of the configured origins read all answers."""
-    app.before_request(answer_preflight)
-    app.after_request(allow)
+    blueprint.before_app_request(answer_preflight)
+    blueprint.after_app_request(allow)
 
 
 def answer_preflight() -> Response | None:

@@ -1,6 +1,6 @@
-"""The wings around the core: each registers its views in the application, in this order."""
+"""The blueprint: the core's views and those of the wings around it."""
 
-from flask import Flask
+from flask import Blueprint
 
 from blogapi.api.operations import CONVERTERS
 from blogapi.config import Config
@@ -15,17 +15,19 @@ from blogapi.wings.tags import views as tags
 from blogapi.wings.webhooks import views as webhooks
 
 
-def install(app: Flask, config: Config) -> None:
-    """Register the wings in an application."""
+def create_blueprint(config: Config) -> Blueprint:
+    """Create the blueprint, in which the posts and each wing register their views."""
+    blueprint = Blueprint("api", __name__)
+    blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
+    posts.register(blueprint)
+    pages.register(blueprint)
+    history.register(blueprint)
+    tags.register(blueprint)
+    images.register(blueprint)
+    webhooks.register(blueprint)
+    docs.register(blueprint)
+    micropub.register(blueprint)
+    owner.register(blueprint)
     if config.cors_origins:
-        cors.install(app)
-    app.url_map.converters.update(CONVERTERS)
-    pages.register(app)
-    posts.register(app)
-    history.register(app)
-    tags.register(app)
-    images.register(app)
-    webhooks.register(app)
-    docs.register(app)
-    micropub.register(app)
-    owner.register(app)
+        cors.register(blueprint)
+    return blueprint

@@ -8,9 +8,9 @@ from typing import Any
 
 from flask import Response
 
-from blogapi.api.operations import Views
 from blogapi.api.request import etag_of, request
 from blogapi.api.responses import json_response, tagged_response
+from blogapi.api.views import Views
 
 # Only files that the service itself sends. Swagger UI draws its icons from data: addresses.
 POLICY = (

@@ -3,9 +3,8 @@
 import pytest
 
 from blogapi.storage import keys
-from blogapi.storage.models import ApiKey
+from blogapi.storage.models import ApiKey, Webhook
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import Webhook
 from tests.owner.pages import follow, pages, send, view
 from tests.service import add_key
 

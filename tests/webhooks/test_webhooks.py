@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from blogapi.storage.loop import Loop
+from blogapi.storage.models import Webhook, WebhookOptions
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import EVENTS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.wings.webhooks.models import EVENTS, Delivery, Event
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
 from tests.conftest import message

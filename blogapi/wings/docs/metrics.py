@@ -61,4 +61,4 @@ class Metrics(Collector):
 
 def label(endpoint: str | None) -> str:
     """Return the name of an operation, as its description has it."""
-    return endpoint or "none"
+    return endpoint.removeprefix("api.") if endpoint else "none"

@@ -10,9 +10,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.operations import Views
 from blogapi.api.request import JSON, etag_of, request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
+from blogapi.api.views import Views
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
 from blogapi.wings.pages import page

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from flask import Flask, Response
+from flask import Blueprint, Response
 from marshmallow import fields
 from werkzeug import exceptions
 
 from blogapi.api.access import READERS
 from blogapi.api.errors import error_response
-from blogapi.api.operations import Answer, Views
+from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, precondition
 from blogapi.api.responses import POSTS, list_response, no_content, post_response
 from blogapi.api.schemas import (
@@ -25,6 +25,7 @@ from blogapi.api.schemas import (
     parse_id,
     parsed,
 )
+from blogapi.api.views import Views
 from blogapi.documents import FIELDS, ID, dump
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostSchema
@@ -46,10 +47,10 @@ DELETED = parsed(
 views = Views()
 
 
-def register(app: Flask) -> None:
+def register(blueprint: Blueprint) -> None:
     """Add the views, and the answer about a post that may be in the trash."""
-    views.register(app)
-    app.register_error_handler(PostNotFound, post_not_found)
+    views.register(blueprint)
+    blueprint.app_errorhandler(PostNotFound)(post_not_found)
 
 
 class PostWithoutContentSchema(PostSchema):

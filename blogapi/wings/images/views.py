@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from flask import Flask, Response
+from flask import Blueprint, Response
 from marshmallow import ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
 from blogapi.api.access import READERS
-from blogapi.api.operations import Answer, Views
+from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, etag_of
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
 from blogapi.api.schemas import (
@@ -29,6 +29,7 @@ from blogapi.api.schemas import (
     parameters,
     parsed,
 )
+from blogapi.api.views import Views
 from blogapi.config import is_loopback
 from blogapi.documents import dump
 from blogapi.paging import Cursor
@@ -59,10 +60,10 @@ class ImageConverter(BaseConverter):
     regex = IMAGE_ID
 
 
-def register(app: Flask) -> None:
+def register(blueprint: Blueprint) -> None:
     """Add the views, whose paths have the ids of images."""
-    app.url_map.converters["image"] = ImageConverter
-    views.register(app)
+    blueprint.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
+    views.register(blueprint)
 
 
 class ImageSchema(StrictSchema):

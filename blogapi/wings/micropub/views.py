@@ -5,15 +5,15 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Flask, Response, render_template
+from flask import Blueprint, Response, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed
 
 from blogapi import documents
-from blogapi.api.operations import Views
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.schemas import page_size, parameters, parse_id, parsed
+from blogapi.api.views import Views
 from blogapi.posts import lists, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PutPostSchema
@@ -44,12 +44,12 @@ WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503
 views = Views()
 
 
-def register(app: Flask) -> None:
-    """Add Micropub to an application."""
-    blueprint = Blueprint("micropub", __name__, template_folder="templates")
-    blueprint.after_request(finish)
-    views.register(blueprint)
-    app.register_blueprint(blueprint)
+def register(blueprint: Blueprint) -> None:
+    """Add Micropub, whose errors have a form of their own."""
+    micropub = Blueprint("micropub", __name__, template_folder="templates")
+    micropub.after_request(finish)
+    views.register(micropub)
+    blueprint.register_blueprint(micropub)
 
 
 def finish(response: Response) -> Response:
@@ -58,7 +58,7 @@ def finish(response: Response) -> Response:
     if status >= 400 and response.mimetype == JSON:
         code, word = STATUSES.get(status, (status, WORDS.get(status, "invalid_request")))
         response.status_code = code
-        response.set_data(f"{documents.dump({'error': word, 'error_description': (response.json or {})['message']})}\n")
+        response.set_data(f"{documents.dump({'error': word, 'error_description': response.get_json()['message']})}\n")
     return response
 
 

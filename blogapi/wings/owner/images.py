@@ -6,9 +6,9 @@ from typing import Any
 from flask import Response, g, render_template
 from werkzeug.exceptions import BadRequest
 
-from blogapi.api.operations import Views
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed
+from blogapi.api.views import Views
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.storage import StoredImage

@@ -1,13 +1,15 @@
 """The owner's page as a whole: its views, in the frame that every one of them has."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
-from flask import Blueprint, Flask
+from flask import Blueprint
 
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, posts, preview, tags, views, webhooks
 
-FILTERS = {
+FILTERS: dict[str, Callable[..., Any]] = {
     "from_json": json.loads,
     "yaml": block,
     "as_markdown": images.as_markdown,
@@ -16,8 +18,8 @@ FILTERS = {
 }
 
 
-def register(app: Flask) -> None:
-    """Add the page to an application."""
+def register(blueprint: Blueprint) -> None:
+    """Add the page."""
     page = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
     page.before_request(frame.check_session)
     page.after_request(frame.finish)
@@ -28,5 +30,6 @@ def register(app: Flask) -> None:
     for path in ("", "/"):
         page.add_url_rule(path, "unknown", frame.unknown, methods=frame.CHANGES)
     page.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.CHANGES])
-    app.register_blueprint(page)
-    app.jinja_env.filters.update(FILTERS)
+    for name, function in FILTERS.items():
+        page.add_app_template_filter(function, name)
+    blueprint.register_blueprint(page)

@@ -11,10 +11,10 @@ from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
-from blogapi.api.operations import Views
 from blogapi.api.request import etag_of, request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
+from blogapi.api.views import Views
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal

@@ -15,8 +15,8 @@ from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
 
 from blogapi import documents
-from blogapi.api.operations import Views
 from blogapi.api.request import request
+from blogapi.api.views import Views
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions

@@ -5,8 +5,8 @@ from typing import Any
 
 from flask import Response, g, render_template
 
-from blogapi.api.operations import Views
 from blogapi.api.request import request
+from blogapi.api.views import Views
 from blogapi.storage.engine import Transaction
 from blogapi.text import fold
 from blogapi.wings.history import undo

@@ -10,9 +10,9 @@ from typing import Any
 from flask import Response, g, render_template
 from marshmallow import ValidationError
 
-from blogapi.api.operations import Views
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
+from blogapi.api.views import Views
 from blogapi.storage import keys
 from blogapi.storage.models import SCOPES
 from blogapi.wings.owner import once, sessions

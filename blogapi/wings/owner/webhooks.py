@@ -7,8 +7,8 @@ from flask import Response, g, render_template
 from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
 
-from blogapi.api.operations import Views
 from blogapi.api.request import request
+from blogapi.api.views import Views
 from blogapi.wings.owner import once
 from blogapi.wings.owner.frame import done, form_secret, shows_errors
 from blogapi.wings.owner.views import add_action

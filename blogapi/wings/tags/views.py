@@ -5,10 +5,11 @@ from marshmallow import fields
 from marshmallow.validate import Range
 
 from blogapi.api.access import in_scope
-from blogapi.api.operations import Answer, Views
+from blogapi.api.operations import Answer
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
 from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, about, choice, page_size, parameters, parsed
+from blogapi.api.views import Views
 from blogapi.documents import MAX_TAG, STATUSES, dump
 from blogapi.paging import Page
 from blogapi.posts.schemas import parse_tag

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from blogapi.postgresql.setup import SCHEMA as POSTGRESQL
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import EMPTY, SCHEMA, TABLE
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.transfer.files import fill_file, snapshot_file, write_backup
 
-FILLED = ("upload", "image_total", "search_pending")  # which a new database fills from the others
+# The tables that a database fills by itself, from the others and the greatest ids
+FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "upload")
 
 
 def backup(engine: Engine, path: Path) -> None:
@@ -44,9 +44,8 @@ def copy(
 
 
 def tables() -> list[str]:
-    """Return the tables that are copied: those of both engines, and not what each has of its own, such as indexes."""
-    others = TABLE.findall(POSTGRESQL.read_text())
-    return [table for table in TABLE.findall(SCHEMA.read_text()) if table in others and table not in FILLED]
+    """Return the tables that are copied, which both engines have."""
+    return [table for table in TABLE.findall(SCHEMA.read_text()) if table not in FILLED]
 
 
 def snapshot(engine: Any) -> Any:

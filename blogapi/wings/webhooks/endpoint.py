@@ -122,9 +122,10 @@ class Endpoint:
     def post(self, headers: dict[str, str], body: bytes, deadline: float) -> tuple[int, str]:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
+        assert target.netloc  # or the stored URL is damaged
         fields = HTTPHeaderDict(headers)  # in which case makes no difference
         fields.update(json.loads(self.headers))
-        fields.update({"Host": target.netloc or "", "Connection": "close"})
+        fields.update({"Host": target.netloc, "Connection": "close"})
         if target.auth and "Authorization" not in fields:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             fields["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"

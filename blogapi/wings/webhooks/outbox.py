@@ -6,7 +6,8 @@ from typing import NamedTuple
 from peewee import Case, fn
 
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction
-from blogapi.wings.webhooks.models import WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.storage.models import WITH_OPTIONS, Webhook, WebhookOptions
+from blogapi.wings.webhooks.models import Delivery, Event
 from blogapi.wings.webhooks.storage import EVENT_BODY
 
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due

@@ -18,7 +18,8 @@ from blogapi import documents
 from blogapi.clock import earlier, later
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.wings.webhooks.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Delivery, Event, Webhook, WebhookOptions
+from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions
+from blogapi.wings.webhooks.models import Delivery, Event
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries

@@ -9,11 +9,12 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from marshmallow.validate import Range
 
-from blogapi.api.operations import Answer, Views
+from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
 from blogapi.api.service import Service
+from blogapi.api.views import Views
 from blogapi.documents import ID
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
@@ -274,10 +275,10 @@ def check_address(service: Service, url: str) -> None:
     """
     try:
         target = urlsplit(url)
-        if target.port == 0:
+        if target.port == 0 or target.hostname is None:
             raise ValueError
         with service.loop.timeout(LOOKUP_SECONDS):
-            addresses_of(unquote(target.hostname or ""), target.port or 80, service.config.webhook_private)
+            addresses_of(unquote(target.hostname), target.port or 80, service.config.webhook_private)
     except ValueError:
         raise ValidationError("must have a valid host, and a port from 1 to 65535", "url") from None
     except AddressError as error:
