@@ -10,12 +10,12 @@ from tests.api.fixtures import with_key
 
 ROOT = Path(blogapi.__file__).parent
 # Until `effects.changed`, a POST meets these files.
-GUARDED = "factory api/access api/request storage/keys storage/engine storage/sqlite clock api/limiter api/operations"
+GUARDED = "factory api/access api/request storage/keys storage/engine storage/sqlite clock api/limiter api/views"
 POST = f"{GUARDED} posts/views posts/schemas api/schemas text storage/database posts/storage"
 POST += " posts/publication posts/slugs documents posts/effects"
 AFTER = "posts/tags wings/search/storage wings/webhooks/storage api/responses"
 LIST = f"{GUARDED} api/schemas posts/schemas posts/views posts/lists api/responses"
-DELETE = f"{GUARDED} posts/views storage/database posts/storage documents posts/effects"
+DELETE = f"{GUARDED} api/operations posts/views storage/database posts/storage documents posts/effects"
 DELETE += f" wings/history/storage posts/publication text {AFTER}"
 
 
