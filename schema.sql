@@ -4,7 +4,7 @@
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -12,7 +12,7 @@ CREATE TABLE api_key (
     last_four TEXT NOT NULL,
     created_at TEXT NOT NULL,
     last_used_on TEXT,  -- a date in UTC
-    scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))  -- what it may do
+    scope TEXT NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only', 'drafts-only'))  -- what it may do
 ) STRICT, WITHOUT ROWID;
 
 -- The sessions of the owner's page
@@ -53,6 +53,12 @@ CREATE INDEX post_status ON post (status, id);
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
+
+-- The slugs that posts had. They lead to the post, and no other post can have them.
+CREATE TABLE former_slug (
+    slug TEXT NOT NULL PRIMARY KEY,
+    post_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- The id of a deleted post is never used again. AUTOINCREMENT would write one more page for each new post.
 CREATE TABLE deleted_post (

@@ -14,7 +14,7 @@ from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import KnownKey
-from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
 # The paths that need no key, all of them outside /v1
 PUBLIC = {
@@ -37,13 +37,15 @@ PUBLIC_IMAGES = "/images/"  # the beginning of their paths
 # The blueprints that demand a session instead of a key, or a key that can be in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
-READERS = (FULL, READ_ONLY)  # the scopes of operations that reveal unpublished posts
+READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # the scopes of operations that reveal unpublished posts
+WRITERS = (FULL, DRAFTS_ONLY)  # the scopes of operations that write posts: `effects.permit` checks each post
 # The path of a target, which can be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 FORBIDDEN = {
     READ_ONLY: "this key is read-only: it may GET and HEAD posts, their history, tags and images",
     PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
+    DRAFTS_ONLY: "this key is drafts-only: it may read posts, and create, change and trash drafts, and upload images",
 }
 
 
@@ -135,12 +137,12 @@ def check_path(request: Request) -> None:
 
 
 def check_scope(request: Request, scope: str) -> None:
-    """Raise Forbidden for what a key of a smaller scope may not do: any method except GET and HEAD, on any path.
+    """Raise Forbidden unless the operation permits a key of a smaller scope.
 
-    GET and HEAD are permitted if the operation says so. If no operation has the path, the router says what is wrong.
+    Most of these keys may GET and HEAD only, on any path. If no operation has the path, the router says what is wrong.
     """
     operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
-    if request.method in READ_METHODS:
+    if request.method in READ_METHODS or scope == DRAFTS_ONLY:
         is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
         if scope == PUBLISHED_ONLY and (is_unknown or (operation and operation.scopes == READERS)):
             raise NotFound  # as for an unknown path: this key must not learn that a history exists

@@ -9,11 +9,13 @@ from flask import current_app
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
+from blogapi.api.access import FORBIDDEN
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
 from blogapi.documents import dump, is_slug
 from blogapi.storage import errors
+from blogapi.storage.models import DRAFTS_ONLY
 
 MAX_MESSAGE = 500
 HTML = "text/html; charset=utf-8"
@@ -98,6 +100,11 @@ def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 
+def not_permitted(error: errors.NotPermitted) -> Response:
+    """Answer 403 if a key that may write drafts only would write another post."""
+    return error_response(exceptions.Forbidden(f"{FORBIDDEN[DRAFTS_ONLY]}; {error}"))
+
+
 def line_of(field: str) -> str:
     """Return the line of a field in the Markdown file that was sent, in words."""
     file = current_request().file
@@ -134,6 +141,7 @@ HANDLERS: dict[type[Exception], Callable[..., Response]] = {
     exceptions.HTTPException: error_response,
     ValidationError: invalid,
     errors.Rejected: rejected,
+    errors.NotPermitted: not_permitted,
     errors.InvalidKeyName: rejected,
     errors.NotFound: rejected,
     errors.Unavailable: unavailable,

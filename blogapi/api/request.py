@@ -20,7 +20,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
-from blogapi.storage.models import PUBLISHED_ONLY
+from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Drafter
 
 JSON_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
 READ_METHODS = ("GET", "HEAD")
@@ -87,7 +87,14 @@ class Request(flask.Request):
     @property
     def author(self) -> str:
         """The client's name in the history: that of its key, or "settings" for the owner's page."""
-        return self.key.name if self.key else "settings"
+        if self.key is None:
+            return "settings"
+        return Drafter(self.key.name) if self.drafts_only else self.key.name
+
+    @property
+    def drafts_only(self) -> bool:
+        """Whether its key may write drafts only."""
+        return self.key is not None and self.key.scope == DRAFTS_ONLY
 
     @property
     def published_only(self) -> bool:

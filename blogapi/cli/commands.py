@@ -17,7 +17,7 @@ from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Unavailable
-from blogapi.storage.models import FULL, PUBLISHED_ONLY, READ_ONLY
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
 # These are imported when they are called: the others do without parsers of Markdown and HTML.
 LAZY = {
@@ -138,9 +138,11 @@ def keys() -> None:
 @click.argument("name")
 @click.option("--read-only", is_flag=True, help="It may only read posts and tags.")
 @click.option("--published-only", is_flag=True, help="It may only read published posts and their tags.")
-def create_key(name: str, read_only: bool, published_only: bool) -> None:
+@click.option("--drafts-only", is_flag=True, help="It may write drafts, and never publish: for agents.")
+def create_key(name: str, read_only: bool, published_only: bool, drafts_only: bool) -> None:
     """Create a key called NAME and print it. It is shown only once."""
-    scope = PUBLISHED_ONLY if published_only else READ_ONLY if read_only else FULL
+    flags = {PUBLISHED_ONLY: published_only, READ_ONLY: read_only, DRAFTS_ONLY: drafts_only, FULL: True}
+    scope = next(scope for scope, is_given in flags.items() if is_given)
     _show_and_store(name, api_keys.check_free, partial(api_keys.add, scope=scope))
 
 

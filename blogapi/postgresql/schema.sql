@@ -6,7 +6,7 @@ CREATE TABLE blogapi (  -- marks the database as ours
     unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
 );
 
-INSERT INTO blogapi VALUES (5, '');
+INSERT INTO blogapi VALUES (6, '');
 
 -- The greatest ids that there ever were. A sequence would leave gaps.
 CREATE TABLE counter (
@@ -25,7 +25,7 @@ CREATE TABLE api_key (
     last_four text COLLATE "C" NOT NULL,
     created_at text COLLATE "C" NOT NULL,
     last_used_on text COLLATE "C",
-    scope text COLLATE "C" NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only'))
+    scope text COLLATE "C" NOT NULL CHECK (scope IN ('full', 'read-only', 'published-only', 'drafts-only'))
 );
 
 CREATE TABLE owner_session (
@@ -71,6 +71,11 @@ CREATE INDEX post_status ON post (status, id);
 CREATE INDEX post_published ON post (status, published_at, id) WHERE published_at IS NOT NULL;
 
 CREATE INDEX post_updated ON post (status, updated_at, id);
+
+CREATE TABLE former_slug (
+    slug text COLLATE "C" NOT NULL PRIMARY KEY,
+    post_id bigint NOT NULL
+);
 
 CREATE TABLE revision (
     post_id bigint NOT NULL,

@@ -17,6 +17,13 @@ from blogapi.storage.setup import (
     upgrade,
 )
 
+# What a version needs besides
+ON_POSTGRESQL = {
+    6: (
+        "ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check",
+        "ALTER TABLE api_key ADD CHECK (scope IN ('full', 'read-only', 'published-only', 'drafts-only'))",
+    ),
+}
 SCHEMA = Path(__file__).resolve().parent / "schema.sql"
 
 
@@ -37,7 +44,8 @@ def set_up(connection: Any, create: bool) -> bool:
     if version < VERSION:
         if not create:
             raise Unavailable(OLDER)
-        for statement in upgrade(schema, version):
+        others = [each for number, statements in ON_POSTGRESQL.items() if number > version for each in statements]
+        for statement in (*upgrade(schema, version), *others):
             connection.execute(statement)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
     if version < VERSION or unicode != UNICODE:

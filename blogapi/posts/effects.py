@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from blogapi.posts import publication, tags
 from blogapi.storage.engine import Transaction
-from blogapi.storage.models import AUTOSAVE
+from blogapi.storage.errors import NotPermitted
+from blogapi.storage.models import AUTOSAVE, Drafter
 from blogapi.wings.history import storage as history
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import storage as webhooks
@@ -33,9 +34,19 @@ class Change(NamedTuple):
     is_silent: bool = False  # whether webhooks get no event, as for an import
 
 
+def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
+    """Raise NotPermitted if the author may write drafts only, and one of the posts is none; {} stands for no post."""
+    if isinstance(author, Drafter):
+        if kind == "purged":
+            raise NotPermitted("a draft can go to the trash, but not for good")
+        for status in {post["status"] for post in posts if post} - {"draft"}:
+            raise NotPermitted(f"this post is {status}, or would be")
+
+
 def changed(tx: Transaction, change: Change) -> None:
-    """Pass a change of a post to all that follows it."""
+    """Pass a change of a post to all that follows it. Raises NotPermitted before anything is written."""
     kind, post_id, old, new = change[:4]
+    permit(change.author, old, new, kind=kind)
     if kind == "purged":
         history.forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
@@ -49,13 +60,15 @@ def changed(tx: Transaction, change: Change) -> None:
 
 def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
     """Pass on that a tag, which is changed in every post, changes in this one: the event is that of the tag."""
+    permit(author, old, new)
     if tx.keeps_history:
         history.keep_tags(tx, post_id, author, old["tags"])
     search.note(tx, post_id, old, new)
 
 
-def lost(tx: Transaction, post_id: int) -> None:
+def lost(tx: Transaction, post_id: int, author: str) -> None:
     """Pass on that a post is deleted whose document is damaged: nobody knows what it had."""
+    permit(author, {"status": "damaged"})
     history.forget(tx, post_id)
     publication.unschedule(tx, post_id)
     tags.detach_all(tx, post_id)

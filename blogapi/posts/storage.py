@@ -192,6 +192,7 @@ def put(
     check(post.document)
     old = documents.load(post.document)
     new = as_put(old, fields, tx.now)
+    effects.permit(author, old, new)  # also if nothing is written
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
@@ -263,7 +264,7 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
         old = documents.load(post.document)
     except Damaged:
         post_id = _find(tx, ref)[0]
-        effects.lost(tx, post_id)
+        effects.lost(tx, post_id, author)
         tx.defer(DELETE, id=post_id)
         return
     kind: Kind = "purged" if permanent else "deleted"

@@ -7,7 +7,7 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.api.access import in_scope
+from blogapi.api.access import WRITERS, in_scope
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import created, list_response, no_content, post_response
@@ -68,6 +68,7 @@ def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> Page[
     content_types=POST_TYPES,
     parse_file=parse_file,
     request_headers=("Idempotency-Key",),
+    scopes=WRITERS,
 )
 def create_post(request: Request) -> Response:
     """Create a post.
@@ -105,6 +106,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
+    scopes=WRITERS,
     also="/v1/posts/by-slug/<slug:post>",
 )
 def change_post(request: Request, post: PostRef) -> Response:
@@ -126,6 +128,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     content_types=POST_TYPES,
     parse_file=parse_file,
     request_headers=("If-Match", "If-None-Match"),
+    scopes=WRITERS,
 )
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
@@ -147,6 +150,7 @@ def put_post(request: Request, post: str) -> Response:
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
     query=parameters(permanent=choice(("true", "false"), "`true`: the post is gone at once, with its revisions.")),
+    scopes=WRITERS,
     also="/v1/posts/by-slug/<slug:post>",
 )
 def delete_post(request: Request, post: PostRef) -> Response:

@@ -33,6 +33,10 @@ class SlugTaken(Rejected):
         super().__init__("slug", "already taken by another post")
 
 
+class NotPermitted(Exception):
+    """The key may write drafts only, and this is none."""
+
+
 class InvalidKeyName(ValueError):
     """Invalid or unknown key name."""
 

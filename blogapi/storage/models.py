@@ -7,10 +7,14 @@ from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model
 
 from blogapi.storage.engine import AsBytes, Prepared
 
-SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY = "full", "read-only", "published-only"  # of keys
+SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"  # of keys
 AUTOSAVE = "autosave"  # of a draft on the owner's page, while it is written
 AUTHORS = ("settings", AUTOSAVE, "import", "rebase", "undo")  # in the history, for changes without a key
 MAX_ID = 2**63 - 1
+
+
+class Drafter(str):
+    """The name of a key that may write drafts only, as the author of a change."""
 
 
 class BaseModel(Model):
@@ -44,6 +48,13 @@ class Post(BaseModel):
 
 
 DOCUMENT = AsBytes(Post.document)
+
+
+class FormerSlug(BaseModel):
+    """A slug that a post had."""
+
+    slug = TextField(primary_key=True)
+    post_id = IntegerField()
 
 
 class PostTag(BaseModel):

@@ -13,13 +13,14 @@ from blogapi.storage.errors import Unavailable
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}"  # the tables that decide what a word is
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 5  # as in both schemas
+VERSION = 6  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
     5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post", "purge", "purge_time"),
+    6: ("former_slug",),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
@@ -33,6 +34,8 @@ ON_SQLITE = {
         "DELETE FROM sqlite_sequence WHERE name = 'post'",
     ),
 }
+# The tables whose constraints a version changed: SQLite needs them built again
+REBUILT = {6: ("api_key",)}
 # The words of all posts are indexed again, while the service runs.
 NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
@@ -73,8 +76,14 @@ def upgrade(schema: str, version: int) -> Iterator[str]:
     yield from filter(statement.search, schema.split("\n\n")) if added else ()
 
 
-def _on_sqlite(version: int) -> list[str]:
-    return [statement for number, statements in ON_SQLITE.items() if number > version for statement in statements]
+def _on_sqlite(schema: str, version: int) -> Iterator[str]:
+    for number, statements in ON_SQLITE.items():
+        yield from statements if number > version else ()
+    for table in dict.fromkeys(name for number, names in REBUILT.items() if number > version for name in names):
+        yield f"ALTER TABLE {table} RENAME TO old_{table}"
+        yield next(each for each in schema.split("\n\n") if f"CREATE TABLE {table} " in each)
+        yield f"INSERT INTO {table} SELECT * FROM old_{table}"
+        yield f"DROP TABLE old_{table}"
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
@@ -89,7 +98,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
     with connection:  # commits, or rolls back
         is_empty = not connection.execute(TABLES).fetchone()  # checked again: another process may have been faster
         ((version,),) = connection.execute("PRAGMA user_version")  # likewise
-        statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(version)]
+        statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(schema, version)]
         for statement in statements:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -65,6 +65,8 @@ def is_valid(path, key):
         (["--read-only"], "read-only"),
         (["--published-only"], "published-only"),
         (["--published-only", "--read-only"], "published-only"),
+        (["--drafts-only"], "drafts-only"),
+        (["--drafts-only", "--read-only"], "read-only"),
     ],
 )
 def test_regenerate_keeps_name_and_scope_of_a_key_and_kills_the_old_one(run, path, options, scope):

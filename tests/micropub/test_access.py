@@ -285,3 +285,26 @@ def test_a_file_for_which_the_disk_has_no_room_is_503(own_app, small_disk, path,
     answer = client.post(path, **form(**{part: ("a.jpg", jpeg() + bytes(4_000_000))}))
     assert error(answer, 503, "temporarily_unavailable").startswith("the disk is full; nothing was changed")
     assert answer.headers["Retry-After"] == "1"
+
+
+def test_a_drafts_only_key_creates_drafts_and_changes_nothing_else(app, client, post):
+    post()
+    agent = with_key(app, "drafts-only")
+    may = "this key is drafts-only: it may read posts, and create, change and trash drafts, and upload images"
+    draft = agent.post(PATH, json=entry(name=["B"], content=["C"]))
+    url = draft.headers["Location"]
+    assert (draft.status_code, client.get("/v1/posts/2").json["status"]) == (201, "draft")
+    assert agent.post(PATH, json={"action": "update", "url": url, "replace": {"name": ["D"]}}).status_code == 204
+    assert agent.post(PATH, data={"action": "delete", "url": url}, content_type=URLENCODED).status_code == 204
+    assert agent.post(PATH, data={"action": "undelete", "url": url}, content_type=URLENCODED).status_code == 204
+    assert agent.post(MEDIA, **form(file=("a.jpg", jpeg()))).status_code == 201
+    published = f"{URL}/v1/posts/1"
+    for body in (
+        entry(content=["C"]) | {"properties": {"content": ["C"], "post-status": ["published"]}},
+        {"action": "update", "url": published, "replace": {"name": ["D"]}},
+        {"action": "update", "url": url, "replace": {"post-status": ["published"]}},
+        {"action": "delete", "url": published},
+    ):
+        assert error(agent.post(PATH, json=body), 401, "insufficient_scope").startswith(f"{may}; ")
+    assert client.get("/v1/posts/1").json["title"] == "A"
+    assert client.get("/v1/posts/2").json["status"] == "draft"

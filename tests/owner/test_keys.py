@@ -37,7 +37,7 @@ def test_a_key_can_be_restricted(owner, stranger):
 @pytest.mark.parametrize("scope", ["", "all"])
 def test_an_unknown_scope_is_refused(owner, database, scope):
     page = view(owner, "/settings/keys").press("Create key", name="site", scope=scope)
-    assert (page.status, page.all(".wrong")) == (400, ["Must be one of full, read-only, published-only."])
+    assert (page.status, page.all(".wrong")) == (400, ["Must be one of full, read-only, published-only, drafts-only."])
     assert keys.listing(database) == []
 
 

@@ -9,13 +9,15 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import engine_for
+from blogapi.storage import engine_for, keys
+from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import VERSION
 from blogapi.wings.transfer.copy import backup, copy
 from tests.blogs import SAMPLES
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS
+from tests.service import add_key
 
 KEY = "blog_" + "A" * 43  # of the samples
 RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5)}  # their samples, and versions of the tables
@@ -88,6 +90,10 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
     schema = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
     assert query(old, schema) == query(new, schema)
     assert query(old, "PRAGMA user_version") == [(VERSION,)]
+    with closing(engine_for(old)) as engine:
+        engine.open()
+        add_key(Database(engine), "agent", "drafts-only")
+        assert {"tests", "agent"} <= {key.name for key in keys.listing(Database(engine))}
 
 
 @pytest.mark.parametrize("release", [name for name, (_, version) in RELEASES.items() if version < VERSION])
@@ -97,14 +103,14 @@ def test_a_command_that_may_not_upgrade_refuses_an_old_database(old, release):
     assert query(old, "PRAGMA user_version") == [(RELEASES[release][1],)]
 
 
-@pytest.mark.parametrize("release", ["1.0.0"])
-def test_an_upgrade_that_fails_changes_nothing(old):
+def test_an_upgrade_that_fails_changes_nothing(old, release):
     with closing(sqlite3.connect(old)) as connection, connection:
-        connection.execute("CREATE TABLE image_part (another)")
+        connection.execute("CREATE TABLE old_api_key (another)")  # It is in the way of the last step.
+    schema = query(old, "SELECT type, name, sql FROM sqlite_master ORDER BY name")
     with pytest.raises(Unavailable):
         engine_for(old).open()
-    assert query(old, "PRAGMA user_version") == [(1,)]
-    assert query(old, "SELECT 1 FROM sqlite_master WHERE name = 'image'") == []
+    assert query(old, "PRAGMA user_version") == [(RELEASES[release][1],)]
+    assert query(old, "SELECT type, name, sql FROM sqlite_master ORDER BY name") == schema
 
 
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):
@@ -113,28 +119,49 @@ def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp
     assert answers(tmp_path / "backup.db") == answers(tmp_path / "copy.db") == answers(old)
 
 
+# What makes a new database of PostgreSQL one of an earlier version
+TO_VERSION_5 = """
+    DROP TABLE former_slug;
+    ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check;
+    ALTER TABLE api_key ADD CHECK (scope IN ('full', 'read-only', 'published-only'));
+    UPDATE blogapi SET version = 5;
+"""
+TO_VERSION_1 = f"""{TO_VERSION_5}
+    DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session, purge, preview_link;
+    DROP INDEX post_tag_by_time;
+    DROP TABLE search, search_pending;
+    CREATE TABLE search (post_id bigint);
+    CREATE TABLE tag (tag text);
+    CREATE INDEX post_tag_published ON post_tag (tag);
+    UPDATE blogapi SET version = 1;
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
-def test_a_database_of_postgresql_is_upgraded(url):
-    columns = "SELECT * FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name, column_name"
-    indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
+@pytest.mark.parametrize("downgrade", [TO_VERSION_1, TO_VERSION_5], ids=["1.0.0", "1.1.1"])
+def test_a_database_of_postgresql_is_upgraded(url, downgrade):
+    state = (
+        "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+        " WHERE table_schema = 'public' ORDER BY table_name, column_name",
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+        "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1, 2",
+    )
+    engine = engine_for(url)
+    engine.open()
+    add_key(Database(engine), "old")
+    engine.close()
     with psycopg.connect(url, autocommit=True) as connection:
-        before = [connection.execute(query).fetchall() for query in (columns, indexes)]
-        connection.execute(
-            "DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session, purge"
-            ", preview_link"
-        )
-        connection.execute("DROP INDEX post_tag_by_time")
-        connection.execute("DROP TABLE search, search_pending")
-        connection.execute("CREATE TABLE search (post_id bigint)")
-        connection.execute("CREATE TABLE tag (tag text); CREATE INDEX post_tag_published ON post_tag (tag)")
-        connection.execute("UPDATE blogapi SET version = 1")
+        before = [connection.execute(query).fetchall() for query in state]
+        connection.execute(downgrade)
         with pytest.raises(Unavailable, match=OLDER):
             engine_for(url).open(create=False)
         engine = engine_for(url)
         engine.open()
+        add_key(Database(engine), "agent", "drafts-only")
+        assert [key.name for key in keys.listing(Database(engine))] == ["agent", "old"]
         engine.close()
-        assert [len(connection.execute(query).fetchall()) for query in (columns, indexes)] == [*map(len, before)]
+        assert [connection.execute(query).fetchall() for query in state] == before
         assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)
 
 

@@ -10,7 +10,7 @@ from peewee import Ordering, Select, Tuple
 from blogapi import documents
 from blogapi.documents import INPUT_FIELDS
 from blogapi.paging import Cursor, Page
-from blogapi.posts import slugs
+from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import LATEST, ListQuery, bounded, cursor_of, page_of
 from blogapi.posts.storage import Check, Fields, PostRef, accept
@@ -123,7 +123,9 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = a
     """
     document = find_in_trash(tx, post_id)
     check(document)
-    return recreate(tx, documents.load(document), author)
+    post = documents.load(document)
+    effects.permit(author, post)  # A scheduled post can become a draft here.
+    return recreate(tx, post, author)
 
 
 def recreate(tx: Transaction, post: Fields, author: str) -> bytes:

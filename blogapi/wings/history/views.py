@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 from marshmallow import fields
 from werkzeug import exceptions
 
-from blogapi.api.access import READERS
+from blogapi.api.access import READERS, WRITERS
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, precondition
@@ -119,6 +119,7 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
     CHANGED,
     request_headers=("If-Match",),
+    scopes=WRITERS,
     also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore",
 )
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
@@ -154,7 +155,7 @@ def get_trashed_post(request: Request, post: int) -> Response:
     return post_or_file_response(request, revisions.find_in_trash(request.database, post))
 
 
-@views.operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",))
+@views.operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",), scopes=WRITERS)
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 

@@ -12,7 +12,7 @@ from werkzeug import exceptions
 from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
-from blogapi.api.access import READERS
+from blogapi.api.access import READERS, WRITERS
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, etag_of
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
@@ -133,6 +133,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     ),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
+    scopes=WRITERS,
 )
 def create_image(request: Request) -> Response:
     """Upload an image.

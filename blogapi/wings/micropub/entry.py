@@ -119,10 +119,10 @@ def text(value: Any, name: str) -> str:
     return value
 
 
-def post_of(message: Message, images: list[str], now: str) -> dict[str, Any]:
+def post_of(message: Message, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
     """Return the fields of a new post, not yet validated; `images` are the URLs of its files.
 
-    Raises ValidationError.
+    It has this status unless it says another. Raises ValidationError.
     """
     properties = message.properties
     check_size(properties)
@@ -132,7 +132,7 @@ def post_of(message: Message, images: list[str], now: str) -> dict[str, Any]:
         raise ValidationError("must be given, or a photo", "content")
     content = fields.get("content", "")
     fields.setdefault("title", title_of(content) or now[:10])
-    return dated(fields | {"content": with_photos(content, shown)}, "published", now)
+    return dated(fields | {"content": with_photos(content, shown)}, status, now)
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from urllib.parse import unquote_to_bytes
 from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
-from blogapi.api.access import FORBIDDEN, key_required, rate_limited
+from blogapi.api.access import FORBIDDEN, WRITERS, key_required, rate_limited
 from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.storage.keys import KnownKey
-from blogapi.storage.models import FULL
 from blogapi.wings.forms import FORM, Write, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
 
@@ -62,7 +61,7 @@ def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
     """Check and count the key of a request, once, and that it may write."""
     authorize(request, tokens)
     assert request.key is not None  # as it is authorized
-    if request.key.scope != FULL:
+    if request.key.scope not in WRITERS:
         raise Forbidden(FORBIDDEN[request.key.scope])
 
 

@@ -212,7 +212,9 @@ def create(request: Request, message: Message) -> Response:
     others += [each.part for each in message.files if each not in files]
     now = request.database.now
     images = [uploads.identify(request, each) for each in files]
-    fields = new_post.load(entry.post_of(message, [public(request, image.path) for image, _ in images], now))
+    status = "draft" if request.drafts_only else "published"
+    urls = [public(request, image.path) for image, _ in images]
+    fields = new_post.load(entry.post_of(message, urls, now, status))
     for each, (image, kept) in zip(files, images, strict=True):
         uploads.keep(request, each, image, kept)
     post = request.database.write(add, fields, request.author)
