@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
+from datetime import UTC, tzinfo
 from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
@@ -24,6 +26,7 @@ ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
 )
+ZONE_NAME = re.compile(r"(?!(posix|right)/|localtime|posixrules)[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}")
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
 Origins = frozenset[str]
@@ -54,6 +57,7 @@ class Config:
     cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
     trusted_proxies: Networks = ()  # whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service
+    timezone: tzinfo = UTC  # of times without an offset, in front matter, Micropub, imports and the owner's page
     post_url: str = ""  # where posts are on the site, with {slug} or {id} in it; in the API if left out
 
     @cached_property
@@ -104,7 +108,7 @@ def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(variables)}"
 
 
-def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Path | Networks | Origins:
+def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Path | Networks | Origins | tzinfo:
     if setting.type is int:
         return _whole_number(variable, text, *setting.metadata["bounds"])
     if setting.type is bool:
@@ -117,6 +121,8 @@ def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Pat
         raise ValueError(f"{variable}: must not be empty")
     if setting.type == Origins:
         return _origins(variable, text)
+    if setting.type == tzinfo:
+        return _time_zone(variable, text)
     if setting.name == "url":
         return _base_url(text.rstrip("/"))
     if setting.name == "post_url":
@@ -133,6 +139,25 @@ def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:
     if not is_number or not lowest <= int(text) <= highest:
         raise ValueError(f"{variable}: must be a whole number from {lowest} to {highest}, not {text[:40]!r}")
     return int(text)
+
+
+def _time_zone(variable: str, text: str) -> tzinfo:
+    zone = UTC if text == "UTC" else zone_named(text)
+    if zone is None:
+        names = {name.lower(): name for name in available_timezones()}
+        near = [names[each] for each in get_close_matches(text[:40].lower(), names, cutoff=0)]
+        raise ValueError(
+            f"{variable}: must be the IANA name of a time zone, such as {', '.join(near)}, not {text[:40]!r}"
+        )
+    return zone
+
+
+def zone_named(name: str) -> tzinfo | None:
+    """Return the time zone of an IANA name, if it is known."""
+    try:
+        return ZoneInfo(name) if ZONE_NAME.fullmatch(name) and len(name) < 50 else None
+    except (KeyError, OSError, ValueError):  # unknown; a folder of names; no zone
+        return None
 
 
 def _base_url(url: str) -> str:

@@ -11,12 +11,14 @@ STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
+MAX_FORMER_SLUGS = 20
 LISTED = ("id", "title", "status")  # the fields in every list
 TIMES = ("published_at", "created_at", "updated_at")
 # All fields, as they are written
-FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params")
+FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params", "former_slugs")
 WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
-OPTIONAL = frozenset(("excerpt", "cover_image", "published_at", "params"))  # the fields that a post can lack
+# The fields that a post can lack
+OPTIONAL = frozenset(("excerpt", "cover_image", "published_at", "params", "former_slugs"))
 REQUIRED = frozenset(FIELDS) - OPTIONAL
 INPUT_FIELDS = tuple(name for name in FIELDS if name not in ("id", "created_at", "updated_at"))  # that clients set
 ID = "[1-9][0-9]{0,18}"
@@ -33,6 +35,11 @@ def is_slug(text: str) -> bool:
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
     """Return a post with its fields in order, leaving out fields without a value."""
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
+
+
+def slug_in(document: bytes) -> str:
+    """Return the slug in a document, without parsing it: no field before it can have an unescaped quotation mark."""
+    return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 
 def dump(value: dict[str, Any] | list[Any]) -> str:

@@ -29,6 +29,7 @@ def sound_posts(database):
             assert rows("PRAGMA integrity_check") == [("ok",)]
         posts = {number: json.loads(document) for number, document in rows("SELECT id, document FROM post")}
         copies_are_true(rows, posts)
+        former_slugs_are_true(rows, posts)
         tags_are_true(rows, posts)
         schedule_is_true(rows, posts)
         events_are_whole(rows)
@@ -48,6 +49,14 @@ def copies_are_true(rows, posts):
     }
     columns = rows("SELECT id, CAST(id AS TEXT), slug, status, published_at, updated_at FROM post")
     assert {number: tuple(rest) for number, *rest in columns} == of_documents
+
+
+def former_slugs_are_true(rows, posts):
+    """A slug leads to one post, whether that has it or had it."""
+    former = [(slug, number) for number, post in posts.items() for slug in post.get("former_slugs", ())]
+    assert sorted(rows("SELECT slug, post_id FROM former_slug")) == sorted(former)
+    every = [slug for slug, _ in former] + [post["slug"] for post in posts.values()]
+    assert len(set(every)) == len(every)
 
 
 def tags_are_true(rows, posts):

@@ -108,6 +108,7 @@ def import_posts(
         redirects.write("")  # opens it: an error comes before anything is stored
     with opened() as database, TemporaryFile() as spool:
         images = LocalImages(database, paths, static, config, dry_run)
+        options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources(paths, spool, time.time(), images=None if no_images else images, **options)
         try:
             for outcome, checked in import_results(database, sources, images, events):

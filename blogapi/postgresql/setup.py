@@ -18,12 +18,8 @@ from blogapi.storage.setup import (
 )
 
 # What a version needs besides
-ON_POSTGRESQL = {
-    6: (
-        "ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check",
-        "ALTER TABLE api_key ADD CHECK (scope IN ('full', 'read-only', 'published-only', 'drafts-only'))",
-    ),
-}
+SCOPES = "'full', 'read-only', 'published-only', 'drafts-only'"
+ON_POSTGRESQL = {6: f"ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check, ADD CHECK (scope IN ({SCOPES}))"}
 SCHEMA = Path(__file__).resolve().parent / "schema.sql"
 
 
@@ -44,7 +40,7 @@ def set_up(connection: Any, create: bool) -> bool:
     if version < VERSION:
         if not create:
             raise Unavailable(OLDER)
-        others = [each for number, statements in ON_POSTGRESQL.items() if number > version for each in statements]
+        others = [statement for number, statement in ON_POSTGRESQL.items() if number > version]
         for statement in (*upgrade(schema, version), *others):
             connection.execute(statement)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])

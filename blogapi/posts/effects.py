@@ -1,11 +1,11 @@
-"""The effects of a change of a post: on its history, its schedule, its tags, the search and events.
+"""The effects of a change of a post: on its history, its schedule, its slugs, its tags, the search and events.
 
 Every write of a post passes here once, before its row is written: the history copies the old row.
 """
 
 from typing import Any, Literal, NamedTuple
 
-from blogapi.posts import publication, tags
+from blogapi.posts import publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import AUTOSAVE, Drafter
@@ -52,6 +52,7 @@ def changed(tx: Transaction, change: Change) -> None:
     elif kind in KEPT and tx.keeps_history:
         history.keep(tx, post_id, change.version, change.author, KEPT[kind])
     publication.reschedule(tx, post_id, old, new)
+    slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
     search.note(tx, post_id, old, new)
     if not change.is_silent and change.author != AUTOSAVE:
@@ -71,6 +72,7 @@ def lost(tx: Transaction, post_id: int, author: str) -> None:
     permit(author, {"status": "damaged"})
     history.forget(tx, post_id)
     publication.unschedule(tx, post_id)
+    slugs.forget_former(tx, post_id)
     tags.detach_all(tx, post_id)
     search.note(tx, post_id, {"status": "published"}, {})
 

@@ -109,6 +109,15 @@ class PostInputSchema(StrictSchema):
     )
     cover_image = Url("The address of an image.", minimum=0)
     params = Params()
+    former_slugs = Distinct(
+        matching(documents.SLUG, 1, documents.MAX_SLUG, "A slug."),
+        length(0, documents.MAX_FORMER_SLUGS, "slugs"),
+        allow_none=True,
+        **about(
+            "Slugs that the post had since it was published, newest first, at most 20: they find it, and no other post "
+            "can have them. They are kept by themselves, also by a PUT that leaves them out; null or [] gives them up."
+        ),
+    )
 
     @cached_property
     def optional_texts(self) -> set[str]:
@@ -188,7 +197,7 @@ class PostSchema(PostInputSchema):
     updated_at = Time(**about("When it last became different; at first created_at."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required = field_name in documents.REQUIRED
+        field_obj.required, field_obj.allow_none = field_name in documents.REQUIRED, False
 
 
 def parse_tag(text: str) -> str:

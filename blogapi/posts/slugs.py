@@ -1,14 +1,15 @@
-"""Slugs: from the title, and free ones."""
+"""Slugs: from the title, free ones, and the former ones of a post, which still lead to it."""
 
 import re
 from typing import Any
 
+from peewee import Node
 from slugify import slugify
 
-from blogapi.documents import MAX_TITLE
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction
+from blogapi.documents import MAX_FORMER_SLUGS, MAX_TITLE
+from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import SlugTaken
-from blogapi.storage.models import Post
+from blogapi.storage.models import FormerSlug, Post
 
 NUMBERED_SLUG = 90  # characters of a slug that gets a number, at most
 # Titles are not HTML, and "it's" is one word.
@@ -28,17 +29,19 @@ DIGITS_AND_COMMA = re.compile("[0-9],[0-9]")  # slugify takes 1,000 for one numb
 ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)} | {ord("'"): None}
 
 
-def new(tx: Transaction, fields: dict[str, str]) -> tuple[int, str]:
+def new(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
     post_id, is_taken = tx.one(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
     if is_taken and fields.get("slug"):
-        raise SlugTaken
+        check_free(tx, slug)
     return post_id, find_free(tx, slug) if is_taken else slug
 
 
 # The id after the greatest one ever used, and whether a slug is taken
-_slug_is_taken = "EXISTS (SELECT 1 FROM post WHERE slug = :slug)"
+_slug_is_taken = (
+    "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
+)
 _last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT greatest_id FROM deleted_post))"
 NEXT_ID_AND_IS_TAKEN = Prepared(
     sqlite=f"SELECT {_last_id} + 1, {_slug_is_taken}",
@@ -77,9 +80,73 @@ def find_free(reader: Reader, slug: str) -> str:
     return f"{slug}-{free}"
 
 
-def is_taken(reader: Reader, slug: str) -> bool:
-    """Return whether a post has this slug."""
-    return reader.row(WITH_SLUG, slug=slug) is not None
+def is_taken(reader: Reader, slug: str, by_other_than: int = 0) -> bool:
+    """Return whether a post has this slug, or had it; one post may be left aside."""
+    found = holder(reader, slug)
+    return found is not None and found[0] != by_other_than
 
 
-WITH_SLUG = Prepared(Post.select(Post.id).where(Post.slug == Param("slug")))
+def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
+    """Raise SlugTaken if another post has a slug, or had it."""
+    found = holder(reader, slug)
+    if found and found[0] != post_id:
+        raise SlugTaken(slug, *found, field)
+
+
+def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
+    """Return the id and the present slug of the post that has a slug, or had it, if any."""
+    return reader.row(HOLDER, slug=slug)
+
+
+def has_slug(slug: Param) -> Node:
+    """Return the condition that a post has a slug, or had it: one query asks for both."""
+    return (Post.slug == slug) | (Post.id == FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == slug))
+
+
+HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug"))))
+
+
+# Former slugs
+
+
+def with_former(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a new version of a post with its former slugs, newest first, the oldest beyond MAX_FORMER_SLUGS dropped.
+
+    A post that is or was published, which has its date, keeps the slug that it leaves. One that it takes back is no
+    former slug any more.
+    """
+    former = new.get("former_slugs") or []
+    if new["slug"] != old.get("slug") and "published_at" in old and old["status"] != "scheduled":
+        former = [old["slug"], *former]
+    former = [slug for slug in dict.fromkeys(former) if slug != new["slug"]]
+    return {**new, "former_slugs": former[:MAX_FORMER_SLUGS] or None}
+
+
+def free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
+    """Return those of the slugs that no other post has or had; None if there are none."""
+    return [slug for slug in slugs if not is_taken(reader, slug, post_id)] or None
+
+
+def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Raise SlugTaken if another post has or had a former slug that a post gets; {} stands for no post."""
+    own = {old.get("slug"), *old.get("former_slugs", ())}
+    for slug in new.get("former_slugs", ()):
+        if slug not in own:
+            check_free(reader, slug, post_id, "former_slugs")
+
+
+def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Write the former slugs of a changed post; {} stands for no post."""
+    before, after = (dict.fromkeys(post.get("former_slugs", ())) for post in (old, new))
+    if before != after:
+        tx.execute_many(FORGET, [{"slug": slug} for slug in before if slug not in after])
+        tx.execute_many(REMEMBER, [{"slug": slug, "post_id": post_id} for slug in after if slug not in before])
+
+
+def forget_former(tx: Transaction, post_id: int) -> None:
+    """Forget all former slugs of a post, regardless of its document. Reads those of all posts."""
+    tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
+
+
+REMEMBER = Prepared(FormerSlug.insert(params(FormerSlug)))
+FORGET = Prepared(FormerSlug.delete().where(FormerSlug.slug == Param("slug")))

@@ -17,12 +17,13 @@ from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected, SlugTaken
+from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected
 from blogapi.storage.models import AUTOSAVE, DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
 AUTOSAVE_PERIOD = timedelta(minutes=10)
+STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
@@ -60,7 +61,9 @@ def find(reader: Reader, ref: PostRef) -> bytes:
 
 def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises NotFound."""
-    found = reader.row(Post.select(Post.id).where((Post.slug if isinstance(ref, str) else Post.id) == ref))
+    found = (
+        slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(Post.select(Post.id).where(Post.id == ref))
+    )
     if found is None:
         raise PostNotFound
     return found[0]
@@ -99,10 +102,10 @@ def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
 
 _posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
 WITH_ID = Prepared(_posts.where(Post.id == Param("ref")))
-WITH_SLUG = Prepared(_posts.where(Post.slug == Param("ref")))
+WITH_SLUG = Prepared(_posts.where(slugs.has_slug(Param("ref"))))
 _published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | is_due)
 PUBLISHED_WITH_ID = Prepared(_published.where(Post.id == Param("ref")))
-PUBLISHED_WITH_SLUG = Prepared(_published.where(Post.slug == Param("ref")))
+PUBLISHED_WITH_SLUG = Prepared(_published.where(slugs.has_slug(Param("ref"))))
 
 
 # Create
@@ -119,11 +122,15 @@ def add(
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
-    return insert(tx, documents.in_order(fields | own | times), author, with_events=with_events)
+    post = fields | own | times
+    if "former_slugs" in post:
+        post = slugs.with_former({}, post)
+    return insert(tx, documents.in_order(post), author, with_events=with_events)
 
 
 def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
-    """Write a complete post that does not exist."""
+    """Write a complete post that does not exist. Raises SlugTaken for a former slug, NotPermitted."""
+    slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
     effects.changed(tx, Change("created", post_id, {}, post, author, is_silent=not with_events))
@@ -150,7 +157,7 @@ def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: C
         changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):
         changes["params"] = _merged_params(old.get("params"), changes["params"])
-    new = documents.in_order(old | changes)
+    new = documents.in_order(slugs.with_former(old, old | changes))
     if is_same(old, new):
         effects.changed(tx, Change("repeated", post.id, old, new, author))
         return post.document
@@ -182,20 +189,28 @@ def put(
 ) -> Put:
     """Replace the post with this slug, or create it as `add` does. Raises Rejected.
 
-    Fields that are left out are cleared, except status and published_at. An identical post is not written.
+    Fields that are left out are cleared, except status, published_at and former_slugs. An identical post is not
+    written.
     """
     try:
         post = publish_if_due(tx, slug)
     except NotFound:
         check(None)
         return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
-    check(post.document)
     old = documents.load(post.document)
+    check_present(old, slug)
+    check(post.document)
     new = as_put(old, fields, tx.now)
     effects.permit(author, old, new)  # also if nothing is written
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
+
+
+def check_present(post: Fields, slug: str) -> None:
+    """Raise Rejected for a former slug of a post: a file with an old name must not rename the post."""
+    if post["slug"] != slug:
+        raise Rejected("slug", f"post {post['id']} had it before, and is {post['slug']} now")
 
 
 def as_put(old: Fields, fields: Fields, now: str) -> Fields:
@@ -206,8 +221,9 @@ def as_put(old: Fields, fields: Fields, now: str) -> Fields:
     has_come = fields.get("status") == "scheduled" and old["status"] == "published"
     if has_come and fields.get("published_at") == old["published_at"]:
         fields = fields | {"status": "published"}
-    kept = {name: old[name] for name in ("id", "slug", "status", "created_at", "updated_at")}
-    return documents.in_order(kept | fields | {"published_at": publication.published_at(old, fields, now)})
+    kept = {name: old[name] for name in STAYING if name in old}
+    new = kept | fields | {"published_at": publication.published_at(old, fields, now)}
+    return documents.in_order(slugs.with_former(old, new))
 
 
 def replace(
@@ -217,8 +233,9 @@ def replace(
 
     A draft that saves itself has one version in AUTOSAVE_PERIOD.
     """
-    if new["slug"] != old["slug"] and slugs.is_taken(tx, new["slug"]):
-        raise SlugTaken
+    if new["slug"] != old["slug"]:
+        slugs.check_free(tx, new["slug"], post.id)
+    slugs.check_former(tx, post.id, old, new)
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
     is_version = author != AUTOSAVE or not _is_autosaved(tx, post.id)

@@ -10,10 +10,10 @@ from werkzeug import exceptions
 from blogapi.api.access import WRITERS, in_scope
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
-from blogapi.api.responses import created, list_response, no_content, post_response
+from blogapi.api.responses import POSTS, created, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
 from blogapi.api.views import Views
-from blogapi.documents import is_slug
+from blogapi.documents import is_slug, slug_in
 from blogapi.paging import Cursor, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
@@ -85,19 +85,23 @@ def create_post(request: Request) -> Response:
 
 @views.operation(
     "GET /v1/posts/<id:post>",
-    Answer(200, "The post.", PostSchema(), ("ETag",), POST_TYPES),
+    Answer(200, "The post.", PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
     scopes=SCOPES,
     also="/v1/posts/by-slug/<slug:post>",
 )
 def get_post(request: Request, post: PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
-    To get the file, prefer `text/markdown` in `Accept`.
+    To get the file, prefer `text/markdown` in `Accept`. A slug that the post had before finds it, too, with
+    `Content-Location`.
     """
     find = posts.find_published if request.published_only else posts.find
     document = find(request.database, post)
     precondition(request)(document)
-    return post_or_file_response(request, document)
+    headers = []
+    if isinstance(post, str) and post != (slug := slug_in(document)):
+        headers.append(("Content-Location", request.address(f"{POSTS}by-slug/{slug}")))
+    return post_or_file_response(request, document, headers)
 
 
 @views.operation(
@@ -133,7 +137,8 @@ def change_post(request: Request, post: PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If the post is the same already, nothing is written. The body can also be a Markdown file.
+    If the post is the same already, nothing is written. The body can also be a Markdown file. A slug that a post had
+    before is refused, and the answer says where the post is now.
     """
     if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
@@ -156,7 +161,7 @@ def put_post(request: Request, post: str) -> Response:
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.
 
-    It stays in the trash for 30 days, or not at all with `permanent=true`. Its slug is free again; its id is never
+    It stays in the trash for 30 days, or not at all with `permanent=true`. Its slugs are free again; its id is never
     reused.
     """
     permanent = request.query.get("permanent") == "true"

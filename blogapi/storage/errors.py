@@ -27,10 +27,11 @@ class Rejected(Exception):
 
 
 class SlugTaken(Rejected):
-    """Another post has the slug."""
+    """Another post has the slug, or had it."""
 
-    def __init__(self) -> None:
-        super().__init__("slug", "already taken by another post")
+    def __init__(self, slug: str, post_id: int, present: str, field: str = "slug"):
+        now = "" if slug == present else f": {post_id} had it before, and is {present} now"
+        super().__init__(field, f"{'' if field == 'slug' else f'{slug} is '}already taken by another post{now}")
 
 
 class NotPermitted(Exception):

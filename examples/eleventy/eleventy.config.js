@@ -18,6 +18,8 @@ export default async function (config) {
   }
   const markdown = markdownIt({ html: true }).use(footnote);
   config.addGlobalData("posts", posts);
+  const moved = posts.flatMap(({ slug, former_slugs = [] }) => former_slugs.map((from) => ({ from, to: slug })));
+  config.addGlobalData("moved", moved);
   config.addGlobalData("taggedPosts", [...tags.values()]);
   config.addGlobalData("site", { title: "My blog", url: process.env.SITE_URL ?? "https://blog.example.org" });
   config.addFilter("markdown", (text) => markdown.render(text));

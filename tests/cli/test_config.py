@@ -22,6 +22,27 @@ def test_the_environment_overrides():
     assert (config.host, config.port, config.rate_limit, config.database) == ("::1", 80, 7, Path("x.db"))
 
 
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia", "Etc/GMT+5"])
+def test_a_time_zone_has_an_iana_name(name):
+    assert str(Config.from_environ({"BLOGAPI_TIMEZONE": name}).timezone) == name
+    assert str(Config().timezone) == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("europe/berlin", "Europe/Berlin, Europe/Dublin, Europe/Helsinki"),
+        ("Tokyo", "Asia/Tokyo, "),
+        ("../etc/passwd", ""),
+        ("?" * 100_000, ""),
+    ],
+)
+def test_another_name_is_refused_naming_three_that_are_near(name, near):
+    with pytest.raises(ValueError, match=r"^BLOGAPI_TIMEZONE: must be the IANA name of a time zone, such as") as error:
+        Config.from_environ({"BLOGAPI_TIMEZONE": name})
+    assert (near in str(error.value), str(error.value).count(", "), len(str(error.value)) < 250) == (True, 4, True)
+
+
 @pytest.mark.parametrize(
     ("environ", "url"),
     [

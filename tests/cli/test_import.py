@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.posts import lists
+from blogapi.posts import storage as posts
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.transfer import importer
@@ -195,3 +196,52 @@ def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_pat
     result = CliRunner().invoke(cli.command_line, ["export", str(tmp_path / "out"), "--delete"])
     assert str(result.exception) == "these posts are damaged: 3, 1; all others were read"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.md", "b.md", "c.md"]
+
+
+# Former slugs, and time zones
+
+OLD = "---\ndate: 2020-01-01\naliases: [/old/, /b/, /taken/]\n---\nA"
+
+
+def test_older_addresses_become_former_slugs_but_for_those_of_other_posts(run, folder, storage):
+    run("import", folder(taken="---\ndate: 2019-01-01\n---\nA"))
+    top = folder(a=OLD, b="---\ndate: 2020-01-02\naliases: /old/\n---\nB")
+    left = f"Former slugs left out of 1 post ({top}/b.md): other posts have or had them, or there are more than 20."
+    assert run("import", "--dry-run", top)[1][-3] == "would be made 2, changed 0, unchanged 1, refused 0"
+    status, lines, _ = run("import", top)
+    assert (status, lines[0], left in lines) == (0, "made 2, changed 0, unchanged 1, refused 0", True)
+    found = {slug: post.get("former_slugs") for slug, post in stored(storage).items()}
+    assert found == {"b": None, "a": ["old"], "taken": None}
+    storage.write(posts.change, "a", {"slug": "c"}, "tests")
+    storage.write(posts.change, "c", {"slug": "a"}, "tests")
+    assert run("import", top)[1][0] == "made 0, changed 0, unchanged 3, refused 0"
+    assert stored(storage)["a"]["former_slugs"] == ["c", "old"]
+
+
+def test_a_file_under_an_old_name_neither_makes_a_post_nor_renames_one(run, folder, storage):
+    top = folder(a="---\ndate: 2020-01-01\n---\nA")
+    run("import", top)
+    storage.write(posts.change, "a", {"slug": "b"}, "tests")
+    told = f"{top}/a.md: slug: post 1 had it before, and is b now"
+    for options in ([], ["--dry-run"]):
+        status, lines, errors = run("import", *options, top)
+        assert (status, lines[0].endswith("made 0, changed 0, unchanged 0, refused 1"), errors) == (1, True, [told])
+    assert list(stored(storage)) == ["b"]
+
+
+def test_an_export_brings_former_slugs_along(run, folder, storage, tmp_path):
+    run("import", folder(a=OLD))
+    for options in ([], ["--flat"]):
+        run("export", *options, str(tmp_path / "out"))
+        assert "former_slugs: [old, b, taken]\n" in (tmp_path / "out/a.md").read_text()
+        assert run("import", str(tmp_path / "out"))[1][0] == "made 0, changed 0, unchanged 1, refused 0"
+        storage.write(posts.delete, "a", "tests", permanent=True)
+        run("import", str(tmp_path / "out"))
+        assert stored(storage)["a"]["former_slugs"] == ["old", "b", "taken"]
+
+
+def test_times_are_of_the_zone_of_the_service(run, folder, storage, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
+    run("import", folder(a="---\ndate: 2020-01-02 08:00\n---\nA", b="---\ndate: 2020-01-02T08:00:00Z\n---\nA"))
+    times = {slug: post["published_at"] for slug, post in stored(storage).items()}
+    assert times == {"a": "2020-01-01T23:00:00Z", "b": "2020-01-02T08:00:00Z"}

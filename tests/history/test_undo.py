@@ -349,3 +349,28 @@ def test_posts_that_were_deleted_for_good_since_then_are_named_by_their_ids(blog
     assert blog.undo(dry_run=True) == blog.undo(key="bad") == {by_script: gone, from_trash: gone}
     forget_everything(database, clock)
     assert blog.undo() == {}
+
+
+def test_former_slugs_become_what_they_were(blog, config):
+    a = blog.add(slug="a", status="published")
+    b = blog.add(slug="b", status="published", former_slugs=["x"])
+    before = blog.state()
+    blog.later()
+    blog.change(a, slug="c")
+    blog.change(b, former_slugs=[])
+    blog.change(a, former_slugs=["x"])
+    new = blog.add(by="bad", slug="a")
+    blog.later(900)
+    assert blog.undo() == {a: ("changed back", ""), b: ("changed back", ""), new: ("moved to the trash", "")}
+    assert blog.state() == (before[0], [new])
+    sound_posts(config.database)
+
+
+def test_a_former_slug_that_another_post_has_by_now_stays_there(blog, config):
+    post = blog.add(slug="a", status="published", former_slugs=["x", "y"])
+    blog.later()
+    blog.change(post, former_slugs=[])
+    blog.add(by="good", slug="x")
+    assert blog.undo("bad") == {post: ("changed back", "")}
+    assert blog.state()[0][1]["former_slugs"] == ["y"]
+    sound_posts(config.database)

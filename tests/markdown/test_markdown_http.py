@@ -2,11 +2,13 @@
 
 import pytest
 
+from blogapi.config import zone_named
 from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
 from blogapi.wings.markdown.files import render
 from tests.api.fixtures import NOW
 from tests.conftest import message
+from tests.service import add_key
 
 FILE = b"""\
 ---
@@ -204,3 +206,20 @@ def test_errors_and_lists_are_always_json(client, get):
 def test_a_file_whose_line_breaks_curl_has_removed_is_400(client):
     answer = client.post("/v1/posts", data="---title: A---B", content_type="text/markdown")
     assert message(answer) == "body: has no line breaks; curl keeps them with --data-binary, not with -d"
+
+
+def test_times_in_front_matter_without_an_offset_are_of_the_zone_of_the_service(own_app):
+    apps = {name: own_app(timezone=zone_named(name)) for name in ("Asia/Tokyo", "Europe/Berlin")}
+    key = {"Authorization": f"Bearer {add_key(apps['Asia/Tokyo'].extensions['blogapi'].database, 'tests')}"}
+    for number, (date, expected) in enumerate(
+        [
+            ("2020-01-02 08:00", {"Asia/Tokyo": "2020-01-01T23:00:00Z", "Europe/Berlin": "2020-01-02T07:00:00Z"}),
+            ("2020-01-02", {"Asia/Tokyo": "2020-01-01T15:00:00Z", "Europe/Berlin": "2020-01-01T23:00:00Z"}),
+            ("2020-01-02T08:00:00Z", dict.fromkeys(apps, "2020-01-02T08:00:00Z")),
+        ]
+    ):
+        data = f"---\ndate: {date}\nstatus: published\n---\n# A"
+        for name, app in apps.items():  # The same file is cached, each time for its zone.
+            path = f"/v1/posts/by-slug/{name.partition('/')[2].lower()}-{number}"
+            put = app.test_client().put(path, data=data, content_type="text/markdown", headers=key)
+            assert (put.status_code, put.json["published_at"]) == (201, expected[name])

@@ -17,7 +17,7 @@ NO_MAPPING = "mapping values are not allowed in this context: put the text in qu
 NO_TOKEN = "found character that cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown: put it into `params`, or add ?unknown=params to the address; "
-    "there are title, slug, status, tags, excerpt, cover_image, published_at, params, "
+    "there are title, slug, status, tags, former_slugs, excerpt, cover_image, published_at, params, "
     "and `id` and `created_at`, which are ignored"
 )
 

@@ -5,10 +5,11 @@ import tracemalloc
 
 import pytest
 
+from blogapi.config import zone_named
 from blogapi.storage.models import PostTag
 from blogapi.wings.forms import READ_BYTES
 from blogapi.wings.images.models import Image
-from tests.api.fixtures import with_key
+from tests.api.fixtures import LATER, with_key
 from tests.conftest import without_id
 from tests.images.pictures import jpeg
 from tests.micropub.requests import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form
@@ -308,3 +309,40 @@ def test_a_drafts_only_key_creates_drafts_and_changes_nothing_else(app, client, 
         assert error(agent.post(PATH, json=body), 401, "insufficient_scope").startswith(f"{may}; ")
     assert client.get("/v1/posts/1").json["title"] == "A"
     assert client.get("/v1/posts/2").json["status"] == "draft"
+
+
+def test_a_post_is_found_by_its_old_addresses(own_app):
+    client = with_key(own_app(post_url="https://blog.example/{slug}/"))
+    old = client.post(PATH, json=entry(name=["A"], content=["B"])).headers["Location"]
+    answer = client.post(PATH, json={"action": "update", "url": old, "replace": {"mp-slug": ["b"]}})
+    assert (answer.status_code, answer.headers["Location"]) == (201, "https://blog.example/b/")
+    other = client.post(PATH, json=entry(name=["A"], content=["C"], **{"mp-slug": ["a"]})).headers["Location"]
+    assert other == "https://blog.example/a-2/"  # The old address still leads to the first post.
+    assert client.post(PATH, json={"action": "update", "url": old, "replace": {"name": ["D"]}}).status_code == 204
+    assert [post["title"] for post in client.get("/v1/posts").json] == ["A", "D"]
+    assert query(client, q="source", url=old).json["properties"]["url"] == ["https://blog.example/b/"]
+    assert client.post(PATH, data={"action": "delete", "url": old}, content_type=URLENCODED).status_code == 204
+    assert [post["slug"] for post in client.get("/v1/posts").json] == ["a-2"]
+
+
+def test_times_without_an_offset_are_of_the_zone_of_the_service(own_app):
+    client = with_key(own_app(timezone=zone_named("Asia/Tokyo")))
+    for number, (published, expected) in enumerate(
+        [
+            ("2020-01-02T08:00", "2020-01-01T23:00:00Z"),
+            ("2020-01-02 08:00:00", "2020-01-01T23:00:00Z"),
+            ("2020-01-02", "2020-01-01T15:00:00Z"),
+            ("2020-01-02T08:00:00Z", "2020-01-02T08:00:00Z"),
+            ("2020-01-02T08:00:00-05:00", "2020-01-02T13:00:00Z"),
+        ],
+        start=1,
+    ):
+        client.post(PATH, json=entry(content=["B"], published=[published]))
+        assert client.get(f"/v1/posts/{number}").json["published_at"] == expected
+    client.post(PATH, data={"h": "entry", "content": "B", "published": "2026-11-20T20:00"}, content_type=URLENCODED)
+    assert client.get("/v1/posts/6").json["published_at"] == "2026-11-20T11:00:00Z"
+    update = {"action": "update", "url": f"{URL}/v1/posts/6", "replace": {"published": ["2026-11-20T22:00"]}}
+    assert client.post(PATH, json=update).status_code == 204
+    assert client.get("/v1/posts/6").json.items() >= {"status": "scheduled", "published_at": LATER}.items()
+    assert bad(client.post(PATH, json=entry(content=["B"], published=["soon"]))).startswith("published: must be a date")
+    assert bad(client.post(PATH, json=entry(content=["B"], published=["a", "b"]))) == "published: must have one value"

@@ -25,7 +25,6 @@ INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
 (REBUILD,) = EXAMPLES.take("Built when something is published", "python")
 SUBSCRIBE, RUN_REBUILD = EXAMPLES.take("Built when something is published")
 (SEARCH,) = EXAMPLES.take("A search box", "html")
-(AGENT,) = EXAMPLES.take("Agents", "python")
 POSTS = [
     {"title": "Index", "content": "Not the list.", "published_at": "2026-01-04T00:00:00Z"},
     {"title": "Rye & spelt", "content": "*Patience.*", "tags": ["Bread"], "published_at": "2026-01-02T00:00:00Z"},
@@ -68,7 +67,6 @@ def blog(tmp_path, site):
 def test_every_block_is_run_and_its_libraries_are_installed():
     assert EXAMPLES.forgotten == []
     assert all(version(library) for library in INSTALL.split("pip install ")[1].split())
-    compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
 
 
 def test_a_site_has_each_published_post_all_by_date_and_the_tags(blog, site, tmp_path):

@@ -61,6 +61,11 @@ UPLOADS = IMAGES.take("Images")
 MICROPUB = Page("docs/micropub.md")
 (NOTES,) = MICROPUB.take("Shortcuts and curl")
 
+AGENTS, SKILL = Page("docs/agents.md"), Page("examples/skill/SKILL.md")
+(AGENT_KEY,), (AGENT_UNDO,), (AGENT_EXPORTS,) = map(AGENTS.take, ("Agents", "Undoing what it did", "A skill"))
+(AGENT,) = AGENTS.take("The Model Context Protocol", "python")
+SKILLS = [*map(SKILL.take, ("Read", "Create a draft", "Change a draft", "Images", "Remove a draft"))]
+
 BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
 
@@ -187,7 +192,7 @@ def test_the_readme_on_keys_and_the_owners_page_works(running, sh, key):
     made, *table, renewed = sh(KEYS).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
-    read_only, published_only = sh(LESS).split()
+    _, read_only, published_only = sh(LESS).split()
     listed = sh(LISTING.splitlines()[0])
     assert [post["status"] for post in json.loads(listed)] == ["draft", "scheduled", "draft"]
     assert sh(LISTING.splitlines()[0], read_only) == listed
@@ -268,7 +273,7 @@ def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
     assert [line.split()[0] for line in printed.splitlines()] == ["NAME", "first", "laptop"]
 
 
-@pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING])
+@pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING, AGENTS, SKILL])
 def test_every_block_is_run(page):
     assert page.forgotten == []
 
@@ -295,3 +300,21 @@ def test_an_image_is_uploaded(sh, tmp_path):
     (described,) = map(json.loads, IMAGES.take("Images", "json"))
     assert (list(image), image["name"]) == (list(described), "loaf.jpg")
     assert sh(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}") == str(image["bytes"])
+
+
+def test_an_agent_can_do_what_its_skill_says_and_never_publishes(running, sh, tmp_path):
+    compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
+    (tmp_path / "loaf.jpg").write_bytes(jpeg())
+    sh(AGENT_KEY)
+    (found, *_), (created,), (changed,), (image,), (deleted,) = [
+        [sh(AGENT_EXPORTS + block.replace("@loaf", f"@{tmp_path}/loaf")) for block in blocks] for blocks in SKILLS
+    ]
+    assert found == "[]\n" * 3
+    post = json.loads(created)
+    assert post["slug"] == "sourdough-for-the-impatient"
+    assert (json.loads(changed)["excerpt"], deleted) == ("Bread in two days, or three.", "")
+    assert json.loads(image)["name"] == "loaf.jpg"
+    create = f"{AGENT_EXPORTS}curl $BLOG_URL/v1/posts --oauth2-bearer $BLOG_KEY --json "
+    assert json.loads(sh(create + """'{"title": "A", "content": "B", "status": "published"}'"""))["error"] == 403
+    sh(create + """'{"title": "Mine", "content": "B"}'""")
+    assert "“Mine”: would be moved to the trash" in sh(AGENT_UNDO)

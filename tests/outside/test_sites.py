@@ -56,6 +56,10 @@ def blog(tmp_path_factory):
         last["published_at"] = "2026-01-02T03:04:05Z"
         for post in [last, *posts]:
             assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
+        assert service.request("PATCH", "/v1/posts/by-slug/post-7", {"slug": "seven"})[0] == 200
+        assert (
+            service.request("PATCH", "/v1/posts/by-slug/seven", {"slug": "post-7", "former_slugs": ["old-7"]})[0] == 200
+        )
         assert service.request("POST", "/v1/posts", {"title": "Not yet", "content": "A draft."})[0] == 201
         yield service
 
@@ -116,8 +120,14 @@ def test_a_site_has_every_published_post_on_pages_by_date(site):
     assert [len(slugs) for slugs in shown] == [10] * 12
     assert [slug for slugs in shown for slug in slugs] == ["rye-spelt", *(f"post-{n}" for n in range(119, 0, -1))]
     assert not page.exists()
-    assert len([*site.glob("posts/*/index.html")]) == 120
+    assert len([*site.glob("posts/*/index.html")]) == 122  # with two redirects
     assert "Not yet" not in "".join(page.read_text() for page in site.rglob("*.html"))
+
+
+@pytest.mark.parametrize("former", ["old-7", "seven"])
+def test_a_site_redirects_from_former_slugs(site, former):
+    page = (site / f"posts/{former}/index.html").read_text()
+    assert re.search(r'http-equiv="?refresh"? content="0; ?url=[^">]*/posts/post-7/"', page)
 
 
 def test_a_site_has_a_page_for_each_tag_and_a_feed(site):

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from blogapi.config import zone_named
 from blogapi.storage.models import Post
 from blogapi.wings.owner import sessions
 from tests.owner.pages import Page, enter, send, view
@@ -282,3 +283,50 @@ def test_all_fields_that_are_wrong_are_named_at_once(owner, post, path):
     page = view(owner, path).press("Create" if path.endswith("new") else "Save", **typed)
     assert page.all(".problem a") == ["Title", "Slug", "Tags", "Params"]
     assert len(page.all(".wrong")) == 4
+
+
+# Times without scripts, and former slugs
+
+
+@pytest.fixture
+def tokyo(own_app, clock):
+    """The page of a service whose zone is that of Tokyo."""
+    app = own_app(timezone=zone_named("Asia/Tokyo"))
+    return enter(app, app.extensions["blogapi"].database)
+
+
+def test_without_scripts_times_are_those_of_the_zone_which_is_named(tokyo, client):
+    typed = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-21T08:00"}
+    page = view(tokyo, "/settings/posts/new").press("Create", **typed)
+    assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T23:00:00Z"
+    assert page.all("dd")[0] == "2026-11-21 08:00 Asia/Tokyo"
+    page = view(tokyo, "/settings/posts/1/edit")
+    assert "Date of publication (Asia/Tokyo)" in page.all("label")
+    assert page.form("Save")[1]["published_at"] == "2026-11-21T08:00:00"
+    assert page.soup.find(id="published_at")["data-time"] == "2026-11-20T23:00:00Z"
+    page.press("Save", title="C")
+    assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T23:00:00Z"
+    wrong = view(tokyo, "/settings/posts/1/edit").press("Save", title="", published_at="2026-11-22T08:00")
+    assert (wrong.status, wrong.form("Save")[1]["published_at"]) == (400, "2026-11-22T08:00")
+    wrong.press("Save", title="C", published_at="2026-11-22T00:00:00Z")  # as the script sends it
+    assert client.get("/v1/posts/1").json["published_at"] == "2026-11-22T00:00:00Z"
+
+
+def test_a_time_that_is_not_touched_stays_even_if_the_clocks_repeat_it(own_app, client, post):
+    app = own_app(timezone=zone_named("Europe/Berlin"))
+    owner = enter(app, app.extensions["blogapi"].database)
+    post(status="published", published_at="2025-10-26T01:30:00Z")  # 2:30 for the second time
+    page = view(owner, "/settings/posts/1/edit")
+    assert page.form("Save")[1]["published_at"] == "2025-10-26T02:30:00"
+    page.press("Save", title="B", published_at="2025-10-26T02:30")
+    assert client.get("/v1/posts/1").json.items() >= {"title": "B", "published_at": "2025-10-26T01:30:00Z"}.items()
+
+
+def test_a_new_slug_says_that_it_leaves_a_former_one_behind(owner, post):
+    post(slug="a", status="published")
+    page = view(owner, "/settings/posts/1/edit").press("Save", slug="b")
+    assert "“A title” was saved. Its former slug a still leads to it." in page.said[0]
+    assert "a" in page.all("dd")
+    assert "former slug" not in view(owner, "/settings/posts/1/edit").press("Save", title="B").said[0]
+    draft = post(slug="c")["id"]
+    assert "former" not in view(owner, f"/settings/posts/{draft}/edit").press("Save", slug="d").said[0]

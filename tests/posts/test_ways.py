@@ -16,7 +16,7 @@ POST += " posts/publication posts/slugs documents posts/effects"
 AFTER = "posts/tags wings/search/storage wings/webhooks/storage api/responses"
 LIST = f"{GUARDED} api/schemas posts/schemas posts/views posts/lists api/responses"
 DELETE = f"{GUARDED} api/operations posts/views storage/database posts/storage documents posts/effects"
-DELETE += f" wings/history/storage posts/publication text {AFTER}"
+DELETE += f" wings/history/storage posts/publication posts/slugs text {AFTER}"
 
 
 @pytest.fixture

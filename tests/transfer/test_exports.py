@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from blogapi.config import zone_named
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of, paragraphs
 from blogapi.wings.transfer.sources import Failure, Item
@@ -65,6 +66,22 @@ def wordpress(write):
 def meta(name, value):
     value = f"<wp:meta_key>{name}</wp:meta_key><wp:meta_value><![CDATA[{value}]]></wp:meta_value>"
     return f"<wp:postmeta>{value}</wp:postmeta>"
+
+
+def test_old_slugs_of_wordpress_are_former_slugs_newest_first(wordpress):
+    old = [meta("_wp_old_slug", value) for value in ("first", "second", "%e3%83%96", "Not one", "a" * 101)]
+    assert wordpress("".join(old)).fields["former_slugs"] == ["second", "first"]
+
+
+@pytest.mark.parametrize(
+    ("gmt", "when"), [("0000-00-00 00:00:00", "2020-07-01T23:00:00Z"), ("2020-07-02 01:00:00", "2020-07-02T01:00:00Z")]
+)
+def test_local_times_of_wordpress_are_of_the_zone(write, gmt, when):
+    item = "<wp:post_name>a</wp:post_name><wp:post_type>post</wp:post_type><wp:status>draft</wp:status>"
+    item += f"<wp:post_date>2020-07-02 08:00:00</wp:post_date><wp:post_date_gmt>{gmt}</wp:post_date_gmt>"
+    file = write({"a.xml": f"{HEAD}<item>{item}</item></channel></rss>"}) / "a.xml"
+    (post,) = read(file, zone=zone_named("Asia/Tokyo"))
+    assert post.created_at == when
 
 
 def test_what_only_the_templates_of_wordpress_know_is_in_params(wordpress):

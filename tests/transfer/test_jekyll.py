@@ -1,7 +1,10 @@
 """Blogs of Jekyll: their tags, and the former addresses of their posts."""
 
+import time
+
 import pytest
 
+from blogapi.config import zone_named
 from tests.blogs import read
 
 
@@ -56,3 +59,74 @@ def test_a_pattern_is_for_other_sites_too(write):
 def test_folders_above_posts_are_categories_and_those_below_are_not(write, item):
     write({"_config.yml": ""})
     assert item("", "es/_posts/2020/2020-01-02-a.md").old_paths == ("/es/2020/01/02/a.html",)
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "name", "options", "former"),
+    [
+        (
+            "",
+            "redirect_from: [/2020/01/02/old.html, /2020/01/02/a.html, /old/, /2019/01/02/old.html]",
+            "",
+            {},
+            ["old", "a"],
+        ),
+        ("", "redirect_from: /2020/01/02/Old_Name.html", "", {}, None),
+        ("permalink: /blog/:title/", "redirect_from:\n  - /blog/old/\n  - /old/", "", {}, ["old"]),
+        ("", "permalink: /p/new/\nredirect_from: [/p/old, https://old.example/p/older/?x]", "", {}, ["old", "older"]),
+        ("", "aliases: [/posts/old/, /old/, /posts/b/old]", "content/posts/new.md", {}, ["old"]),
+        ("", "aliases: [/posts/old/, old]", "content/posts/new/index.md", {}, ["old"]),
+        ("", "aliases: [/posts/old/]", "new.md", {}, None),
+        ("", "aliases: [/posts/old/]", "new.md", {"post_url": "https://b.example/posts/{slug}/"}, ["old"]),
+        ("", "former_slugs: [one]\naliases: [/two]", "new.md", {}, ["one", "two"]),
+    ],
+)
+def test_older_addresses_that_are_otherwise_the_posts_own_become_former_slugs(
+    write, item, config, text, name, options, former
+):
+    write({"_config.yml": config} if config else {})
+    found = item(text, name or "_posts/2020-01-02-new.md", **options)
+    assert found.fields.get("former_slugs") == former
+
+
+ZONED = "2020-07-01T23:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("configuration", "name"),
+    [
+        ("timezone: Asia/Tokyo", "_config.yml"),
+        ("title: x\ntimezone:   'Asia/Tokyo' # ours", "_config.yml"),
+        ("timeZone = 'Asia/Tokyo'", "hugo.toml"),
+        ('timezone = "Asia/Tokyo"', "config.toml"),
+        ("timeZone: Asia/Tokyo", "hugo.yaml"),
+        ("timeZone = 'Asia/Tokyo'", "config/_default/hugo.toml"),
+    ],
+)
+def test_the_zone_of_a_site_comes_first(write, item, configuration, name):
+    write({name: configuration})
+    berlin = {"zone": zone_named("Europe/Berlin")}
+    found = item("date: 2020-07-02 08:00", "content/a.md", **berlin)
+    assert (found.fields["published_at"], found.notes) == (ZONED, {})
+    assert item("date: 2020-07-02 08:00 +0900", "content/a.md", **berlin).fields["published_at"] == ZONED
+
+
+@pytest.mark.parametrize("configuration", ["", "timezone: Mars/Base", "[params]\ntimezone = 'Asia/Tokyo'"])
+def test_without_one_that_is_known_the_zone_is_that_of_the_service(write, item, configuration):
+    write({"hugo.toml": configuration})
+    found = item("date: 2020-07-02", zone=zone_named("Europe/Berlin"))
+    assert found.fields["published_at"] == "2020-07-01T22:00:00Z"
+    assert ("time zones" in found.notes) == ("Mars" in configuration)
+
+
+def test_the_day_in_the_name_of_a_file_is_that_of_the_zone(item):
+    found = item("title: A", "_posts/2020-07-02-a.md", zone=zone_named("Asia/Tokyo"))
+    assert found.fields["published_at"] == "2020-07-01T15:00:00Z"
+    assert found.old_paths == ("/2020/07/02/a.html",)
+
+
+def test_a_site_without_end_in_its_configuration_is_read_quickly(write, item):
+    write({"_config.yml": "timezone:" + " " * 2_000_000})
+    started = time.perf_counter()
+    assert item("date: 2020-07-02").fields["published_at"] == "2020-07-02T00:00:00Z"
+    assert time.perf_counter() - started < 1

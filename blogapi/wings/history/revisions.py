@@ -21,7 +21,7 @@ from blogapi.wings.history import storage as history
 from blogapi.wings.history.models import Retagging, Revision
 
 # The fields that `restore` restores
-RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "status", "published_at")]
+RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "former_slugs", "status", "published_at")]
 
 
 class KeptPost(NamedTuple):
@@ -130,7 +130,9 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = a
 
 def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
     """Create a post from the trash again, from its last version or an earlier one; return its document."""
-    post = unscheduled(post, tx.now) | {"slug": slugs.find_free(tx, post["slug"]), "updated_at": tx.now}
+    former = slugs.free(tx, post.get("former_slugs", []), int(post["id"]))
+    own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
+    post = unscheduled(post, tx.now) | own
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted
     (version,) = tx.one(Revision.select(Revision.version).where(in_trash))
     created = posts.insert(tx, documents.in_order(post), author, version + 1)

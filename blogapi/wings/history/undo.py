@@ -150,9 +150,10 @@ class Plans:
             if turn == PARK and present and tx:  # The other may wait for the slug of this one.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
-        target = target | {"slug": slug}
+        former = slugs.free(reader, target.get("former_slugs", []), post_id)
+        target = documents.in_order(target | {"slug": slug, "former_slugs": former})
         if posts.is_same(target, present):
-            return done("left", reason)
+            return done("left", reason or "its former slugs are taken")
         self._bring_back(tx, post_id, present, target)
         return done("changed back" if present else "restored", reason)
 
@@ -197,20 +198,23 @@ class Plans:
         slug, present = plan.target["slug"], plan.present.get("slug")
         if slug in self.foreseen:
             return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
-        if slug == present or not slugs.is_taken(reader, slug):
-            return slug, ""
-        if turn != SETTLE and self._frees(reader, slug):
+        post_id = int(plan.target["id"])
+        wanted = [slug, *plan.target.get("former_slugs", ())]
+        taken = [each for each in wanted if slugs.is_taken(reader, each, post_id)]
+        if turn != SETTLE and any(self._frees(reader, each) for each in taken):
             return (slug if self.dry_run else ""), ""
+        if slug not in taken:
+            return slug, ""
         other = present or slugs.find_free(reader, slug)
         return other, f"its slug {slug} is taken, it {'would have' if self.dry_run else 'has'} {other}"
 
     def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
         """Return whether the undo frees a slug that another post has, perhaps after other posts have left theirs."""
-        holder = reader.row(Post.select(Post.id).where(Post.slug == slug))
+        holder = slugs.holder(reader, slug)
         if holder is None or depth == 0:
             return True
         plan = self.find(reader, holder[0])
-        if plan is None or plan.obstacle or plan.target.get("slug") == slug:
+        if plan is None or plan.obstacle or slug in (plan.target.get("slug"), *plan.target.get("former_slugs", ())):
             return False
         return not plan.target or self._frees(reader, plan.target["slug"], depth - 1)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -26,7 +27,11 @@ NOT_READ = re.compile(
     r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
 )
 
-WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "params", "id")
+# The names in the order in which they are written
+WRITTEN = (
+    *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
+    *("params", "id"),
+)
 # Words that YAML 1.1 or 1.2 does not take for text.
 WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some parser of YAML does not read within quotes.
@@ -62,12 +67,15 @@ class MarkdownFile(NamedTuple):
         return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
 
 
-def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divides_tags: bool = False) -> MarkdownFile:
+def parse(
+    data: bytes, *, strict: bool = False, keeps_others: bool = False, divides_tags: bool = False, zone: tzinfo = UTC
+) -> MarkdownFile:
     """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
 
     With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
     white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
     error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
+    Times without an offset are of the zone.
     """
     language = None if strict else LANGUAGE.match(data)
     if language:
@@ -80,7 +88,7 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML or JSON between lines of ---, or TOML between lines of +++", 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(marks, text, strict, keeps_others or not strict, divides_tags)
+    file = read(marks, text, strict, keeps_others or not strict, divides_tags, zone)
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := heading(content)):
         fields["title"] = title
@@ -88,7 +96,7 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
 
 
 @lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
-def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool) -> MarkdownFile:
+def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool, zone: tzinfo) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
@@ -98,7 +106,7 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
-    fields, sources = _read_fields(values, lines, others, strict, divides_tags)
+    fields, sources = _read_fields(values, lines, others, strict, divides_tags, zone)
     if keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
@@ -109,7 +117,12 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
 
 
 def _read_fields(
-    values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], strict: bool, divides_tags: bool
+    values: dict[str, Any],
+    lines: dict[str, int],
+    others: dict[str, Any],
+    strict: bool,
+    divides_tags: bool,
+    zone: tzinfo,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
     fields: dict[str, Any] = {}
@@ -117,8 +130,8 @@ def _read_fields(
     for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:
         if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
             others[name] = values[name]  # A field has only the address.
-        field, value = _read_field(name, values[name], lines[name], strict)
-        if not value:
+        field, value = _read_field(name, values[name], lines[name], strict, zone)
+        if not value and name != "former_slugs":  # An empty list gives them up.
             if values[name] and not strict and name in IMAGE_NAMES:
                 others[name] = values[name]
             continue
@@ -153,7 +166,7 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
     return values, lines
 
 
-def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, Any]:
+def _read_field(name: str, value: Any, line: int, strict: bool, zone: tzinfo) -> tuple[str, Any]:
     """Return the field that a name stands for, and its value."""
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
     field, convert = FIELD_READERS["published_at" if is_day else name]
@@ -162,7 +175,7 @@ def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, An
     if isinstance(value, dict) and name in IMAGE_NAMES and not strict and not value.keys() & set(ADDRESS_NAMES):
         value = ""
     try:
-        return field, convert(value)
+        return field, _time(value, zone) if convert is _time else convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
 
@@ -221,8 +234,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _time(value: Any) -> str:
-    return rfc3339_of(text) if (text := _text(value)) else ""
+def _time(value: Any, zone: tzinfo = UTC) -> str:
+    return rfc3339_of(text, zone) if (text := _text(value)) else ""
 
 
 def _tags(value: Any) -> list[str]:
@@ -261,6 +274,7 @@ FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "draft": ("status", partial(_status, "draft", "published")),
     "published": ("status", partial(_status, "published", "draft")),
     **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
+    "former_slugs": ("former_slugs", _tags),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
     **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),
     **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),

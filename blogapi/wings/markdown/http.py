@@ -10,7 +10,7 @@ from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
 from blogapi.api.request import JSON, MARKDOWN, Request, etags
-from blogapi.api.responses import post_response, tagged_response
+from blogapi.api.responses import Pairs, post_response, tagged_response
 from blogapi.wings.markdown.files import parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
@@ -23,20 +23,23 @@ def parse_file(request: Request) -> dict[str, Any]:
     if request.body.startswith(b"---") and b"\n" not in request.body:
         raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
     try:
-        request.file = parse(request.body, strict=True, keeps_others="unknown" in request.query)
+        keeps_others, zone = "unknown" in request.query, request.service.config.timezone
+        request.file = parse(request.body, strict=True, keeps_others=keeps_others, zone=zone)
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
     return request.file.fields
 
 
-def post_or_file_response(request: Request, document: bytes) -> Response:
+def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()) -> Response:
     """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
     if not prefers_markdown(request):
-        return post_response(request, document, vary="Accept")
+        return post_response(request, document, headers=headers, vary="Accept")
     fields = json.loads(document)
     name = ("Content-Disposition", f'inline; filename="{fields["slug"]}.md"')
     _, tag = etags(document)
-    return tagged_response(request, render(fields), tag, "text/markdown; charset=utf-8", [name], vary="Accept")
+    return tagged_response(
+        request, render(fields), tag, "text/markdown; charset=utf-8", [name, *headers], vary="Accept"
+    )
 
 
 def prefers_markdown(request: Request) -> bool:

@@ -1,7 +1,7 @@
 """The views of Micropub: queries, creations, changes, deletions, and the media endpoint."""
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.text import fold
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
+from blogapi.wings.markdown.front_matter import rfc3339_of
 from blogapi.wings.micropub import entry
 from blogapi.wings.micropub.message import Message, authorize, read, read_form
 from blogapi.wings.pages import POLICY
@@ -167,6 +168,7 @@ def change_post() -> Response:
         message = read(request, opened)
         for properties in (message.properties, *map(message.body.get, ("replace", "add"))):
             convert_content(request, properties)
+            convert_time(request, properties)
         if not message.action:
             return create(request, message)
     if message.action not in ACTIONS:
@@ -192,6 +194,14 @@ def convert_content(request: Request, properties: Any) -> None:
         properties["content"] = [request.database.in_background(request.digest, partial(entry.as_markdown, value))]
 
 
+def convert_time(request: Request, properties: Any) -> None:
+    """Convert a time without an offset, if properties have one, from the zone of BLOGAPI_TIMEZONE."""
+    values = properties.get("published") if isinstance(properties, dict) else None
+    if isinstance(values, list) and isinstance(value := entry.single(properties, "published"), str):
+        with suppress(ValueError):  # which is reported with other errors
+            properties["published"] = [rfc3339_of(value, request.service.config.timezone)]
+
+
 def created(request: Request, post: Fields, **more: Any) -> Response:
     """Answer with the address of a post."""
     url = url_of(request, post)
@@ -212,8 +222,7 @@ def create(request: Request, message: Message) -> Response:
     others += [each.part for each in message.files if each not in files]
     now = request.database.now
     images = [uploads.identify(request, each) for each in files]
-    status = "draft" if request.drafts_only else "published"
-    urls = [public(request, image.path) for image, _ in images]
+    urls, status = [public(request, image.path) for image, _ in images], "draft" if request.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
     for each, (image, kept) in zip(files, images, strict=True):
         uploads.keep(request, each, image, kept)

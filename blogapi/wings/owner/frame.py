@@ -4,7 +4,7 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, NoReturn
 
@@ -24,6 +24,7 @@ from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.storage.models import AUTOSAVE
 from blogapi.wings.forms import FORM, Form, Write
 from blogapi.wings.images.uploads import FileForm
+from blogapi.wings.markdown.front_matter import rfc3339_of
 from blogapi.wings.owner import sessions
 from blogapi.wings.tags import storage as tags
 
@@ -198,6 +199,19 @@ def paging(before: Any) -> dict[str, Any]:
     }
 
 
+def local_time(text: str) -> str:
+    """Return a time in UTC in the zone of this page, without an offset; what was typed stays."""
+    zone = request.service.config.timezone
+    return datetime.fromisoformat(text).astimezone(zone).isoformat()[:19] if text.endswith("Z") else text
+
+
+def utc_time(text: str) -> str:
+    """Return a time that was typed, of the zone of this page unless it has a Z, in UTC; what is no time stays."""
+    with suppress(ValueError):
+        return rfc3339_of(text, request.service.config.timezone)
+    return text
+
+
 def done(
     path: str, text: str, title: str = "", undo: tuple[str, dict[str, str]] | None = None, **secrets: str
 ) -> Response:
@@ -260,9 +274,10 @@ def unknown(path: str = "") -> NoReturn:
 
 def context() -> dict[str, Any]:
     """Return the names that every template can use."""
-    functions = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
-    functions |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
-    return functions | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}, "notice": read_notice()}
+    names: dict[str, Any] = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
+    names |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
+    names |= {"local_time": local_time, "utc_time": utc_time, "zone": str(request.service.config.timezone)}
+    return names | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 
 def error_page(status: int, message: str) -> str:

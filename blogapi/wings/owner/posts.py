@@ -40,9 +40,11 @@ from blogapi.wings.owner.frame import (
     done,
     form_secret,
     form_token,
+    local_time,
     own_path,
     paging,
     shows_errors,
+    utc_time,
 )
 from blogapi.wings.owner.images import add_image
 
@@ -182,7 +184,8 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, expected
 
     The post must have this entity tag; without one, that of now.
     """
-    before = etag_of(posts.find(request.database, post_id))
+    old = posts.find(request.database, post_id)
+    before, former = etag_of(old), documents.slug_in(old)
 
     def check(document: bytes) -> None:
         if etag_of(document) != (before if expected is None else expected):
@@ -193,7 +196,10 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, expected
         return autosaved(post_id, document)
     after = etag_of(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
-    return done(f"/posts/{post_id}", text, documents.load(document)["title"], undo=undo)
+    new = documents.load(document)
+    if former in new.get("former_slugs", ()):
+        text += f" Its former slug {former} still leads to it."
+    return done(f"/posts/{post_id}", text, new["title"], undo=undo)
 
 
 def author() -> str:
@@ -224,7 +230,7 @@ def as_typed(document: bytes) -> dict[str, str]:
         "excerpt": with_line_feeds(post.get("excerpt", "")),
         "tags": as_line(post["tags"]),
         "params": block(post.get("params", {})),
-        "published_at": post.get("published_at", "").removesuffix("Z"),
+        "published_at": local_time(post.get("published_at", "")),
     }
 
 
@@ -283,7 +289,9 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             wrong[name] = [str(error)]
             del typed[name]
     if time := typed.pop("published_at"):
-        typed["published_at"] = f"{time}:00"[:19] + "Z"  # Browsers leave out seconds of 0.
+        before = old.get("published_at", "")
+        is_same = not time.endswith("Z") and f"{time}:00"[:19] == local_time(before)  # Browsers leave out seconds of 0.
+        typed["published_at"] = before if is_same else utc_time(time)
     return typed, wrong
 
 

@@ -1,6 +1,7 @@
 """The import: posts that were read are checked and stored, some in each transaction."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,8 @@ from marshmallow import ValidationError
 
 from blogapi import documents
 from blogapi.api.schemas import sentences
-from blogapi.posts import publication
+from blogapi.documents import MAX_FORMER_SLUGS
+from blogapi.posts import publication, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PutPostSchema
 from blogapi.storage.database import Database
@@ -51,9 +53,24 @@ def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | 
     return (_result(_would_put, database, _checked(source, keep)) for source in sources)
 
 
+def with_former_slugs(reader: Reader, item: Item) -> Item:
+    """Return a post with the former slugs that it has here, and those of its own that are free."""
+    slug, given, kept = item.fields["slug"], item.fields.get("former_slugs"), []
+    if not given:
+        return item
+    with suppress(NotFound, Damaged):
+        kept = documents.load(posts.find(reader, slug)).get("former_slugs", [])
+    wanted = list(dict.fromkeys([*kept, *(each for each in given if each != slug)]))
+    post_id, _ = slugs.holder(reader, slug) or (0, "")
+    free = (slugs.free(reader, wanted, post_id) or [])[:MAX_FORMER_SLUGS]
+    notes = item.notes if free == wanted else {**item.notes, "former slugs": item.file.line_of("former_slugs")}
+    return item._replace(fields=item.fields | {"former_slugs": free}, notes=notes)
+
+
 def _would_put(reader: Reader, item: Item) -> str:
     try:
         old = documents.load(posts.find(reader, item.fields["slug"]))
+        posts.check_present(old, item.fields["slug"])
     except NotFound:
         publication.published_at({}, {"status": "draft"} | item.fields, reader.now)
         return "created"
@@ -93,7 +110,8 @@ def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -
     if isinstance(checked, list):
         return "failed", checked
     try:
-        return put(reader, checked), checked
+        item = with_former_slugs(reader, checked)
+        return put(reader, item), item
     except (Rejected, Damaged) as error:  # raised before anything is written
         line = checked.file.line_of(error.field) if isinstance(error, Rejected) else None
         return "failed", [Failure(checked.source, line, str(error))]

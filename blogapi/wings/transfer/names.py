@@ -1,18 +1,18 @@
 """Titles and dates from the names of files and in front matter."""
 
 import re
-from datetime import date
+from datetime import UTC, date, tzinfo
 from pathlib import Path
 
 from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST
+from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, rfc3339_of
 
 
-def name_and_day(path: Path) -> tuple[str, str]:
+def name_and_day(path: Path, zone: tzinfo = UTC) -> tuple[str, str]:
     """Return the name of a file (of `index.md`, of its folder) without a leading date, and that date as a time."""
     stem, dot, language = path.stem.partition(".")
     name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
-    day = midnight(name[:10]) if name[10:11] == "-" and name[11:] else ""
+    day = midnight(name[:10], zone) if name[10:11] == "-" and name[11:] else ""
     return (name[11:], day) if day else (name, "")
 
 
@@ -24,10 +24,10 @@ def title_of(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def midnight(day: str) -> str:
-    """Return the time at which a day begins; nothing if it is no day."""
+def midnight(day: str, zone: tzinfo = UTC) -> str:
+    """Return the time at which a day begins in a zone; nothing if it is no day."""
     try:
-        return f"{date.fromisoformat(day)}T00:00:00Z"
+        return rfc3339_of(str(date.fromisoformat(day)), zone)
     except ValueError:
         return ""
 

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from blogapi.wings.markdown.front_matter import Loader
+from blogapi.documents import is_slug
+from blogapi.wings.markdown.files import MarkdownFile
+from blogapi.wings.markdown.front_matter import Loader, moment_of
 
 STYLES = {
     "date": "/:categories/:year/:month/:day/:title.html",
@@ -43,12 +45,33 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return paths, aliases
 
 
+def parted(address: str) -> tuple[str, str]:
+    """Return the folder and the last segment of an address, without an extension and `index`."""
+    path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/")
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
+    """Return the last segments of older addresses that are otherwise those of the post, if they are slugs."""
+    folders = {parted(address)[0] for address in addresses}
+    return [slug for folder, slug in map(parted, aliases) if folder in folders and is_slug(slug)]
+
+
 def path_of(value: Any) -> str:
     """Return the path of an address; nothing if it is a pattern or the name of a style."""
     if not isinstance(value, str) or value in (*STYLES, "false", "true") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
     return "" if re.search("(^|/|-):[a-z]", path) else path
+
+
+def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
+    """Return the address of a file in these folders of a site: those below `content`, if it is in there, as in Hugo."""
+    parts = path.absolute().parts[:-1]
+    if "content" in parts:
+        folders = parts[len(parts) - parts[::-1].index("content") :]
+    return "/".join(("", *(folder for folder in folders if folder != "src"), path.stem))
 
 
 def is_pattern(text: Any) -> bool:
@@ -67,6 +90,24 @@ def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]
     parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
     path = NAME.sub(lambda match: parts[match[1]], STYLES.get(pattern, pattern))
     return re.sub("/{2,}", "/", f"/{path}")
+
+
+def address_by_pattern(file: MarkdownFile, folder: Path, name: str, given: str, zone: tzinfo) -> str:
+    """Return the address that a post had by the pattern of its site, or by the one that is given."""
+    values = file.values
+    pattern, site = configured(folder.absolute())
+    own = values.get("permalink")
+    pattern = own if isinstance(own, str) and is_pattern(own) else given or pattern
+    above = folder.absolute().parts[len(site.parts) :] if site else ()
+    categories = [*above[: above.index("_posts")]] if "_posts" in above else []
+    several = values.get("categories")
+    for names in (several.split() if isinstance(several, str) else several, values.get("category")):
+        categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
+    written = values.get("date")
+    moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"], zone)
+    own_slug = values.get("slug")
+    moment = moment if zone is UTC else moment.astimezone(zone)
+    return address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
 
 @cache

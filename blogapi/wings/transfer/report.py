@@ -37,6 +37,8 @@ NOTES = {
     "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
     "links to files": ("Links to files in", "they should lead to slugs, or to where the site has the files"),
     "HTML": ("HTML in", "it stays in the Markdown"),
+    "former slugs": ("Former slugs left out of", "other posts have or had them, or there are more than 20"),
+    "time zones": ("Times of BLOGAPI_TIMEZONE in", "the zone in the site's configuration is unknown"),
     "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
     "old addresses": ("Other addresses of", "--redirects FILE lists them"),
 }

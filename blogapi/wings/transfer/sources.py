@@ -5,6 +5,7 @@ import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -12,21 +13,22 @@ from urllib.parse import unquote
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
+from blogapi.config import zone_named
 from blogapi.documents import MAX_TAGS, is_slug
 from blogapi.posts.slugs import slug_of
 from blogapi.text import fold
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
-from blogapi.wings.markdown.front_matter import MarkdownError, moment_of, shown
+from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.transfer import ghost, permalinks, wordpress
+from blogapi.wings.transfer import ghost, permalinks, wordpress, zones
 from blogapi.wings.transfer.content import absolute, host_of, not_portable, with_images, without_controls
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
 from blogapi.wings.transfer.names import date_names, midnight, name_and_day, title_of
 
 # The readers of exports, by the extension of the file.
-EXPORTS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
     ".xml": wordpress.read_posts,
-    ".json": ghost.read_posts,
+    ".json": lambda path, zone: ghost.read_posts(path),  # Its times are UTC.
 }
 # Folders of built or installed files. Hidden folders are not entered either.
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
@@ -83,7 +85,8 @@ class Sources:
     They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
     and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
     the pages of exports. Addresses of images lead to those of `images`; other relative ones belong to `site`, if given.
-    The names in `drop` are left out of `params`. A `permalink` is the pattern of the former addresses.
+    The names in `drop` are left out of `params`. A `permalink` is the pattern of the former addresses, and `post_url`
+    that of the present ones. Times without an offset are of the `zone`, unless the site's configuration names another.
     """
 
     def __init__(
@@ -97,6 +100,8 @@ class Sources:
         images: LocalImages | None = None,
         drop: Collection[str] = (),
         permalink: str = "",
+        post_url: str = "",
+        zone: tzinfo = UTC,
     ):
         self.spool = spool
         self.now = rfc3339(now)
@@ -105,6 +110,8 @@ class Sources:
         self.images = images
         self.drop = drop
         self.permalink = permalink
+        self.post_url = re.sub("^https?://[^/]*", "", post_url)
+        self.zone = zone
         self.left_out: Counter[str] = Counter()  # everything else, by its kind
         self.hosts: Counter[str] = Counter()  # of the images that are elsewhere
         self.files: set[str] = set()
@@ -118,6 +125,7 @@ class Sources:
 
     def __iter__(self) -> Iterator[Item | Failure]:
         sources: dict[str, str] = {}
+        self.slugs = {found.slug for found in self.found}
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
@@ -143,6 +151,8 @@ class Sources:
             fields |= item.fields
             notes |= item.notes
         notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
+        if former := fields.get("former_slugs"):
+            fields["former_slugs"] = [each for each in former if each not in self.slugs]
         sources[slug] = item.source
         return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=(), own_path="", old_paths=old_paths)
 
@@ -216,12 +226,16 @@ class Sources:
                 is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
                 with open_below(path, roots) as file:
                     data = file.read(MAX_FILE_BYTES)
-                yield self._item_of_file(parse(data, divides_tags=is_jekyll), path, top, is_jekyll)
+                name = zones.configured(path.absolute().parent)
+                zone = zone_named(name) or self.zone
+                item = self._item_of_file(parse(data, divides_tags=is_jekyll, zone=zone), path, top, is_jekyll, zone)
+                is_known = not name or zone_named(name)
+                yield item if is_known else item._replace(notes={**item.notes, "time zones": None})
         except (OSError, MarkdownError) as error:
             yield _failure(path, error)
 
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
-        for post in EXPORTS[path.suffix.lower()](path):
+        for post in EXPORTS[path.suffix.lower()](path, self.zone):
             if post["kind"] not in self.kinds:
                 self.left_out[post["kind"]] += 1
             elif "error" in post:
@@ -230,16 +244,15 @@ class Sources:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
-    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool) -> Item:
+    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool, zone: tzinfo) -> Item:
         fields = file.fields
         paths, aliases = permalinks.read_paths(file.others)
         address = paths[0] if paths else ""
-        last = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/").rpartition("/")[2]
-        name, day = name_and_day(path)
-        fields.setdefault("slug", unquote(last) or shown(name))
+        name, day = name_and_day(path, zone)
+        fields.setdefault("slug", unquote(permalinks.parted(address)[1]) or shown(name))
         fields.setdefault("title", title_of(shown(name)))
         if not day and (match := DATE_IN_PATH.search(address)):
-            day = midnight(match[1].replace("/", "-"))
+            day = midnight(match[1].replace("/", "-"), zone)
         if day and not file.is_exported:
             fields.setdefault("published_at", day)
         folders = path.parent.parts[len(top.parts) :]
@@ -255,24 +268,12 @@ class Sources:
         item = self._completed(self._with_images(item, path.parent, top))
         is_dated = fields.get("status") == "published" and "published_at" in fields
         if not paths and (is_jekyll or self.permalink) and is_dated:
-            item = item._replace(old_paths=(self._by_pattern(file, path.parent, name), *item.old_paths))
+            address = permalinks.address_by_pattern(file, path.parent, name, self.permalink, zone)
+            item = item._replace(old_paths=(address, *item.old_paths))
+        addresses = [address or permalinks.address_of_file(path, folders), self.post_url]
+        if former := permalinks.former_slugs(aliases, filter(None, addresses)):
+            item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
         return item
-
-    def _by_pattern(self, file: MarkdownFile, folder: Path, name: str) -> str:
-        """Return the address that a post had by the pattern of its site."""
-        values = file.values
-        pattern, site = permalinks.configured(folder.absolute())
-        own = values.get("permalink")
-        pattern = own if isinstance(own, str) and permalinks.is_pattern(own) else self.permalink or pattern
-        above = folder.absolute().parts[len(site.parts) :] if site else ()
-        categories = [*above[: above.index("_posts")]] if "_posts" in above else []
-        several = values.get("categories")
-        for names in (several.split() if isinstance(several, str) else several, values.get("category")):
-            categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
-        written = values.get("date")
-        moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"])
-        own_slug = values.get("slug")
-        return permalinks.address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
         slug = post["slug"] or _slug_of(post["title"] or f"post-{post['id']}")

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +13,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
+from blogapi.documents import is_slug
 from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.wings.markdown.html import paragraphs, text_of
 
@@ -42,10 +44,11 @@ class CleanFile(io.FileIO):
         return clean if data else b""
 
 
-def read_posts(path: Path) -> Iterator[dict[str, Any]]:
+def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
     """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
 
-    Raise MarkdownError if it is no export. The memory that this takes does not grow with the file.
+    Its local times are of the zone. Raise MarkdownError if it is no export. The memory that this takes does not grow
+    with the file.
     """
     # An image is known by its number, and may come after the post.
     images = {_text(item, "post_id"): _text(item, "attachment_url") for item in _items(path, "attachment")}
@@ -56,7 +59,7 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
         elif status not in STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
-            yield {"kind": kind, "id": _text(item, "post_id"), **_post(item, images)}
+            yield {"kind": kind, "id": _text(item, "post_id"), **_post(item, images, zone)}
 
 
 def _items(path: Path, kind: str = "") -> Iterator[Element]:
@@ -85,19 +88,21 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
         raise MarkdownError("not an export of WordPress")
 
 
-def _post(item: Element, images: dict[str, str]) -> dict[str, Any]:
+def _post(item: Element, images: dict[str, str], zone: tzinfo) -> dict[str, Any]:
     status = _text(item, "status")
-    when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"))
+    when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"), zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
     html = CAPTION.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _text(item, "encoded", "content"))
     html = html if "<!-- wp:" in html else paragraphs(html)
+    former = [value for name, value in reversed(meta) if name == "_wp_old_slug" and is_slug(value)]
     password = _text(item, "post_password")
     return {
         "path": _text(item, "link"),
         "title": text_of(_text(item, "title")),
         "slug": unquote(_text(item, "post_name")),
+        "former_slugs": former,
         # A post with a password was not public.
         "status": "draft" if password else STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
@@ -144,8 +149,8 @@ def _text(item: Element, name: str, space: str = "") -> str:
     return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
 
 
-def _time(value: str) -> str:
+def _time(value: str, zone: tzinfo = UTC) -> str:
     try:
-        return rfc3339_of(value)
+        return rfc3339_of(value, zone)
     except ValueError:
         return ""

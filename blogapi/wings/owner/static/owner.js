@@ -22,7 +22,7 @@ addEventListener("submit", (event) => {
   setTimeout(() => delete event.target.dataset.sent, 3000);
 });
 
-// Times are those of the browser's zone, which is named. Without this script they are UTC.
+// Times are those of the browser's zone, which is named. Without this script they are of BLOGAPI_TIMEZONE.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 for (const time of document.querySelectorAll("time")) {
@@ -35,19 +35,19 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   const sent = document.createElement("input");
   sent.type = "hidden";
   sent.name = field.name;
-  sent.value = field.value;
+  sent.value = field.dataset.time;
   const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
   const show = (moment) => (field.value = local(moment));
-  if (field.value) {
-    show(new Date(`${field.value}Z`));
+  if (field.value && !isNaN(new Date(field.dataset.time))) {
+    show(new Date(field.dataset.time));
   }
   field.addEventListener("input", () => {
-    sent.value = field.value ? new Date(field.value).toISOString().slice(0, 19) : "";
+    sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
   });
   field.removeAttribute("name");
   field.after(sent);
   const label = document.querySelector(`label[for=${field.id}]`);
-  label.textContent = label.textContent.replace("UTC", zone);
+  label.textContent = label.textContent.replace(/\(.*\)/, `(${zone})`);
   const tomorrow = document.createElement("button");
   tomorrow.type = "button";
   tomorrow.className = "quiet";

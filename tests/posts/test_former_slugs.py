@@ -1,0 +1,214 @@
+"""Former slugs: a post that was published keeps the slugs that it had, and no other post can have them."""
+
+import pytest
+
+from blogapi.storage.models import FormerSlug
+from tests.api.fixtures import LATER, with_key
+from tests.conftest import message
+from tests.invariants import sound_posts
+
+PUBLISHED = {"status": "published"}
+
+
+@pytest.fixture
+def renamed(client, post):
+    """A published post that was called `a` and is `b` now."""
+    post(slug="a", **PUBLISHED)
+    answer = client.patch("/v1/posts/1", json={"slug": "b"})
+    assert (answer.status_code, answer.json["former_slugs"]) == (200, ["a"])
+    return answer.json
+
+
+@pytest.fixture(autouse=True)
+def sound(config, app):
+    """Each test leaves a sound database."""
+    yield
+    sound_posts(config.database)
+
+
+def by_slug(client, slug, method="GET", **more):
+    return client.open(f"/v1/posts/by-slug/{slug}", method=method, **more)
+
+
+# Kept by themselves
+
+
+@pytest.mark.parametrize(
+    ("before", "is_kept"),
+    [
+        (PUBLISHED, True),
+        ({"status": "archived", "published_at": "2020-01-01T00:00:00Z"}, True),
+        ({"status": "draft", "published_at": "2020-01-01T00:00:00Z"}, True),
+        ({"status": "draft"}, False),
+        ({"status": "archived"}, False),
+        ({"status": "scheduled", "published_at": LATER}, False),
+    ],
+)
+def test_only_a_post_that_was_published_keeps_the_slug_that_it_leaves(client, post, before, is_kept):
+    post(slug="a")
+    client.patch("/v1/posts/1", json=before)
+    for changes in ({"slug": "b"}, PUBLISHED | {"slug": "b", "published_at": "2020-01-01T00:00:00Z"}):
+        new = client.patch("/v1/posts/1", json=changes).json
+        assert new.get("former_slugs") == (["a"] if is_kept else None)
+    assert by_slug(client, "a").status_code == (200 if is_kept else 404)
+
+
+def test_they_are_newest_first_at_most_20_and_the_oldest_goes(client, post):
+    post(slug="s0", **PUBLISHED)
+    for number in range(1, 23):
+        client.patch("/v1/posts/1", json={"slug": f"s{number}"})
+    assert client.get("/v1/posts/1").json["former_slugs"] == [f"s{number}" for number in range(21, 1, -1)]
+    assert [by_slug(client, slug).status_code for slug in ("s22", "s21", "s2", "s1", "s0")] == [200, 200, 200, 404, 404]
+    assert post(slug="s1", **PUBLISHED)["slug"] == "s1"
+
+
+def test_the_post_takes_one_back_and_it_is_no_former_slug_any_more(client, renamed):
+    assert client.patch("/v1/posts/1", json={"slug": "a"}).json["former_slugs"] == ["b"]
+    assert client.patch("/v1/posts/1", json={"slug": "b"}).json["former_slugs"] == ["a"]
+
+
+def test_they_are_in_lists_files_revisions_and_webhooks(client, renamed, subscribe, recorded):
+    subscribe()
+    client.patch("/v1/posts/1", json={"title": "B"})
+    assert client.get("/v1/posts?fields=former_slugs").json[0]["former_slugs"] == ["a"]
+    assert "former_slugs: [a]\n" in client.get("/v1/posts/1", headers={"Accept": "text/markdown"}).text
+    assert client.get("/v1/posts/1/revisions/2").json["former_slugs"] == ["a"]
+    assert recorded()[-1][1]["data"]["post"]["former_slugs"] == ["a"]
+
+
+# Taken
+
+
+def test_a_former_slug_is_taken_for_every_other_post(client, post, renamed):
+    taken = "already taken by another post: 1 had it before, and is b now"
+    assert message(client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"})) == f"slug: {taken}"
+    assert post(title="A")["slug"] == "a-2"
+    assert post(title="B")["slug"] == "b-2"
+    assert message(client.patch("/v1/posts/2", json={"slug": "a"})) == f"slug: {taken}"
+    for name in ("a", "b"):
+        answer = client.patch("/v1/posts/2", json={"former_slugs": [name]})
+        rest = ": 1 had it before, and is b now" if name == "a" else ""
+        assert message(answer) == f"former_slugs: {name} is already taken by another post{rest}"
+    answer = client.post("/v1/posts", json={"title": "C", "content": "B", "former_slugs": ["x", "a"]})
+    assert message(answer) == "former_slugs: a is already taken by another post: 1 had it before, and is b now"
+    assert by_slug(client, "x").status_code == 404
+
+
+# Found
+
+
+def test_get_patch_and_delete_by_one_mean_the_post(app, client, renamed):
+    found = by_slug(client, "a")
+    assert (found.json, found.headers["Content-Location"]) == (renamed, "/v1/posts/by-slug/b")
+    assert found.headers["ETag"] == client.get("/v1/posts/1").headers["ETag"]
+    file = by_slug(client, "a", headers={"Accept": "text/markdown"})
+    assert (file.mimetype, file.headers["Content-Location"]) == ("text/markdown", "/v1/posts/by-slug/b")
+    assert by_slug(client, "a", headers={"If-None-Match": found.headers["ETag"]}).status_code == 304
+    assert "Content-Location" not in by_slug(client, "b").headers
+    assert by_slug(client, "a/revisions").json == client.get("/v1/posts/1/revisions").json
+    assert by_slug(with_key(app, "published-only"), "a").json == renamed
+    assert by_slug(client, "a", "PATCH", json={"title": "B"}).json["title"] == "B"
+    assert by_slug(client, "a", "DELETE").status_code == 204
+    assert by_slug(client, "a").status_code == by_slug(client, "b").status_code == 404
+
+
+def test_a_published_only_key_finds_published_posts_only(app, client, renamed):
+    client.patch("/v1/posts/1", json={"status": "draft"})
+    visitor = with_key(app, "published-only")
+    assert message(by_slug(visitor, "a"), 404) == message(by_slug(visitor, "x"), 404) == "no such post"
+
+
+def test_put_by_one_is_refused_and_names_the_slug_of_today(client, renamed):
+    told = "slug: post 1 had it before, and is b now"
+    body = {"title": "A", "content": "B"}
+    assert message(by_slug(client, "a", "PUT", json=body)) == told
+    assert message(by_slug(client, "a", "PUT", json=body, headers={"If-None-Match": "*"})) == told
+    assert message(by_slug(client, "a", "PUT", data="# A", content_type="text/markdown")) == told
+    assert client.get("/v1/posts").json == [renamed]
+
+
+# Written
+
+
+def test_they_can_be_set_and_cleared(client, post):
+    assert post(slug="a", former_slugs=["b", "a", "c", "b"])["former_slugs"] == ["b", "c"]
+    assert client.patch("/v1/posts/1", json={"former_slugs": ["d", "c"]}).json["former_slugs"] == ["d", "c"]
+    assert by_slug(client, "b").status_code == 404
+    for nothing in (None, []):
+        assert "former_slugs" not in client.patch("/v1/posts/1", json={"former_slugs": nothing}).json
+        assert "former_slugs" not in post(former_slugs=nothing)
+        client.patch("/v1/posts/1", json={"former_slugs": ["d"]})
+    assert client.patch("/v1/posts/1", json={"slug": "d"}).json.get("former_slugs") is None
+
+
+def test_a_put_keeps_them_unless_it_says_otherwise(client, renamed):
+    body = {"title": "A", "content": "B"}
+    assert by_slug(client, "b", "PUT", json=body).json["former_slugs"] == ["a"]
+    assert by_slug(client, "b", "PUT", json=body | {"former_slugs": ["x", "a"]}).json["former_slugs"] == ["x", "a"]
+    file = "---\nformer_slugs: {}\n---\n# A"
+    put = {"content_type": "text/markdown"}
+    assert by_slug(client, "b", "PUT", data=file.format("y, x"), **put).json["former_slugs"] == ["y", "x"]
+    assert "former_slugs" not in by_slug(client, "b", "PUT", data=file.format("[]"), **put).json
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("a", "former_slugs: must be an array of strings"),
+        ([["a"]], "former_slugs[0]: must be a string"),
+        ([""], "former_slugs[0]: must have 1 to 100 characters"),
+        (["A"], "former_slugs[0]: "),
+        (["a" * 101], "former_slugs[0]: must have 1 to 100 characters"),
+        (["a-"], "former_slugs[0]: "),
+        ([None], "former_slugs[0]: must not be null"),
+        ([f"s{number}" for number in range(21)], "former_slugs: must have at most 20 slugs"),
+        (["s"] * 3_000, "former_slugs: must have at most 20 slugs"),
+    ],
+)
+def test_what_is_no_list_of_slugs_is_refused(client, post, value, told):
+    post()
+    body = {"title": "A", "content": "B", "former_slugs": value}
+    for answer in (client.post("/v1/posts", json=body), client.patch("/v1/posts/1", json={"former_slugs": value})):
+        assert message(answer).startswith(told)
+
+
+# The history
+
+
+def test_a_post_in_the_trash_gives_them_up_and_gets_back_those_that_are_free(client, post, renamed, count):
+    client.patch("/v1/posts/1", json={"former_slugs": ["a", "x"]})
+    client.delete("/v1/posts/1")
+    assert count(FormerSlug) == 0
+    assert (post(slug="x")["slug"], post(slug="b")["slug"]) == ("x", "b")
+    restored = client.post("/v1/trash/1/restore").json
+    assert (restored["slug"], restored["former_slugs"]) == ("b-2", ["a"])
+    client.delete("/v1/posts/1?permanent=true")
+    assert count(FormerSlug) == 0
+
+
+def test_restoring_a_revision_leaves_them(client, renamed):
+    assert client.post("/v1/posts/1/revisions/1/restore").json["former_slugs"] == ["a"]
+    client.patch("/v1/posts/1", json={"title": "B", "former_slugs": []})
+    assert "former_slugs" not in client.post("/v1/posts/1/revisions/2/restore").json
+
+
+def test_a_post_that_cannot_be_read_gives_them_up_when_it_is_deleted(client, renamed, damage, count):
+    damage("post", "document", "{")
+    assert client.delete("/v1/posts/1").status_code == 204
+    assert count(FormerSlug) == 0
+
+
+def test_a_scheduled_post_keeps_them_when_its_time_comes(client, post, clock):
+    post(slug="a", former_slugs=["b"])
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": LATER})
+    clock.now += 7200
+    assert client.patch("/v1/posts/1", json={"slug": "c"}).json["former_slugs"] == ["a", "b"]
+
+
+@pytest.mark.sqlite
+def test_finding_a_post_by_a_slug_uses_indexes_only(plan):
+    from blogapi.posts.slugs import HOLDER
+    from blogapi.posts.storage import PUBLISHED_WITH_SLUG, WITH_SLUG
+
+    for query in (HOLDER, WITH_SLUG, PUBLISHED_WITH_SLUG):
+        assert not [step for step in plan(query) if step.startswith("SCAN")]
