@@ -1,18 +1,21 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: install postgresql run test test-all coverage soak bench instructions check lock
+.PHONY: help install postgresql run test test-all coverage soak bench instructions check lock
 
-install: .venv/installed
+help:  # list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*# *\(.*\)/\1@\2/p' Makefile | while IFS=@ read -r name what; do printf 'make %-13s %s\n' "$$name" "$$what"; done
 
-postgresql: .venv/postgresql  # psycopg, for BLOGAPI_DATABASE=postgresql://…
+install: .venv/installed  # install blogapi and what it needs into .venv
 
-run: .venv/installed $(wildcard .venv/postgresql)
+postgresql: .venv/postgresql  # install psycopg, for BLOGAPI_DATABASE=postgresql://…
+
+run: .venv/installed $(wildcard .venv/postgresql)  # start the service, with blog.db in this folder
 	@exec $(BIN)/blogapi serve
 
 PYTEST = $(BIN)/pytest -n auto
 
-test: .venv/tested  # a few minutes: run it before each commit
+test: .venv/tested  # the tests that you run before each commit; a few minutes
 	$(PYTEST)
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
@@ -24,21 +27,21 @@ LIFE = $(foreach name,posts/test_create posts/test_life images/test_images webho
 
 API = $(addprefix tests/,api posts tags history search webhooks images markdown docs micropub)
 
-coverage: .venv/tested  # of all tests
+coverage: .venv/tested  # the branch coverage of all tests
 	$(PYTEST) -m "" --cov
 
-soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
+soak: .venv/tested  # all tests, with up to a hundred times as many requests, kills and keys; an hour
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
 	$(PYTEST) -q --over wsgiref $(API)
 	$(PYTEST) -q --over waitress $(API)
 
-bench: .venv/tested .venv-bench/installed  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
+bench: .venv/tested .venv-bench/installed  # the speed beside plain Flask; needs wrk. POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
 
-instructions: .venv/tested .venv-bench/installed  # of each request, the same on every machine; needs valgrind; BASE=path compares
+instructions: .venv/tested .venv-bench/installed  # the instructions of each request; needs valgrind. BASE=path compares with another checkout
 	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
-check: .venv/tested  # lint, formatting, which room imports which, and types
+check: .venv/tested  # lint, formatting, layers of imports, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
@@ -72,11 +75,11 @@ endif
 	.venv-bench/bin/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
 	@touch $@
 
-# The newest versions that setup.cfg allows, for every platform.
+# For every platform
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-header --no-annotate setup.cfg --extra build
 
-lock:
+lock:  # lock the newest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	$(COMPILE) --output-file requirements/base.txt
