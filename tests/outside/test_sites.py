@@ -107,7 +107,7 @@ def generator(request, tmp_path_factory):
 def build(blog, generator, scope="--published-only", name="", **environ):
     """Build a site with a new key; return a folder with its pages."""
     folder, command = generator
-    key = blog.blogapi("keys", "create", f"{folder.name} {scope}", scope).stdout.strip()
+    key = blog.blogapi("keys", "create", f"{folder.name} {scope}{name}", scope).stdout.strip()
     service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
     run(*command, cwd=folder, **(SITE | service | environ))
     return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}{name}")
@@ -148,7 +148,7 @@ def test_a_tag_leads_to_a_page_of_its_own_that_lists_each_post_once(site):
     assert [unescape(name) for _, name in links] == LEADING
     assert re.search(r"</time>\s+<a ", page)
     for address, _ in links:
-        (path,) = re.findall("^/tags/([^/]+)/$", unquote(address))
+        (path,) = re.findall("^/tags/([^/]+)/$", unquote(unescape(address)))
         assert path.strip(".")
         assert (site / "tags" / path / "index.html").read_text().count('<h2><a href="/posts/post-119/">') == 1
     assert "<h1>My blog</h1>" in (site / "index.html").read_text()

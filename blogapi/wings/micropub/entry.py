@@ -240,7 +240,7 @@ def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[s
         raise ValidationError("must have a list of values for each property", "replace, add, delete")
     for properties in (replaced, added, deleted):
         check_size(properties)
-    cleared = {name: [] for name in (*CLEARED, "category") if name in replaced}
+    cleared: dict[str, list[Any]] = {name: [] for name in (*CLEARED, "category") if name in replaced}
     return cleared | without_empty(replaced), without_empty(added), deleted
 
 
