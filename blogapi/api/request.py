@@ -9,7 +9,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 import flask
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.exceptions import BadRequest
 from xxhash import xxh3_128_hexdigest
@@ -30,6 +30,8 @@ MAX_VALUES = 10_000
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_QUOTED = 20  # characters of an invalid body in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
+READ_ONLY = ("id", "created_at", "updated_at")  # fields of answers that a body may carry back
+LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
@@ -107,7 +109,7 @@ def current_request() -> Request:
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
-    The result is shared and must not be changed.
+    A list can be given as a=x,y, as a=x&a=y, or as a[]=x&a[]=y. The result is shared and must not be changed.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
@@ -115,7 +117,9 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
         raise BadRequest("query: must be UTF-8, with or without percent-encoding") from None
     values: dict[str, str] = {}
     for name, value in pairs:
-        if name in values:
+        if isinstance(schema.fields.get(listed := LIST_INDEX.sub("", name)), fields.List):
+            name, value = listed, f"{values[listed]},{value}" if listed in values else value
+        elif name in values:
             raise ValidationError("given more than once", name)
         values[name] = value
     return schema.load(values)
@@ -140,14 +144,20 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 
 
 def parse_body(request: Request) -> dict[str, Any]:
-    """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error."""
+    """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error.
+
+    What a client got can be changed and sent back: READ_ONLY fields are dropped.
+    """
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
     if mimetype not in JSON_TYPES and request.operation.parse_file:
         return request.operation.parse_file(request)
     if "unknown" in request.query:
         raise ValidationError("is for text/markdown only", "unknown")
-    return parse_json(request.body)
+    body = parse_json(request.body)
+    for name in READ_ONLY:
+        body.pop(name, None)
+    return body
 
 
 class Unsupported(exceptions.UnsupportedMediaType):

@@ -109,13 +109,22 @@ PUBLISHED_WITH_SLUG = Prepared(_published.where(Post.slug == Param("ref")))
 
 
 def add(
-    tx: Transaction, fields: Fields, author: str, created_at: str | None = None, with_events: bool = True
+    tx: Transaction,
+    fields: Fields,
+    author: str,
+    created_at: str | None = None,
+    with_events: bool = True,
+    *,
+    plans_drafts: bool = False,
 ) -> StoredPost:
     """Create a post of validated fields, and its slug from the title if none is given.
 
-    It is created now unless `created_at` is given. Raises Rejected.
+    It is created now unless `created_at` is given. With `plans_drafts`, a draft can have a time to come. Raises
+    Rejected.
     """
-    published = publication.published_at({}, fields, tx.now)  # first: on PostgreSQL, `slugs.new` uses up an id
+    published = publication.published_at(
+        {}, fields, tx.now, plans_drafts
+    )  # first: on PostgreSQL, `slugs.new` uses up an id
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -137,15 +146,17 @@ INSERT = Prepared(Post.insert(params(Post)))
 # Change
 
 
-def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept) -> bytes:
-    """Change a post: None clears a field, and params can be a MergePatch. Returns its document.
+def change(
+    tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept, *, plans_drafts: bool = False
+) -> bytes:
+    """Change a post as `add` creates one: None clears a field, and params can be a MergePatch. Returns its document.
 
     Raises NotFound, Rejected.
     """
     post = publish_if_due(tx, ref)
     check(post.document)
     old = documents.load(post.document)
-    changes = changes | {"published_at": publication.published_at(old, changes, tx.now)}
+    changes = changes | {"published_at": publication.published_at(old, changes, tx.now, plans_drafts)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):

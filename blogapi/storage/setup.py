@@ -11,7 +11,8 @@ import regex
 from blogapi.storage.errors import Unavailable
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
-UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}"  # the tables that decide what a word is
+# What decides what a word is: the tables of Unicode, and the version of wings/search/words.py
+UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 5  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
@@ -37,7 +38,9 @@ ON_SQLITE = {
 NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-OTHER_WORDS = "another version of Python or regex has indexed its words; run blogapi init to index them again"
+OTHER_WORDS = (
+    "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
+)
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
@@ -78,7 +81,7 @@ def _on_sqlite(version: int) -> list[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
-    """Set a SQLite database up if it is empty, upgrade it, and index its words if other Unicode tables did.
+    """Set a SQLite database up if it is empty, upgrade it, and index its words again if another UNICODE did.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """

@@ -9,6 +9,7 @@ from blogclient import AuthenticatedClient
 from blogclient.models import (
     Error,
     EventType,
+    ListPostsFieldsItem,
     PostChange,
     PostInput,
     PutPost,
@@ -38,6 +39,9 @@ do("posts.change_post_by_slug", post.slug, body=PostChange(excerpt="Short."))
 do("posts.put_post", "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
 (found,) = do("posts.list_posts", limit=1, status=Status.PUBLISHED, tag="a", before="99")
 assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
+names = [ListPostsFieldsItem.SLUG, ListPostsFieldsItem.TAGS]
+(found,) = do("posts.list_posts", limit=1, tag="a", fields=names)
+assert (found.slug, found.tags) == (post.slug, post.tags)
 assert [tag.name for tag in do("tags.list_tags", limit=9)] == ["a", "b"]
 assert do("tags.get_tag", "a").posts == 1
 do("tags.change_tag", "a", body=TagChange("c"))

@@ -5,7 +5,7 @@ import pytest
 from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
 from blogapi.wings.webhooks.models import Event
-from tests.api.fixtures import EARLIER, FIELDS_ARE, LATER, NOW, listed
+from tests.api.fixtures import EARLIER, LATER, NOW, listed
 from tests.conftest import message
 
 MADE = {"id": "1", "title": "A", "status": "draft", "slug": "a", "content": "B", "tags": []}
@@ -84,8 +84,6 @@ def test_put_clears_fields_that_are_left_out_or_empty(put, empty):
         ({"slug": "B"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
         ({"title": " "}, "title: must have 1 to 255 characters"),
         ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
-        ({"id": "1"}, f'"id": unknown field; {FIELDS_ARE}'),
-        ({"updated_at": NOW}, f'"updated_at": unknown field; {FIELDS_ARE}'),
         ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
         ({"status": "published", "published_at": LATER}, FUTURE),
     ],
@@ -158,10 +156,9 @@ def test_a_field_that_is_left_out_is_not_the_same(full, put, field):
     assert put(**rest).json.get(field) == ([] if field == "tags" else None)
 
 
-@pytest.mark.parametrize("unknown", [{"id": "1"}, {"created_at": NOW}, {"updated_at": NOW}, {"x": None}])
-def test_an_unknown_field_is_refused_even_if_nothing_else_changes(full, unknown):
+def test_an_unknown_field_is_refused_even_if_nothing_else_changes(full):
     full()
-    assert message(full(**unknown)).startswith(f'"{next(iter(unknown))}": unknown field')
+    assert message(full(x=None)).startswith('"x": unknown field')
 
 
 def test_another_spelling_or_order_of_tags_is_a_change(full):

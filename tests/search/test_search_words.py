@@ -45,6 +45,8 @@ def words(text):
         ("\u1019\u103c\u1014\u103a", "\u1019 \u103c \u1014 \u103a"),
         ("❤\ufe0f 1\ufe0f\u20e3 👩\u200d🍳", "1"),
         ("a\u0336b\u0336", "ab"),
+        ("Łódź SMØRREBRØD Ǿ Đakovo", "lodz smorrebrod o dakovo"),
+        ("Ħamrun Ŧ ƶɨ ғұҟ", "hamrun t zi гүк"),
         ("\U00020000\U0002000b", "\U00020000 \U0002000b"),
         ("\U0001e900\U0001e944", "\U0001e922"),
     ],

@@ -1,9 +1,10 @@
 """The words of a text and of a search.
 
-A word is a run of letters and digits, with the marks that belong to them; case and diacritics make no difference. In
-scripts that write no spaces between words each character is a word.
+A word is a run of letters and digits, with the marks that belong to them; case, diacritics and strokes through letters
+make no difference. In scripts that write no spaces between words each character is a word.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import partial
@@ -26,6 +27,9 @@ SEQUENCE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
 OF_LETTERS = "".join(rf"\p{{ccc={each}}}" for each in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
 DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
+# Letters with a stroke or bar, which Unicode does not decompose, and the letters without it
+STROKES = dict(zip("ⱥƀȼđɇǥħɨɉꝁłƚⱡøɵᵽɍꞩŧⱦʉɏƶғҝҟұҹӿ", "abcdeghijklllooprsttuyzгккүчх", strict=True))
+STROKED = re.compile(f"[{''.join(STROKES)}]")  # four times as fast as regex, ten times as str.translate
 # Marks that NFKD sorts, in quadratic time, and characters that it turns into such marks
 SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
@@ -52,9 +56,10 @@ def parts(text: str) -> Iterator[list[str]]:
 
 
 def _fold(text: str) -> str:
-    """Return a text without case and diacritics."""
+    """Return a text without case, diacritics and strokes."""
     decomposed = unicodedata.normalize("NFKD", LONG_RUN.sub(r"\1", DIACRITICS.sub("", text.replace(*LONGEST))))
-    return unicodedata.normalize("NFC", DIACRITICS.sub("", decomposed).casefold())
+    folded = STROKED.sub(lambda match: STROKES[match[0]], DIACRITICS.sub("", decomposed).casefold())
+    return unicodedata.normalize("NFC", folded)
 
 
 # The words of a search
