@@ -207,7 +207,7 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("commands", ["flask", "bs4", "yaml", "gevent", "urllib3"]),
+        ("commands", ["flask", "turbohtml", "yaml", "gevent", "urllib3"]),
         ("transfer", ["flask", "werkzeug", "gevent"]),
     ],
 )

@@ -68,7 +68,7 @@ YAML = [
     ("title: A\ndraft: true\nstatus: published", "line 3: `draft` and `status` say different things"),
     ("status: draft\npublished: true", "line 3: `published` and `status` say different things"),
     ("summary: A\ndescription: B", "line 2: `summary` and `description` say different things"),
-    ("date: 2026-11-20\npubDate: 2026-11-21", "line 3: `pubDate` and `date` say different things"),
+    ("date: 2026-11-20\npubDate: 2026-11-21", "line 2: `date` and `pubDate` say different things"),
     ("cover: a\nimage: b", "line 2: `cover` and `image` say different things"),
     ("date: tomorrow", f"line 2: {NO_DATE}"),
 ]

@@ -230,6 +230,28 @@ def test_a_site_without_a_valid_key_is_not_built(blog, generator, site):
         build(blog, generator, BLOG_KEY="blog_wrong")
 
 
+@pytest.mark.parametrize("name", ["hugo", "eleventy"])
+def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    draft = {"title": "Secret", "content": "Not yet.", "published_at": "2020-01-02T00:00:00Z"}
+    with Server(tmp_path / "blog.db") as service:
+        for post in (draft, {"title": "Public", "content": "Words.", "status": "published"}):
+            assert service.request("POST", "/v1/posts", post)[0] == 201
+        assert service.blogapi("export", "--flat", folder / "content").returncode == 0
+    if name == "hugo":
+        (folder / "layouts").mkdir()
+        (folder / "layouts/single.html").write_text("{{ .Title }}")
+        command = with_hugo(folder)
+    else:
+        with_npm(folder)
+        command = ["npx", "--no-install", "@11ty/eleventy", "--input=content"]
+    run(*command, cwd=folder)
+    pages = {path.parent.name for path in (folder / BUILT[name]).rglob("index.html")}
+    assert "public" in pages
+    assert "secret" not in pages
+
+
 def test_a_site_is_built_when_a_webhook_says_so(generator):
     workflow = yaml.load((generator[0] / ".github/workflows/site.yml").read_text(), yaml.BaseLoader)
     assert "post.published" in workflow["on"]["repository_dispatch"]["types"]

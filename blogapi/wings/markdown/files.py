@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is small
 CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
 HERO = "heroImage"  # the cover in Astro's starter
 ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # those of its themes, and ours
+# What other programs call a status, and ours
+STATUS_WORDS = {"publish": "published", "future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"}
 LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # of front matter
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
@@ -26,6 +29,8 @@ NOT_READ = re.compile(
     r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
 )
 
+PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
+CHANGED, UNPUBLISHED = "lastmod", "permalink"  # what a flat file adds before `created_at` for Hugo and for Eleventy
 WRITTEN = ("title", "slug", "status", "published_at", "created_at", "tags", "excerpt", "cover_image", "params", "id")
 # Words that YAML 1.1 or 1.2 does not take for text.
 WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
@@ -59,15 +64,28 @@ class MarkdownFile(NamedTuple):
     @property
     def is_exported(self) -> bool:
         """Whether it has all names that `render` always writes: then nothing is inferred from its name."""
-        return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
+        return is_exported(self.lines)
 
 
-def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divides_tags: bool = False) -> MarkdownFile:
+def is_exported(names: Container[str]) -> bool:
+    """Return whether there are all names that `render` always writes."""
+    return all(name in names for name in ("id", "created_at", "title", "slug"))
+
+
+def parse(
+    data: bytes,
+    *,
+    strict: bool = False,
+    keeps_others: bool = False,
+    divides_tags: bool = False,
+    zone: tzinfo = UTC,
+) -> MarkdownFile:
     """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
 
     With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
     white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
     error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
+    Times without an offset are of the `zone`.
     """
     language = None if strict else LANGUAGE.match(data)
     if language:
@@ -80,7 +98,7 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML or JSON between lines of ---, or TOML between lines of +++", 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(marks, text, strict, keeps_others or not strict, divides_tags)
+    file = read(marks, text, strict, keeps_others or not strict, divides_tags, zone)
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := heading(content)):
         fields["title"] = title
@@ -88,17 +106,21 @@ def parse(data: bytes, *, strict: bool = False, keeps_others: bool = False, divi
 
 
 @lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
-def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool) -> MarkdownFile:
+def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool, zone: tzinfo) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
-    others = {name: value for name, value in values.items() if name not in (*FIELD_READERS, *IGNORED)}
+    known = FIELD_READERS.keys() - (IMPORTED if strict else ())
+    if not strict and is_exported(values) and ("status" not in values or "draft" in values):  # It is flat.
+        head = {*[*values][: [*values].index("created_at")]} & {CHANGED, UNPUBLISHED}
+        values = {name: value for name, value in values.items() if name not in head}
+    others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
     if others and not keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
-    fields, sources = _read_fields(values, lines, others, strict, divides_tags)
+    fields, sources = _read_fields(values, lines, others, strict, divides_tags, zone)
     if keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
@@ -109,15 +131,20 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
 
 
 def _read_fields(
-    values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], strict: bool, divides_tags: bool
+    values: dict[str, Any],
+    lines: dict[str, int],
+    others: dict[str, Any],
+    strict: bool,
+    divides_tags: bool,
+    zone: tzinfo,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:
+    for name in [name for name in FIELD_READERS if name in values and not (strict and name in (*IGNORED, *IMPORTED))]:
         if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
             others[name] = values[name]  # A field has only the address.
-        field, value = _read_field(name, values[name], lines[name], strict)
+        field, value = _read_field(name, values[name], lines[name], strict, zone)
         if not value:
             if values[name] and not strict and name in IMAGE_NAMES:
                 others[name] = values[name]
@@ -128,9 +155,12 @@ def _read_fields(
         if field == "tags":
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value:
-            if strict or field not in ("excerpt", "cover_image"):
+            if strict:
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
-            others[name] = values[name]
+            if field == "status" and value == "draft" and fields[field] == "published":
+                fields[field], sources[field], name = value, name, source
+            if field != "status" or name == "status":
+                others[name] = values[name]
     return fields, sources
 
 
@@ -153,8 +183,10 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
     return values, lines
 
 
-def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, Any]:
+def _read_field(name: str, value: Any, line: int, strict: bool, zone: tzinfo) -> tuple[str, Any]:
     """Return the field that a name stands for, and its value."""
+    if name == "status" and isinstance(value, str) and not strict:
+        value = STATUS_WORDS.get(value.lower(), value)
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
     field, convert = FIELD_READERS["published_at" if is_day else name]
     if isinstance(value, list) and name in IMAGE_NAMES and not strict:
@@ -162,7 +194,7 @@ def _read_field(name: str, value: Any, line: int, strict: bool) -> tuple[str, An
     if isinstance(value, dict) and name in IMAGE_NAMES and not strict and not value.keys() & set(ADDRESS_NAMES):
         value = ""
     try:
-        return field, convert(value)
+        return field, _time(value, zone) if convert is _time else convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
 
@@ -175,20 +207,36 @@ def _is_read(name: str, post: Mapping[str, Any]) -> bool:
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """Write a post as a Markdown file; reading it gives the same post.
 
-    If it is `flat`, names in `params` are at the top level, except those that mean something else there.
+    If it is `flat`, it is written for other programs: status and date have their names, and the names in `params` are
+    at the top level, except those that mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
     at_top = {name: value for name, value in params.items() if flat and not _is_read(name, post)}
+    if at_top and UNPUBLISHED in at_top and post["status"] != "published":
+        at_top = dict([*at_top.items()][: [*at_top].index(UNPUBLISHED)])
     if at_top:
         values["params"] = {name: value for name, value in params.items() if name not in at_top}
     lines = []
-    for name, value in values.items():
+    for name, value in (_for_others(values, post) if flat else values).items():
         if name == "params":
             lines += [block(at_top), block({name: value}) if value else ""]
         else:
-            lines.append(f"{name}: {value if name.endswith('_at') else _written(value)}\n")
+            lines.append(f"{name}: {value if name in PLAIN else _written(value)}\n")
     return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
+
+
+def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a flat file has at its top: Hugo and Eleventy leave out drafts by these names, which Jekyll lacks."""
+    status, params = values["status"], {name.lower() for name in post.get("params", {})}
+    ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
+    top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
+    if status != "published":
+        top |= {"draft": "true", UNPUBLISHED: "false"}
+    top |= {"status": status} if status in ("scheduled", "archived") else {}
+    top |= {"date": values["published_at"]} if "published_at" in values else {}
+    top |= {} if CHANGED in params else {CHANGED: post.get("updated_at")}
+    return {name: value for name, value in (top | ours).items() if value or name == "params"}
 
 
 def block(values: Mapping[str, Any], indent: str = "") -> str:
@@ -221,8 +269,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _time(value: Any) -> str:
-    return rfc3339_of(text) if (text := _text(value)) else ""
+def _time(value: Any, zone: tzinfo = UTC) -> str:
+    return rfc3339_of(text, zone) if (text := _text(value)) else ""
 
 
 def _tags(value: Any) -> list[str]:
@@ -260,14 +308,15 @@ FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, _text) for name in ("title", "slug", "status")},
     "draft": ("status", partial(_status, "draft", "published")),
     "published": ("status", partial(_status, "published", "draft")),
-    **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
+    **dict.fromkeys(("tags", "tag", "categories", "category"), ("tags", _tags)),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
     **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),
-    **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),
+    **dict.fromkeys(("published_at", "publishDate", "pubDate", "date"), ("published_at", _time)),
     "created_at": ("created_at", _time),
     "params": ("params", _params),
 }
 IGNORED = ("id", "created_at")  # in a request
+IMPORTED = ("tag",)  # unknown in a request
 FIELD_NAMES = tuple(dict.fromkeys(field for field, _ in FIELD_READERS.values() if field not in IGNORED))
 # The names that mean something at the top level, without case
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxonomies")}

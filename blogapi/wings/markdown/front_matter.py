@@ -3,7 +3,7 @@
 import re
 import tomllib
 from bisect import bisect_left
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any
@@ -62,7 +62,7 @@ LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
     r"(?:(?:[Tt]|[ \t]+)(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
-    r"(?:[ ](?P=year)(?=[ ]))?(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
+    r"(?:[ ](?P=year)(?=[ ]))?(?P<zoned>[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
 ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
@@ -278,15 +278,15 @@ def _with_values(text: Any, value: Any) -> Any:
     return text
 
 
-def rfc3339_of(text: str) -> str:
+def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
     """Return the time that `text` says as RFC 3339 in UTC, whole seconds.
 
-    A date without a time is midnight, a time without an offset is UTC. Raise ValueError for anything else.
+    A date without a time is midnight, a time without an offset is of the `zone`. Raise ValueError for anything else.
     """
-    return moment_of(text).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def moment_of(text: str) -> datetime:
+def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
     """Return the time that `text` says, with its offset, as `rfc3339_of` reads it. Raise ValueError for anything else.
 
     It is in the years from 1 to 9999 in UTC, too.
@@ -295,9 +295,11 @@ def moment_of(text: str) -> datetime:
         text = text.strip()
         if match := YEAR_FIRST.fullmatch(text):
             moment = datetime.fromisoformat(ISO.format_map(match.groupdict("0") | {"sign": match["sign"] or "+"}))
+            moment = moment if match["zoned"] else moment.replace(tzinfo=zone)
         elif match := MONTH_NAMED.fullmatch(text):
-            zone = match["zone"] or (match["offset"] or "+0000").replace(":", "")
-            moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {zone}")
+            offset = match["zone"] or (match["offset"] or "+0000").replace(":", "")
+            moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {offset}")
+            moment = moment if match["zone"] or match["offset"] else moment.replace(tzinfo=zone)
         else:
             raise ValueError
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # as for -0000

@@ -33,7 +33,7 @@ CLEARED = ("summary", "featured")  # All other fields with one value need one.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 SCHEDULED = "post-status is scheduled"  # in place of what `/v1` says
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
-MAX_HTML, MAX_ELEMENTS = 100_000, 2_500  # characters, and elements in them: these take 0.2 s
+MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements that they can become: at most 0.3 s
 MAX_VALUES = 100  # of a property
 
 Properties = Mapping[str, list[Any]]
@@ -99,17 +99,21 @@ def status_of(text: str) -> str:
     return "published" if text == "publish" else text
 
 
-def as_markdown(value: Any) -> Any:
-    """Return a content in Markdown, if it is HTML: this may take 0.2 s. Raises ValidationError."""
+def as_markdown(value: Any) -> tuple[Any, set[str]]:
+    """Return a content in Markdown, if it is HTML, and what is left out of it: this may take 0.3 s.
+
+    Raises ValidationError.
+    """
+    dropped: set[str] = set()
     if not isinstance(value, dict) or "html" not in value:
-        return value
+        return value, dropped
     html = text(value["html"], "content.html")
     if not html.lstrip().startswith("<"):
-        return html
+        return html, dropped
     if len(html) > MAX_HTML:
         raise ValidationError(f"must have at most {MAX_HTML:,} characters; send Markdown instead", "content.html")
     try:
-        return markdown_of(html, MAX_ELEMENTS)
+        return markdown_of(html, MAX_ELEMENTS, dropped), dropped
     except MarkdownError as error:
         raise ValidationError(error.reason, "content.html") from None
 

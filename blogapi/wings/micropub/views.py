@@ -113,7 +113,9 @@ def convert_content(request: Request, properties: Any) -> None:
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         value = entry.single(properties, "content")
-        properties["content"] = [request.database.in_background(request.digest, partial(entry.as_markdown, value))]
+        content, dropped = request.database.in_background(request.digest, partial(entry.as_markdown, value))
+        properties["content"] = [content]
+        properties.update({f"content.html: {name}": [] for name in sorted(dropped)})  # They are ignored, and named.
 
 
 def created(request: Request, post: Fields, **more: Any) -> Response:

@@ -95,5 +95,6 @@ def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -
     try:
         return put(reader, checked), checked
     except (Rejected, Damaged) as error:  # raised before anything is written
-        line = checked.file.line_of(error.field) if isinstance(error, Rejected) else None
+        line_of = checked.file.line_of
+        line = line_of(error.field) or line_of("status") if isinstance(error, Rejected) else None
         return "failed", [Failure(checked.source, line, str(error))]

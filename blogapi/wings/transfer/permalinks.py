@@ -1,11 +1,13 @@
 """The addresses of posts on their old site: from their front matter, or by the pattern of the site, as in Jekyll."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import yaml
 
@@ -29,6 +31,11 @@ NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
 # The names that programs have for the address of a post, and for its older addresses
 PATH_NAMES = ("permalink", "path", "url")
+HUGO_CONFIGS = tuple(
+    f"{name}.{kind}"
+    for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
+    for kind in ("toml", "yaml", "yml", "json")
+)
 ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 
 
@@ -45,7 +52,7 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 def path_of(value: Any) -> str:
     """Return the path of an address; nothing if it is a pattern or the name of a style."""
-    if not isinstance(value, str) or value in (*STYLES, "false", "true") or "{" in value:
+    if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
     return "" if re.search("(^|/|-):[a-z]", path) else path
@@ -69,20 +76,53 @@ def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]
     return re.sub("/{2,}", "/", f"/{path}")
 
 
+class Site(NamedTuple):
+    """What the configuration of a site says of its posts."""
+
+    pattern: str = "date"  # of addresses; Jekyll's default
+    folder: Path | None = None  # of Jekyll's configuration
+    zone: tzinfo | None = None  # of times without an offset
+
+
 @cache
-def configured(folder: Path) -> tuple[str, Path | None]:
-    """Return the pattern of the `_config.yml` in a folder or above, or Jekyll's default; and that file's folder."""
+def site_of(folder: Path) -> Site:
+    """Return the site whose configuration is in a folder or above: that of Jekyll, or of Hugo with a time zone."""
     for parent in (folder, *folder.parents):
         if (config := parent / "_config.yml").is_file():
-            try:
-                values = yaml.load(config.read_bytes(), Loader)  # A base loader: it creates texts, lists and mappings.
-                of_posts = [
-                    each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"
-                ]
-                collection = values.get("collections", {})  # or a list of names
-                of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
-                patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
-            except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, RecursionError):
-                patterns = []
-            return next(filter(is_pattern, patterns), "date"), parent
-    return "date", None
+            values = _read_config(config)
+            return Site(_pattern(values), parent, _zone(values.get("timezone")))
+        for name in HUGO_CONFIGS:
+            if (config := parent / name).is_file():
+                values = {key.lower(): value for key, value in _read_config(config).items()}
+                if values.get("timezone") or "baseurl" in values:
+                    return Site("date", None, _zone(values.get("timezone")))
+    return Site()
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text()
+        # A base loader: it creates texts, lists and mappings. JSON is YAML.
+        values = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, Loader)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _zone(name: Any) -> tzinfo | None:
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, TypeError, LookupError):  # LookupError: there is no such zone.
+        return None
+
+
+def _pattern(values: dict[str, Any]) -> str:
+    """Return the pattern of Jekyll's posts."""
+    try:
+        of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
+        collection = values.get("collections", {})  # or a list of names
+        of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
+        patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+    except (AttributeError, LookupError, TypeError):
+        return "date"
+    return next(filter(is_pattern, patterns), "date")
