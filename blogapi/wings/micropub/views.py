@@ -115,7 +115,7 @@ def convert_content(request: Request, properties: Any) -> None:
         value = entry.single(properties, "content")
         content, dropped = request.database.in_background(request.digest, partial(entry.as_markdown, value))
         properties["content"] = [content]
-        properties.update({f"content.html: {name}": [] for name in sorted(dropped)})  # They are ignored, and named.
+        properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # ignored, and named
 
 
 def created(request: Request, post: Fields, **more: Any) -> Response:
