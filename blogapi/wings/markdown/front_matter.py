@@ -61,7 +61,7 @@ LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}
 # 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
-    r"(?:(?:[Tt]|[ \t]+)(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
+    r"(?:(?:[Tt]|[ \t]+)(?P<hour>[01]?\d|2[0-3]):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
     r"(?:[ ](?P=year)(?=[ ]))?(?:[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
