@@ -1,4 +1,4 @@
-PYTHON ?= python3
+PYTHON := $(or $(PYTHON),python3)
 BIN = .venv/bin
 
 .PHONY: help install postgresql run test test-all coverage soak bench instructions check lock
@@ -47,14 +47,20 @@ check: .venv/tested  # lint, formatting, layers of imports, types
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-# The programs in .venv contain the path of the checkout: if that has moved, .venv is created again.
+# The programs in .venv contain the path of the checkout, and use the Python that created it.
 ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))
+AGAIN = the checkout has moved
+else ifneq (,$(shell test -s .venv/installed && ! $(BIN)/python -c "import gunicorn" 2>/dev/null && echo dead))
+AGAIN = its Python was removed or replaced
+endif
+ifdef AGAIN
+$(info .venv is created again: $(AGAIN).)
 .PHONY: .venv/installed
 endif
 
 # The locks are complete: without --no-deps, pip looks for newer versions of extras.
 .venv/installed: requirements/base.txt setup.cfg pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Install one (apt install python3.11, brew install python, or uv python install 3.11), then: make PYTHON=python3.11" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
@@ -81,8 +87,10 @@ COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 
 lock:  # lock the newest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet uv
+	.venv-lock/bin/pip install --quiet uv packaging
 	$(COMPILE) --output-file requirements/base.txt
 	$(COMPILE) --extra postgresql --output-file requirements/postgresql.txt
 	$(COMPILE) --extra test --output-file requirements/test.txt
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-deps --format pylock.toml \
+		requirements/base.txt | .venv-lock/bin/python requirements/wheels.py
 	rm -r .venv-lock

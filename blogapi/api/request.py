@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
@@ -27,6 +28,7 @@ READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
+MAX_DEPTH = 100  # of arrays and objects; Python's parser has other limits in each version
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_QUOTED = 20  # characters of an invalid body in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
@@ -219,6 +221,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
             if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
                 raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
         data = STRICT.decode(text)
+        if text.count("[") + text.count("{") > MAX_DEPTH:
+            _check_depth(data)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
@@ -236,6 +240,16 @@ def parse_json(body: bytes) -> dict[str, Any]:
     if len(data) > MAX_FIELDS:
         raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
     return data
+
+
+def _check_depth(data: Any) -> None:
+    """Raise RecursionError for values that are nested more than MAX_DEPTH deep."""
+    nested = [data]
+    for _ in range(MAX_DEPTH + 1):
+        values = [each.values() if isinstance(each, dict) else each for each in nested if isinstance(each, dict | list)]
+        nested = [*chain.from_iterable(values)]
+    if values:
+        raise RecursionError
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """Set up and upgrade SQLite databases; some of it is shared with PostgreSQL."""
 
+import os
 import re
 import sqlite3
+import sys
 import unicodedata
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import regex
@@ -44,6 +47,19 @@ OTHER_WORDS = (
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
+NO_FTS5 = (
+    "SQLite {} lacks FTS5, which the search needs; {} uses it: install blogapi with another Python"
+    " (in a checkout, rm -r .venv && make PYTHON=…)"
+)
+
+
+def check_sqlite() -> None:
+    """Raise Unavailable if the SQLite of this Python cannot search."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("SELECT fts5_source_id()")
+        except sqlite3.Error as error:
+            raise Unavailable(NO_FTS5.format(sqlite3.sqlite_version, os.path.realpath(sys.executable))) from error
 
 
 def check_version(version: int, is_released: bool) -> None:

@@ -16,7 +16,7 @@ from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import MISSING, VERSION, set_up
+from blogapi.storage.setup import MISSING, VERSION, check_sqlite, set_up
 
 PRAGMAS = {
     "journal_mode": "wal",
@@ -92,6 +92,7 @@ class Sqlite(Engine):
         Without `create` nothing is set up. Raises Unavailable, saying why in one line, if it cannot be used.
         """
         try:
+            check_sqlite()  # before it creates the file
             # Keys and drafts are private: mode 0600, which SQLite also gives to -wal and -shm.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
@@ -110,11 +111,14 @@ class Sqlite(Engine):
 
     def _reason(self, error: Exception) -> str:
         """Return why the database cannot be used: the rights of this user, or the error itself."""
+        reason = getattr(error, "strerror", None) or str(error)
+        if self.path.exists() and not self.path.is_file():
+            return reason
         if self.path.exists() and not os.access(self.path, os.R_OK | os.W_OK):
             return "this user cannot read and write the file"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
             return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
-        return getattr(error, "strerror", None) or str(error)
+        return reason
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own to the same database, for another thread.

@@ -16,7 +16,7 @@ from blogapi import cli
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
-from tests.service import BIN, unmeasured
+from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
 
@@ -193,6 +193,13 @@ def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path, with_option
     reason = f"cannot listen on 127.0.0.2 port {port}: Address already in use; set HOST or PORT"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"blogapi: {reason}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_serve_above_a_checkout_called_blogapi_serves(tmp_path):
+    (tmp_path / "blogapi").symlink_to(CHECKOUT)
+    command = ("sh", "-c", f'cd "{tmp_path}" && exec "{BIN / "blogapi"}" serve')
+    with Server(tmp_path / "blog.db", command=command) as service:
+        assert service.stop() == 0
 
 
 def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):

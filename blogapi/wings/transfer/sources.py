@@ -162,6 +162,7 @@ class Sources:
         folders = [path]
         for folder in folders:
             try:
+                os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() does not tell that it may not look.
                 entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
                 below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
                 files = [entry for entry in entries if entry.suffix.lower() in MARKDOWN_SUFFIXES and not entry.is_dir()]
