@@ -191,7 +191,8 @@ class Sqlite(Engine):
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # Others can write during this.
-            if self._wal.stat().st_size > PRAGMAS["journal_size_limit"]:  # else kept: overwriting is faster than appending
+            # Otherwise it is kept: overwriting is faster than appending.
+            if self._wal.stat().st_size > PRAGMAS["journal_size_limit"]:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         except Unavailable as error:  # The writes are on disk anyway.
             log.warning("the -wal of the database stays large: %s", error)

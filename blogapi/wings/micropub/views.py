@@ -121,7 +121,7 @@ def config_of(request: Request) -> Fields:
 def categories(request: Request) -> Fields:
     """Return the tags, or those that contain a text."""
     status, wanted = "published" if request.published_only else None, fold(request.args.get("filter", ""))
-    return {"categories": request.database.read_in_thread(request.digest, tags_with, wanted, status)}
+    return {"categories": request.database.read_in_thread(request.client, tags_with, wanted, status)}
 
 
 def tags_with(reader: Reader, text: str, status: str | None) -> list[str]:
@@ -189,7 +189,7 @@ def convert_content(request: Request, properties: Any) -> None:
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         value = entry.single(properties, "content")
-        properties["content"] = [request.database.in_background(request.digest, partial(entry.as_markdown, value))]
+        properties["content"] = [request.database.in_background(request.client, partial(entry.as_markdown, value))]
 
 
 def created(request: Request, post: Fields, **more: Any) -> Response:
@@ -236,7 +236,7 @@ def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fi
 def undelete(request: Request, ref: PostRef) -> Response:
     """Restore a post from the trash."""
     if isinstance(ref, str):
-        ref = request.database.read_in_thread(request.digest, revisions.find_deleted, ref)
+        ref = request.database.read_in_thread(request.client, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))
     new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
     return changed(request, old, new)

@@ -41,7 +41,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name, as in a page. Raises NotFound."""
+    """Return a tag by its folded name, as in a page, and as slowly. Raises NotFound."""
     for _, name, _, posts in _rows(reader, 1, tag, tag, status):
         return CountedTag(name, posts)
     raise NotFound("tag")

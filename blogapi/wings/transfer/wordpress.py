@@ -20,10 +20,11 @@ MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 # [caption width="9"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
-    r"\[caption\b[^\]]*\](\s*(?:<a\b[^>]*>)?\s*<img\b[^>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
+    r"\[caption\b[^\[\]]*\](\s*(?:<a\b[^<>]*>)?\s*<img\b[^<>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
     re.DOTALL,
 )
-FOOTNOTE = re.compile(r"<sup\b[^>]*\bdata-fn=\"([\w-]+)\"[^>]*>.*?</sup>", re.DOTALL)
+# Each stops where the next one begins, so that each text is searched once.
+FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
 
 
