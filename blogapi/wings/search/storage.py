@@ -8,7 +8,6 @@ others, or its time would tell of them.
 """
 
 import time
-from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -30,15 +29,13 @@ from blogapi.wings.search import words
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
 SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
-INDEXED_POSTS, INDEXED_BYTES = 64, 100_000  # in one transaction, because others wait for it
+INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, because others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that are read in order before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
-State = tuple[str, bool, bool, bytes]  # of a post: its status, "" if deleted; whether it is due; or pending; its JSON
-Found = tuple[int, State, tuple[str, str, str]]  # a post, its state, and its words in that state
 
 
 class Incomplete(Unavailable):
@@ -74,18 +71,17 @@ def settle(database: Database, query: ListQuery | None = None, seconds: float = 
     pending = _pending(database, query)
     more = len(pending) >= SETTLED_POSTS
     while pending and time.monotonic() < until:
-        if found := _found(database, pending):
-            pending.extend(_write(database, until, found))
-            time.sleep(PAUSE_SECONDS)
+        del pending[: _write(database, until, pending[:INDEXED_POSTS])]
+        time.sleep(PAUSE_SECONDS)
     return len(pending) + more
 
 
-def _pending(database: Database, query: ListQuery | None) -> deque[int]:
+def _pending(database: Database, query: ListQuery | None) -> list[int]:
     """Return the posts that a search waits for: if their tags alone changed, only if it looks for these tags."""
     published = query is not None and query.status == "published"
     values = {"published": published, "now": database.now, "limit": SETTLED_POSTS}
     rows = list(database.rows(PENDING, **values))
-    pending = deque(post_id for post_id, _ in rows if post_id)
+    pending = [post_id for post_id, _ in rows if post_id]
     if any(query is None or _concerns(query, tag) for post_id, tag in rows if not post_id):
         pending.extend(post_id for (post_id,) in database.rows(RETAGGED, **values))
     return pending
@@ -98,74 +94,51 @@ def _concerns(query: ListQuery, tag: str) -> bool:
     return query.tag == fold(tag) or any(word.startswith(start) for word in of_tag for start in sought)
 
 
-def _found(database: Database, pending: deque[int]) -> list[Found]:
-    """Take some pending posts; return their words, outside of any transaction: those of a large post take 50 ms."""
-    found: list[Found] = []
-    size = 0
-    while pending and len(found) < INDEXED_POSTS and size < INDEXED_BYTES:
-        post_id = pending.popleft()
-        state = _state(database, post_id)
-        _, is_due, is_noted, document = state
-        if is_due or is_noted:  # else another search has indexed it meanwhile
-            found.append((post_id, state, _words_of(document)))
-            size += len(document)
-    return found
-
-
-def _write(database: Database, until: float, found: list[Found]) -> list[int]:
+def _write(database: Database, until: float, pending: list[int]) -> int:
     try:
-        changed = database.write_alone(until, _index_some, found)
+        count = database.write_alone(until, _index_some, pending)
     except Unavailable as error:
         raise Incomplete(error, RETRY_SECONDS) from error
     if database.dialect == "postgresql":
         with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
             database.row(MERGE_PENDING)
-    return changed
+    return count
 
 
-def _index_some(tx: Transaction, found: list[Found]) -> list[int]:
-    """Index the words of some posts; return those that have changed since these words were found."""
-    changed = []
-    for post_id, state, texts in found:
-        if _state(tx, post_id) == state:
-            _index(tx, post_id, state, texts)
-        else:
-            changed.append(post_id)
+def _index_some(tx: Transaction, pending: list[int]) -> int:
+    """Index the first of some pending posts; return how many these are."""
+    until, count = time.monotonic() + INDEXED_SECONDS, 0
+    for post_id in pending:
+        count += 1
+        status, is_due, document = tx.row(STATE, id=post_id, now=tx.now) or ("", False, b"")
+        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
+            _index(tx, post_id, status, document or b"", status == "published" or is_due)
+        if time.monotonic() > until:
+            break
     for statement in (*MERGE, FORGET_TAGS) if tx.dialect == "sqlite" else (FORGET_TAGS,):
         tx.defer(statement)
-    return changed
+    return count
 
 
-def _state(reader: Reader, post_id: int) -> State:
-    status, is_due, is_noted, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, True, b"")
-    return status, is_due, is_noted, document or b""  # NULL if it is damaged
-
-
-def _words_of(document: bytes) -> tuple[str, str, str]:
-    """Return the words of a document as `words.of_post` does; a damaged one has none."""
-    with suppress(Damaged):
-        return words.of_post(documents.load(document))
-    return "", "", ""
-
-
-def _index(tx: Transaction, post_id: int, state: State, texts: tuple[str, str, str]) -> None:
-    """Replace the words of a post in the index."""
-    for statement in (FORGET, *REMOVE):
+def _index(tx: Transaction, post_id: int, status: str, document: bytes, is_published: bool) -> None:
+    """Replace the words of a post in the index. A damaged document has none."""
+    for statement in REMOVE:
         tx.defer(statement, id=post_id)
-    status, is_due, _, _ = state
     if status:
-        title, text, labels = texts
-        values = {"id": post_id, "title": title, "text": text, "labels": labels}
+        title, text, labels = "", "", ""
+        with suppress(Damaged):
+            title, text, labels = words.of_post(documents.load(document))
+        values = {"id": post_id, "title": title, "text": text, "labels": labels, "published": is_published}
         if tx.dialect == "postgresql":
             values["words"] = " ".join({*title.split(), *text.split()})
-        is_published = status == "published" or is_due
-        tx.defer(ADD[is_published], published=is_published, **values)
+        tx.defer(ADD[is_published], **values)
 
 
 NOTE = Prepared("INSERT INTO search_pending VALUES (:only_tags, :published, :id) ON CONFLICT DO NOTHING")
 NOTE_TAG = Prepared("INSERT INTO search_retagged VALUES (:name) ON CONFLICT DO NOTHING")
-PENDING_POST = "search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id"
-FORGET = Prepared(f"DELETE FROM {PENDING_POST} = :id")
+FORGET = Prepared(
+    "DELETE FROM search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id = :id"
+)
 FORGET_TAGS = Prepared(
     "DELETE FROM search_retagged WHERE NOT EXISTS (SELECT 1 FROM search_pending WHERE only_tags = TRUE)"
 )
@@ -183,11 +156,7 @@ PENDING = Prepared(
 RETAGGED = Prepared(
     "SELECT post_id FROM search_pending WHERE only_tags = TRUE AND published >= :published LIMIT :limit"
 )
-STATE = Prepared(
-    Post.select(Post.status, publication.is_due, SQL(f"EXISTS (SELECT 1 FROM {PENDING_POST} = :id)"), DOCUMENT).where(
-        Post.id == Param("id")
-    )
-)
+STATE = Prepared(Post.select(Post.status, publication.is_due, DOCUMENT).where(Post.id == Param("id")))
 REMOVE = [
     Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
     for table in TABLES.values()
