@@ -17,6 +17,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import NOTE_ALL
 from blogapi.wings.search import storage as search
+from blogapi.wings.search import words
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.storage.fixtures import locked
@@ -118,7 +119,7 @@ def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch):
         add()
     with monkeypatch.context() as patched:
         patched.setattr(search, "INDEXED_SECONDS", -1)
-        assert database.write(search._index_some, noted()) == 1
+        assert database.write(search._index_some, noted(), {}) == 1
     assert len(noted()) == search.INDEXED_POSTS + 2
     assert search.settle(database) == 0
     assert noted() == []
@@ -158,7 +159,7 @@ def test_a_post_that_another_search_has_indexed_is_not_indexed_again(database, a
     before = noted()
     search.settle(database)
     database.write(lambda tx: [tx.execute(each, id=1) for each in search.REMOVE])
-    assert database.write(search._index_some, before) == 1
+    assert database.write(search._index_some, before, {}) == 1
     assert search.page(database, ListQuery(9, q="fog")).items == []
 
 
@@ -206,6 +207,26 @@ def test_of_a_content_the_first_100000_characters_are_found(found, post, databas
     assert [found(q) for q in ("fog", "lake", "sun", "excerpt large tag")] == ["1", "1", "", "1"]
     assert (found("東京"), found("京都"), found("later"), found("キロメートル")) == ("2", "", "3", "3")
     assert [found(chr(0x20000 + number)) for number in (0, 19_000, 49_999)] == ["4", "4", ""]
+
+
+@pytest.mark.parametrize("change", [{"title": "Larger"}, {"status": "published"}, {"tags": ["b"]}])
+def test_a_post_that_changes_while_its_words_are_found_is_indexed_as_it_is(
+    database, add, found, noted, monkeypatch, change
+):
+    of_post, others = words.of_post, []
+
+    def slowly(post, *pause):
+        if not others:
+            others.append(add(title="Small"))
+            database.write(posts.change, 1, change, "tests")
+        return of_post(post, *pause)
+
+    monkeypatch.setattr(words, "of_post", slowly)
+    add(title="Large", content="fog " * search.LARGE, tags=["a"])
+    assert (search.settle(database, seconds=60), noted()) == (0, [2])
+    assert found("large") == ("" if "title" in change else "1")
+    assert found("a", status="published") == ("1" if "status" in change else "")
+    assert found("b") == ("1" if "tags" in change else "")
 
 
 def test_a_very_large_post_with_very_long_words_is_found(client, found, post):

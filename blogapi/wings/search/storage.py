@@ -31,6 +31,7 @@ FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index dep
 SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
 INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, because others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
+LARGE = 32 * 1024  # bytes of a post whose words are found before the transaction
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that are read in order before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
@@ -71,7 +72,8 @@ def settle(database: Database, query: ListQuery | None = None, seconds: float = 
     pending = _pending(database, query)
     more = len(pending) >= SETTLED_POSTS
     while pending and time.monotonic() < until:
-        del pending[: _write(database, until, pending[:INDEXED_POSTS])]
+        found = _words_of_large(database, pending[0])
+        del pending[: _write(database, until, pending[:INDEXED_POSTS], found)]
         time.sleep(PAUSE_SECONDS)
     return len(pending) + more
 
@@ -94,9 +96,24 @@ def _concerns(query: ListQuery, tag: str) -> bool:
     return query.tag == fold(tag) or any(word.startswith(start) for word in of_tag for start in sought)
 
 
-def _write(database: Database, until: float, pending: list[int]) -> int:
+def _words_of_large(database: Database, post_id: int) -> dict[bytes, tuple[str, str, str]]:
+    """Return the words of a large post by its document: finding them takes 50 ms, and others run in between."""
+    document = _state(database, post_id)[2]
+    with suppress(Damaged):
+        if len(document) > LARGE:
+            return {document: words.of_post(documents.load(document), lambda: time.sleep(PAUSE_SECONDS))}
+    return {}
+
+
+def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
+    """Return the status of a post, "" if it is deleted, whether it is due, and its document."""
+    status, is_due, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, b"")
+    return status, is_due, document or b""  # NULL if it is damaged
+
+
+def _write(database: Database, until: float, pending: list[int], found: dict[bytes, tuple[str, str, str]]) -> int:
     try:
-        count = database.write_alone(until, _index_some, pending)
+        count = database.write_alone(until, _index_some, pending, found)
     except Unavailable as error:
         raise Incomplete(error, RETRY_SECONDS) from error
     if database.dialect == "postgresql":
@@ -105,14 +122,17 @@ def _write(database: Database, until: float, pending: list[int]) -> int:
     return count
 
 
-def _index_some(tx: Transaction, pending: list[int]) -> int:
-    """Index the first of some pending posts; return how many these are."""
+def _index_some(tx: Transaction, pending: list[int], found: dict[bytes, tuple[str, str, str]]) -> int:
+    """Index the first of some pending posts, with words that were found before; return how many these are."""
     until, count = time.monotonic() + INDEXED_SECONDS, 0
     for post_id in pending:
+        status, is_due, document = _state(tx, post_id)
+        if count and len(document) > LARGE:
+            break
         count += 1
-        status, is_due, document = tx.row(STATE, id=post_id, now=tx.now) or ("", False, b"")
         if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
-            _index(tx, post_id, status, document or b"", status == "published" or is_due)
+            texts = found.get(document) or _words_of(document)  # It may have changed meanwhile.
+            _index(tx, post_id, status, texts, status == "published" or is_due)
         if time.monotonic() > until:
             break
     for statement in (*MERGE, FORGET_TAGS) if tx.dialect == "sqlite" else (FORGET_TAGS,):
@@ -120,14 +140,19 @@ def _index_some(tx: Transaction, pending: list[int]) -> int:
     return count
 
 
-def _index(tx: Transaction, post_id: int, status: str, document: bytes, is_published: bool) -> None:
-    """Replace the words of a post in the index. A damaged document has none."""
+def _words_of(document: bytes) -> tuple[str, str, str]:
+    """Return the words of a document as `words.of_post` does; a damaged one has none."""
+    with suppress(Damaged):
+        return words.of_post(documents.load(document))
+    return "", "", ""
+
+
+def _index(tx: Transaction, post_id: int, status: str, texts: tuple[str, str, str], is_published: bool) -> None:
+    """Replace the words of a post in the index."""
     for statement in REMOVE:
         tx.defer(statement, id=post_id)
     if status:
-        title, text, labels = "", "", ""
-        with suppress(Damaged):
-            title, text, labels = words.of_post(documents.load(document))
+        title, text, labels = texts
         values = {"id": post_id, "title": title, "text": text, "labels": labels, "published": is_published}
         if tx.dialect == "postgresql":
             values["words"] = " ".join({*title.split(), *text.split()})

@@ -121,13 +121,16 @@ def of_search(q: str) -> list[Sequence]:
 # The words of a post
 
 
-def of_post(post: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the words of the title of a post, those of its other texts and tags, and its labels, one for each tag."""
+def of_post(post: dict[str, Any], pause: Callable[[], None] = lambda: None) -> tuple[str, str, str]:
+    """Return the words of the title of a post, those of its other texts and tags, and its labels, one for each tag.
+
+    `pause` runs after each part of a text.
+    """
     texts = [post.get("excerpt", ""), *post["tags"], post["content"][:MAX_INDEXED]]
-    return _indexed(post["title"]), _indexed(*texts), " ".join(map(label, post["tags"]))
+    return _indexed(pause, post["title"]), _indexed(pause, *texts), " ".join(map(label, post["tags"]))
 
 
-def _indexed(*texts: str) -> str:
+def _indexed(pause: Callable[[], None], *texts: str) -> str:
     """Return the words of some texts, and the first letters by which they are found."""
     found: list[str] = []
     different: set[str] = set()
@@ -138,6 +141,7 @@ def _indexed(*texts: str) -> str:
             different.update(words)
             found.append(" ".join(words))
             rest -= len(found[-1]) - len(words)
+            pause()
             if rest < 0 or len(different) > MAX_DIFFERENT:
                 break
         found.append(BETWEEN)
